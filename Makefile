@@ -146,7 +146,7 @@ lint-words: $(VENV)/.installed-dev
 	$(BIN)/python scripts/words.py
 
 lint-rules: $(VENV)/.installed-dev # seconds: where files lie, what a conformance test may say, names in SQL
-	$(BIN)/python -m pytest --numprocesses 0 --quiet tests/house/rules $(wildcard tests/store/test_sql_files.py)
+	$(BIN)/python -m pytest --numprocesses 0 --quiet tests/repository/rules $(wildcard tests/store/test_sql_files.py)
 
 format: $(VENV)/.installed-dev ## Put the code in house style
 	$(BIN)/ruff check --fix $(PYTHON_DIRS)

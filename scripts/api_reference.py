@@ -54,8 +54,8 @@ PAGES = (
         "What workflow code is written with. How-to: [do several things at once](../../how-to/parallel.md), "
         "[split work into children](../../how-to/children.md), [change running workflows](../../how-to/versions.md).",
         (
-            "workflow", "Workflow", "Context", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup",
-            "sdk.workflow.context.RunLog", "RunContextFilter", "KagziWarning",
+            "workflow", "Workflow", "Context", "sdk.workflow.children.ChildKeywords", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup",
+            "sdk.workflow.run_log.RunLog", "RunContextFilter", "KagziWarning",
         ),
     ),
     Page(
@@ -81,8 +81,8 @@ PAGES = (
         "Schedules",
         "How-to: [run workflows on a schedule](../../how-to/schedules.md).",
         (
-            "schedule", "DeclaredSchedule", "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule",
-            "ScheduleFire",
+            "schedule", "sdk.client.operations.schedule_options.ScheduleKeywords", "DeclaredSchedule",
+            "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule", "ScheduleFire",
         ),
     ),
     Page(
@@ -98,8 +98,10 @@ PAGES = (
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
         "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
         (
-            "sdk.client.operations.workflow_types.WorkflowTypes", "WorkflowTypeInfo", "QueueInfo",
-            "sdk.client.operations.namespaces.Namespaces", "NamespaceInfo",
+            "sdk.client.operations.workflow_types.WorkflowTypes",
+            "sdk.client.operations.workflow_types.TypeLimitKeywords", "WorkflowTypeInfo", "QueueInfo",
+            "sdk.client.operations.namespaces.Namespaces", "sdk.client.operations.namespaces.NamespaceKeywords",
+            "NamespaceInfo",
             "sdk.client.operations.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
         ),
     ),
@@ -244,9 +246,9 @@ class Api:
             "# Python API",
             "",
             (
-                "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing "
-                "else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not "
-                "import from them."
+                "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and "
+                "nothing else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. "
+                "Do not import from them."
             ),
             "",
         ]
@@ -465,7 +467,7 @@ def _signature(function: griffe.Function, name: str) -> str:
     parts = list(_signature_parts(function))
     returns = "" if function.returns is None or function.name == "__init__" else str(function.returns)
     is_async = "async" in function.labels and not returns.startswith("Async")  # those are iterated over, not awaited
-    awaited = re.fullmatch(r"Coroutine\[Any, Any, (.*)\]", returns)
+    awaited = re.fullmatch(r"(?:Call\[|Coroutine\[Any, Any, )(.*)\]", returns)
     if awaited and not is_async:
         is_async, returns = True, awaited[1]
     arrow = f" -> {returns}" if returns else ""

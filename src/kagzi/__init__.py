@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Unavailable,
         Unimplemented,
     )
+    from .core.records import Explanation
     from .core.retry.retry_after import RetryAfter
     from .core.run.commands import OnConflict
     from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from .sdk.client.operations.workers import WorkerEvent, WorkerInfo
     from .sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
     from .sdk.client.run import Run, RunQuery
-    from .sdk.client.run_records import Explanation, RunInfo
+    from .sdk.client.run_records import RunInfo
     from .sdk.client.start import Start
     from .sdk.client.step_records import StepRecord
     from .sdk.transport.credentials import Tls
@@ -161,6 +162,7 @@ _HOMES = {
         "Unavailable",
         "Unimplemented",
     ),
+    "core.records": ("Explanation",),
     "core.retry.retry_after": ("RetryAfter",),
     "core.states": ("RunStatus", "StepKind", "StepStatus", "WaitReason", "WorkerStatus"),
     "sdk.client.operations.bulk": ("BulkOperation", "BulkProgress"),
@@ -169,7 +171,7 @@ _HOMES = {
     "sdk.workflow.context": ("Context",),
     "sdk.transport.credentials": ("Tls",),
     "sdk.workflow.current": ("StepInfo", "current_step"),
-    "sdk.client.run_records": ("Explanation", "RunInfo"),
+    "sdk.client.run_records": ("RunInfo",),
     "sdk.client.step_records": ("StepRecord",),
     "sdk.workflow.lint": ("KagziWarning",),
     "sdk.worker.log_context": ("RunContextFilter",),

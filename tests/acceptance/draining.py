@@ -24,8 +24,8 @@ SERVES = re.compile(r"\bserves\b")
 
 
 class Try(msgspec.Struct, frozen=True):
-    """What came of one. From the signal, `gone_s` to the end of the process, `taken_over_s` to the last beginning elsewhere of a
-    step that it had to give up; `rest_s`: from the end of the process to the end of the last run."""
+    """What came of one. From the signal, `gone_s` to the end of the process, `taken_over_s` to the last beginning
+    elsewhere of a step that it had to give up; `rest_s`: from the end of the process to the end of the last run."""
 
     exit_code: int
     gone_s: float
@@ -60,7 +60,7 @@ async def serve(processes: Processes, cluster: Cluster, address: str | None = No
 
 
 async def send_home(cluster: Cluster, client: Kagzi, leaver: Process, processes: Processes) -> tuple[Try, Process]:
-    """Answers how it went, and the worker that took over."""
+    """Returns how it went, and the worker that took over."""
     mark_of(cluster.ledger.path, leaver.pid).touch()
     runs = [await client.start(KINDS[number % len(KINDS)]) for number in range(RUNS)]
     for run in runs:

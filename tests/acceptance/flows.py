@@ -1,4 +1,5 @@
-"""Workflows that real worker processes serve in these tests. What their bodies do is in the ledger, outside of Kagzi."""
+"""Workflows that real worker processes serve in these tests. What their bodies do is in the ledger, outside of
+Kagzi."""
 
 import asyncio
 import os
@@ -95,7 +96,7 @@ async def refuse_for_good() -> None:
 
 @workflow
 async def nap(ctx: Context, milliseconds: int) -> float:
-    """Answers how late it woke, in seconds, by the clock of this machine, which is also the server's in these tests."""
+    """Returns how late it woke, in seconds, by the clock of this machine, which is also the server's in these tests."""
     began = time.time()
     start = await ctx.step("look").run(lambda: began)
     await ctx.sleep("nap", timedelta(milliseconds=milliseconds))

@@ -1,8 +1,9 @@
-"""A worker and its session without a network, on a real engine: the messages are the same, and every moment can be struck.
+"""A worker and its session without a network, on a real engine: the messages are the same, and every moment can be
+struck.
 
-The SDK's own executor, outbox and held runs on one side, the engine's session on the other. What the worker sends goes to the
-engine message by message, and what it is told comes in the order of a stream; where something is to happen, a message is cut: what
-is before is durable, what is after is not sent.
+The SDK's own executor, outbox and held runs on one side, the engine's session on the other. What the worker sends goes
+to the engine message by message, and what it is told comes in the order of a stream; where something is to happen, a
+message is cut: what is before is durable, what is after is not sent.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from kagzi.sdk.worker.registry import Registry
 from kagzi.server.grpc.session import _write_notice
 from kagzi.v1 import common_pb2
 from kagzi.v1 import worker_pb2 as pb
-from kagzi.wire.common import read_held, read_lease
+from kagzi.wire.common import read_lease, read_leased
 from kagzi.wire.operations import read_operation, write_answers
 from kagzi.wire.tasks import write_task
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -62,7 +63,7 @@ class InProcessWorker:
         self._session = await self._engine.sessions.open(record, (), self)
 
     async def die(self) -> list[str]:
-        """Nothing more is sent or heard. Answers the runs that it held."""
+        """Nothing more is sent or heard. Returns the runs that it held."""
         self.is_dead.set()
         leased = list(self.leased._ports.values())
         for port in leased:
@@ -148,7 +149,7 @@ class InProcessWorker:
         if not self.is_dead.is_set():
             assert self._session is not None
             proof = pb.HeldRun.FromString(self.leased.accept(task))
-            self._session.received([read_held(proof, self._namespace)])
+            self._session.received([read_leased(proof, self._namespace)])
 
     def _read(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:
         operations: list[tuple[int, Command]] = []

@@ -1,12 +1,13 @@
-"""Items 8 to 11: side effects are the same on replay; runs are retried, forked, continued; other code is told apart; explain."""
+"""Items 8 to 11: side effects are the same on replay; runs are retried, forked, continued; other code is told apart;
+explain."""
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from kagzi import Run, RunError, RunStatus
-from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.polling import until
+from tests.support.timeouts import LOADED_MACHINE
 
 from . import execution_flows as flows
 from .cluster import Cluster, replayed, until_status
@@ -58,18 +59,18 @@ async def test_a_long_step_goes_on_from_its_last_heartbeat(cluster: Cluster) -> 
 
 
 async def until_status_text(run: Run[Any], text: str) -> None:
-    async with asyncio.timeout(LOADED_MACHINE_S):
-        while await run.status() is RunStatus.RUNNING and run.status_text != text:  # noqa: ASYNC110  seen only by looking
-            await asyncio.sleep(0.02)
+    async def shown() -> bool:
+        return await run.status() is not RunStatus.RUNNING or run.status_text == text
+
+    await until(shown)
     assert run.status_text == text
 
 
 async def until_heartbeats(run: Run[Any], heartbeats: int) -> None:
-    async with asyncio.timeout(LOADED_MACHINE_S):
-        while True:
-            if any(step.details and int(step.details) >= heartbeats for step in await run.steps()):
-                return
-            await asyncio.sleep(0.05)
+    async def recorded() -> bool:
+        return any(step.details and int(step.details) >= heartbeats for step in await run.steps())
+
+    await until(recorded)
 
 
 async def test_a_failed_run_is_retried_from_the_step_that_failed(cluster: Cluster) -> None:
@@ -131,9 +132,11 @@ async def test_a_patch_lets_old_runs_pass_and_new_ones_change(cluster: Cluster) 
 
 async def until_explained(run: Run[Any], word: str) -> None:
     """A body may begin a moment before its step is recorded."""
-    async with asyncio.timeout(LOADED_MACHINE_S):
-        while word not in str(await run.explain()):  # noqa: ASYNC110  seen only by looking
-            await asyncio.sleep(0.02)
+
+    async def explained() -> bool:
+        return word in str(await run.explain())
+
+    await until(explained)
 
 
 async def test_explain_says_why_a_run_is_where_it_is(cluster: Cluster) -> None:

@@ -1,11 +1,10 @@
 """An operation on many runs survives the server that works on it."""
 
-import asyncio
-
 import pytest
 
 from kagzi import Kagzi
-from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.polling import until
+from tests.support.timeouts import LOADED_MACHINE
 
 from .cluster import Cluster
 
@@ -17,10 +16,12 @@ async def caught_in_the_middle(client: Kagzi, label: str) -> tuple[str, bool]:
     """An operation on so many runs with this label, and whether some are left that it has not matched."""
     await client.start_many(client.start("nobody-serves-this", n, labels={"doomed": label}) for n in range(RUNS))
     operation = await client.bulk.cancel(labels={"doomed": label}, reason="enough")
-    async with asyncio.timeout(LOADED_MACHINE_S):
-        while (progress := await client.bulk.get(operation.id).progress()).matched < RUNS // 10:  # noqa: ASYNC110  seen only by looking
-            await asyncio.sleep(0.005)
-    return operation.id, progress.matched < RUNS
+
+    async def matched_some() -> int:
+        matched = (await client.bulk.get(operation.id).progress()).matched
+        return matched if matched >= RUNS // 10 else 0
+
+    return operation.id, await until(matched_some, every_s=0.005) < RUNS
 
 
 async def test_its_server_is_killed_in_the_middle(cluster: Cluster) -> None:

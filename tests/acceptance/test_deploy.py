@@ -1,4 +1,5 @@
-"""Deploying a new version while the old one drains: no run fails, none changes its version, and new ones get the new one."""
+"""Deploying a new version while the old one drains: no run fails, none changes its version, and new ones get the new
+one."""
 
 import asyncio
 import contextlib
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from kagzi import Kagzi, PreconditionFailed, Run, WorkerStatus
+from tests.support.polling import until
 from tests.support.processes import Process, Processes
 from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
@@ -16,9 +18,6 @@ from .cluster import Cluster
 SERVES = re.compile(r"\bserves\b")
 PER_SECOND = 20
 TIMEOUT_S = LOADED_MACHINE_S
-
-BEHIND_S = 1.5
-"""As long as a server may be behind: one that others cannot wake looks every second."""
 
 
 async def serve(cluster: Cluster, processes: Processes, version: str) -> Process:
@@ -60,23 +59,45 @@ class Load:
 
 
 async def until_drained(client: Kagzi, version: str) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while (await client.versions.counts("order"))[version]:  # noqa: ASYNC110  counts have no signals
-            await asyncio.sleep(0.1)
+    async def drained() -> bool:
+        return not (await client.versions.counts("order"))[version]
+
+    await until(drained, every_s=0.1)
+
+
+async def version_of(client: Kagzi) -> str | None:
+    """The version that a start through this client is pinned to."""
+    return (await (await client.start("order")).info()).version
+
+
+async def until_default(version: str, *clients: Kagzi) -> None:
+    """Until starts through all of these get this version. A server that others cannot wake is behind for a second."""
+
+    async def default() -> bool:
+        return {await version_of(client) for client in clients} == {version}
+
+    await until(default, every_s=0.1)
+
+
+async def refusal_of_version_1(client: Kagzi) -> str:
+    try:
+        await client.start("order").version(1)
+    except PreconditionFailed as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.timeout(150)
 async def test_a_new_version_is_deployed_while_the_old_one_drains(cluster: Cluster) -> None:
-    processes = cluster._processes
+    processes = cluster.processes
     old = await serve(cluster, processes, "1")
     async with cluster.client(0) as one, cluster.client(len(cluster.servers) - 1) as other:
         load = Load([one, other])
         loading = asyncio.create_task(load.run())
-        while len(load.runs) < 40:  # noqa: ASYNC110  the load goes on
-            await asyncio.sleep(0.05)
+        await until(lambda: len(load.runs) >= 40)
 
         new = await serve(cluster, processes, "2")
-        await asyncio.sleep(BEHIND_S)
+        await until_default("2", one, other)
         deployed_at = len(load.runs)
         listed = {version.version: version async for version in one.versions.list("order")}
         assert [version.version for version in listed.values() if version.is_default] == ["2"]
@@ -84,9 +105,7 @@ async def test_a_new_version_is_deployed_while_the_old_one_drains(cluster: Clust
         assert (listed["1"].workers, listed["2"].workers) == (1, 1)
 
         await other.versions.deprecate("order", 1)
-        await asyncio.sleep(BEHIND_S)
-        with pytest.raises(PreconditionFailed, match="version 1 of order is deprecated"):
-            await one.start("order").version(1)
+        assert "version 1 of order is deprecated" in await until(lambda: refusal_of_version_1(one))
         await until_drained(one, "1")
         (leaving,) = [worker async for worker in one.workers.list(status="online") if worker.pid == old.pid]
         await other.workers.drain(leaving.id)
@@ -105,20 +124,14 @@ async def test_a_new_version_is_deployed_while_the_old_one_drains(cluster: Clust
 
 
 async def test_the_default_can_be_set_and_taken_back(cluster: Cluster) -> None:
-    processes = cluster._processes
+    processes = cluster.processes
     await serve(cluster, processes, "1")
     await serve(cluster, processes, "2")
     async with cluster.client(0) as one, cluster.client(len(cluster.servers) - 1) as other:
-
-        async def version_of(client: Kagzi) -> str | None:
-            run = await client.start("order")
-            return (await run.info()).version
-
         assert await version_of(other) == "2"
         assert (await one.versions.set_default("order", 1)).version == "1"
         assert await version_of(one) == "1"  # at once where it was said
-        await asyncio.sleep(1.0)  # as long as another server may be behind
-        assert await version_of(other) == "1"
+        await until_default("1", other)
         with pytest.raises(PreconditionFailed, match="set as the default"):
             await other.versions.deprecate("order", 1)
         assert (await one.versions.set_default("order", None)).version == "2"
@@ -126,7 +139,7 @@ async def test_the_default_can_be_set_and_taken_back(cluster: Cluster) -> None:
 
 
 async def test_a_run_whose_version_nobody_has_waits_and_says_so(cluster: Cluster) -> None:
-    await serve(cluster, cluster._processes, "1")
+    await serve(cluster, cluster.processes, "1")
     async with cluster.client() as client:
         run = await client.start("order").version(7)
         explained = await run.explain()
@@ -134,5 +147,5 @@ async def test_a_run_whose_version_nobody_has_waits_and_says_so(cluster: Cluster
         assert "version 7 of order" in str(explained)
         assert explained.facts["versions_served"] == "1"
         assert f"kagzi fork {run.id} --version 1" in explained.remedy
-        await serve(cluster, cluster._processes, "7")
+        await serve(cluster, cluster.processes, "7")
         assert await run.result(timeout=LOADED_MACHINE) == "7 by code of 7"

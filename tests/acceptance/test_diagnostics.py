@@ -5,11 +5,13 @@ import re
 import sys
 
 from kagzi import Kagzi, Run
+from tests.support.polling import until
 from tests.support.processes import Process
 from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .cluster import Cluster
 from .trouble_flows import (
+    RELEASED,
     THREADS,
     beside,
     blocking_the_loop,
@@ -25,7 +27,7 @@ SERVES = re.compile(r"\bserves\b")
 
 
 async def serve(cluster: Cluster) -> Process:
-    process = await cluster._processes.run(
+    process = await cluster.processes.run(
         *(
             sys.executable,
             "-m",
@@ -48,12 +50,16 @@ async def diagnostics(client: Kagzi) -> list[str]:
 
 async def trouble(client: Kagzi, kind: str) -> str:
     """The first report of this kind."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            for detail in await diagnostics(client):
-                if detail.startswith(f"{kind}: "):
-                    return detail
-            await asyncio.sleep(0.1)
+
+    async def reported() -> str:
+        return next((detail for detail in await diagnostics(client) if detail.startswith(f"{kind}: ")), "")
+
+    return await until(reported, every_s=0.1)
+
+
+def release(cluster: Cluster) -> None:
+    """Lets the steps end that go on until then."""
+    cluster.ledger.path.with_name(RELEASED.name).touch()
 
 
 def check_ran_once(cluster: Cluster, *runs: Run[str]) -> None:
@@ -66,7 +72,8 @@ async def test_a_blocked_event_loop(cluster: Cluster) -> None:
     async with cluster.client() as client:
         run = await client.start(blocking_the_loop, LONG_S)
         detail = await trouble(client, "loop_blocked")
-        assert await run.status() == "running", "it was told only when it was over"
+        assert await run.status() == "running", "it was reported only when it was over"
+        release(cluster)
         assert "asyncio.to_thread" in detail
         assert "in block" in detail, "the code that blocks is named"
         assert await run.result(timeout=LOADED_MACHINE) == "done"
@@ -80,6 +87,7 @@ async def test_sync_steps_that_wait_for_a_thread(cluster: Cluster) -> None:
     async with cluster.client() as client:
         runs = [await client.start(waiting_in_threads, LONG_S) for _ in range(THREADS + 3)]
         detail = await trouble(client, "threads_full")
+        release(cluster)
         assert re.search(rf"3 sync steps wait for a thread.*all {THREADS} threads are taken", detail), detail
         assert "held by wait of run" in detail
         assert "Worker(threads=...)" in detail
@@ -94,6 +102,7 @@ async def test_a_step_that_computes_in_python(cluster: Cluster) -> None:
         run = await client.start(computing, LONG_S)
         other = await client.start(beside)
         detail = await trouble(client, "gil_held")
+        release(cluster)
         assert f"Step compute of run {run.id} has been computing in Python" in detail
         assert "ProcessPoolExecutor" in detail
         assert await other.result(timeout=LOADED_MACHINE) == "done"
@@ -106,7 +115,7 @@ async def test_a_step_that_computes_in_c_and_keeps_the_gil(cluster: Cluster) -> 
     async with cluster.client() as client:
         run = await client.start(computing_in_c, 4)
         detail = await trouble(client, "gil_held")
-        assert f"step add of run {run.id} kept the interpreter to itself" in detail
+        assert f"step add of run {run.id} held the GIL" in detail
         assert "Heartbeats cannot go on" in detail
 
 

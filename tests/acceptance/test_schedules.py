@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from kagzi import Kagzi, RunStatus, ScheduleFire
+from tests.support.polling import until
 from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 from .cluster import Cluster, until_status
@@ -22,13 +23,13 @@ async def fires_of(client: Kagzi, id: str) -> list[ScheduleFire]:
 
 async def until_fired(client: Kagzi, id: str, times: int, *, after: datetime | None = None) -> list[ScheduleFire]:
     """What became of its times, as soon as so many were fired (on time, after that moment)."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            fires = await fires_of(client, id)
-            late = [fire for fire in fires if fire.run_id and (after is None or fire.nominal_at > after)]
-            if len(late) >= times:
-                return fires
-            await asyncio.sleep(0.2)
+
+    async def fired() -> list[ScheduleFire]:
+        fires = await fires_of(client, id)
+        late = [fire for fire in fires if fire.run_id and (after is None or fire.nominal_at > after)]
+        return fires if len(late) >= times else []
+
+    return await until(fired, every_s=0.2)
 
 
 def check_every_second(fires: list[ScheduleFire]) -> None:
@@ -98,8 +99,8 @@ async def test_firing_is_on_time(cluster: Cluster) -> None:
 
 
 async def how_late_this_machine_is(seconds: int) -> float:
-    """By how much the worst of so many sleeps of a second was too long, and a process too late to be started: other tests run
-    beside this one."""
+    """By how much the worst of so many sleeps of a second was too long, and a process too late to be started: other
+    tests run beside this one."""
     worst = 0.0
     loop = asyncio.get_running_loop()
     for _ in range(seconds):

@@ -99,7 +99,7 @@ async def test_a_signal_starts_the_run_if_need_be(cluster: Cluster) -> None:
 
 
 async def signal_by_command(cluster: Cluster, *arguments: str) -> str:
-    """`kagzi signal` as people type it. Answers what it said."""
+    """`kagzi signal` as people type it. Returns what it said."""
     done = await asyncio.to_thread(kagzi, "signal", *arguments, "--address", cluster.servers[-1].grpc)
     assert done.returncode == 0, done
     return done.stderr

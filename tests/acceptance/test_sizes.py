@@ -1,9 +1,11 @@
-"""Results and signals that are large together: their run ends, and its neighbour on the same worker goes on meanwhile."""
+"""Results and signals that are large together: their run ends, and its neighbour on the same worker goes on
+meanwhile."""
 
 import asyncio
 from typing import Any
 
 from kagzi import Run
+from tests.support.polling import until
 from tests.support.processes import Process
 
 from . import size_flows as flows
@@ -13,21 +15,11 @@ COUNT = 12  # together more than a worker reads at once
 MODULE = "tests.acceptance.size_flows"
 
 
-def heartbeats(cluster: Cluster, run: Run[Any]) -> int:
-    return sum(entry.run_id == run.id for entry in cluster.ledger.entries(event="begin"))
-
-
-async def until_heartbeats(cluster: Cluster, run: Run[Any], times: int) -> None:
-    async with asyncio.timeout(60):
-        while heartbeats(cluster, run) < times:  # noqa: ASYNC110  another process writes it
-            await asyncio.sleep(0.05)
-
-
 async def beside_a_neighbour(cluster: Cluster, run: Run[int], neighbour: Run[Any], worker: Process) -> None:
-    before = heartbeats(cluster, neighbour)
+    before = cluster.steps_begun(neighbour)
     assert await run.result(timeout="60s") == COUNT * flows.LARGE
-    assert heartbeats(cluster, neighbour) > before
-    assert "broken off" not in worker.output
+    assert cluster.steps_begun(neighbour) > before
+    assert "interrupted" not in worker.output
     assert "larger than" not in worker.output
 
 
@@ -35,7 +27,7 @@ async def test_many_large_results_of_children(cluster: Cluster) -> None:
     worker = await cluster.worker(module=MODULE)
     async with cluster.client() as client:
         neighbour = await client.start(flows.neighbour, 0.02)
-        await until_heartbeats(cluster, neighbour, 3)
+        await until(lambda: cluster.steps_begun(neighbour) >= 3)
         run = await client.start(flows.gathers_children, COUNT)
         await beside_a_neighbour(cluster, run, neighbour, worker)
         await neighbour.terminate()
@@ -48,7 +40,7 @@ async def test_many_large_signals_that_wait(cluster: Cluster) -> None:
             await run.signal(flows.blob, "x" * flows.LARGE)
         neighbour = await client.start(flows.neighbour, 0.02)
         worker = await cluster.worker(module=MODULE)
-        await until_heartbeats(cluster, neighbour, 3)
+        await until(lambda: cluster.steps_begun(neighbour) >= 3)
         await beside_a_neighbour(cluster, run, neighbour, worker)
         await neighbour.terminate()
 
@@ -58,7 +50,7 @@ async def test_large_signals_that_come_while_the_run_waits(cluster: Cluster) -> 
     async with cluster.client() as client:
         neighbour = await client.start(flows.neighbour, 0.02)
         run = await client.start(flows.gathers_signals, COUNT)
-        await until_heartbeats(cluster, neighbour, 3)
+        await until(lambda: cluster.steps_begun(neighbour) >= 3)
         await asyncio.gather(*(run.signal(flows.blob, "x" * flows.LARGE) for _ in range(COUNT)))
         await beside_a_neighbour(cluster, run, neighbour, worker)
         await neighbour.terminate()

@@ -1,6 +1,7 @@
 """What people see while the server or its database is down, second by second, and that everything goes on afterwards.
 
-A client waits for a result, another one starts a run and has the patience for it, a third has the usual 30 s; at the command line
+A client waits for a result, another one starts a run and has the patience for it, a third has the usual 30 s; at the
+command line
 `kagzi start --wait` waits, and `kagzi list` asks. What each is told is kept with its time since the fault began.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 
 from kagzi import Kagzi, Unavailable
 from tests.acceptance.cluster import Cluster
+from tests.support.polling import until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import REPOSITORY
 
@@ -58,7 +60,7 @@ async def database_frozen(_cluster: Cluster, database: PostgresServer) -> AsyncI
 
 
 SAYS: dict[str, tuple[str, ...]] = {
-    "server_gone": ("cannot reach the server at", "no answer from the server at"),
+    "server_gone": ("cannot reach the server at", "no response from the server at"),
     "database_gone": ("is running, but its database",),
     "database_frozen": ("is running, but its database",),
 }
@@ -110,7 +112,7 @@ class Seen:
 
 
 async def command(seen: Seen, who: str, *arguments: str) -> int:
-    """`kagzi ...`, with what it prints. Answers its exit code."""
+    """`kagzi ...`, with what it prints. Returns its exit code."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAGZI_")}
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -171,9 +173,11 @@ async def play(cluster: Cluster, database: PostgresServer, fault: Fault, seconds
 
 async def _until_there(client: Kagzi, id: str) -> None:
     """Until a run has this id: whoever started it waits for it by now, or is about to."""
-    async with asyncio.timeout(AFTER_S):
-        while id not in [run.workflow_id async for run in client.list(limit=10)]:  # noqa: ASYNC110  a list has no signal
-            await asyncio.sleep(0.1)
+
+    async def there() -> bool:
+        return id in [run.workflow_id async for run in client.list(limit=10)]
+
+    await until(there, timeout_s=AFTER_S, every_s=0.1)
 
 
 async def _refusal(client: Kagzi) -> Unavailable | None:
@@ -190,13 +194,13 @@ def _check(fault: str, seen: Seen, error: Unavailable | None, list_code: int, se
     def right(line: str) -> bool:
         return any(words in line.lower() for words in says)
 
-    logged = [(at, line) for at, line in seen.of("log") if "answers again" not in line]
+    logged = [(at, line) for at, line in seen.of("log") if "responds again" not in line]
     assert logged, "nobody was told"
     assert logged[0][0] < FIRST_LINE_S, logged
     assert all(right(line) for _, line in logged), logged
     assert len(logged) < 3 + 2 * seconds / 10, "once for all, not once for each"
     waited = [
-        line for _, line in seen.of("start --wait") if line.startswith("waiting:") and "answers again" not in line
+        line for _, line in seen.of("start --wait") if line.startswith("waiting:") and "responds again" not in line
     ]
     assert waited, seen.of("start --wait")
     assert all(map(right, waited)), waited

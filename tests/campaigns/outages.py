@@ -14,6 +14,7 @@ import asyncpg
 
 from kagzi import Kagzi, KagziError, Run, RunStatus, Unavailable
 from tests.acceptance.cluster import Cluster, check_done_is_done
+from tests.support.polling import until
 from tests.support.processes import Process
 
 from . import flows
@@ -69,7 +70,8 @@ async def runs_locked(url: str) -> AsyncIterator[Hits]:
 
 @asynccontextmanager
 async def read_only(url: str) -> AsyncIterator[Hits]:
-    """As after a failover to a standby, for those who are connected and for those who come. Counts what was rolled back."""
+    """As after a failover to a standby, for those who are connected and for those who come. Counts what was rolled
+    back."""
     rolled_back = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()"
     hits = Hits()
     async with connected(url) as connection:
@@ -131,7 +133,7 @@ class Storm:
             await client.schedule(f"tick-{number}").workflow(flows.pickup).input(None).cron("* * * * * *")
 
     async def run(self, client: Kagzi, *faults: Fault, per_second: float, seconds: float) -> dict[str, Any]:
-        """Raises AssertionError if a fault was not met, or if anything but a delay came of it. Answers the figures."""
+        """Raises AssertionError if a fault was not met, or if anything but a delay came of it. Returns the figures."""
         took: list[float] = []
         hits: list[int] = []
         load = asyncio.create_task(self._load(client, per_second, took))
@@ -196,16 +198,16 @@ class Storm:
                     raise AssertionError(f"a client was told {error!r}") from error
 
     async def _settle(self, client: Kagzi) -> None:
-        """Every schedule has fired after the fault, and whatever was started has ended: the schedules go on, so that a few of
-        their runs are always open."""
+        """Every schedule has fired after the fault, and whatever was started has ended: the schedules go on, so that a
+        few of their runs are always open."""
         before = await self._patiently(lambda: self._last_fires(client))
-        async with asyncio.timeout(TIMEOUT_S):
-            while True:
-                later = await self._last_fires(client)
-                fired = all(last > first for first, last in zip(before, later, strict=True))
-                if fired and await self._open(client) <= 2 * SCHEDULES:
-                    return
-                await asyncio.sleep(0.2)
+
+        async def settled() -> bool:
+            later = await self._last_fires(client)
+            fired = all(last > first for first, last in zip(before, later, strict=True))
+            return fired and await self._open(client) <= 2 * SCHEDULES
+
+        await until(settled, timeout_s=TIMEOUT_S, every_s=0.2)
 
     async def _last_fires(self, client: Kagzi) -> list[float]:
         last: list[float] = []

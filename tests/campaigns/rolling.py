@@ -18,7 +18,8 @@ from .figures import spread
 from .load import Done, Load
 
 STEP_S = 0.1
-# As a deployment has them; the worker's grace is shorter than a run, so that some are handed over and not only waited for.
+# As a deployment has them; the worker's grace is shorter than a run, so that some are handed over and not only waited
+# for.
 SERVER_OPTIONS = ("--lease", "15s", "--heartbeat", "5s", "--reconnect-grace", "3s")
 WORKER_OPTIONS = ("--shutdown-grace", "200ms", "--max-concurrent", "50")
 
@@ -36,7 +37,8 @@ class Restart(NamedTuple):
 
 
 class Rolling:
-    """`cluster` has its servers; `prepare` starts the workers, `run` puts everything under load and restarts it in turn."""
+    """`cluster` has its servers; `prepare` starts the workers, `run` puts everything under load and restarts it in
+    turn."""
 
     def __init__(self, cluster: Cluster, *, workers: int) -> None:
         self._cluster = cluster
@@ -50,7 +52,7 @@ class Rolling:
         self._workers = [await self._worker() for _ in range(self._count)]
 
     async def run(self, *, per_second: float, seconds: float) -> dict[str, Any]:
-        """Raises AssertionError if anything was lost, failed or done twice. Answers the figures."""
+        """Raises AssertionError if anything was lost, failed or done twice. Returns the figures."""
         async with self._cluster.client() as client:
             load = Load(client, flows.load, STEP_S, expected=sum(range(flows.STEPS)))
             async with asyncio.TaskGroup() as tasks:
@@ -105,8 +107,8 @@ class Rolling:
             "cores": os.cpu_count(),
             "client_errors": len(self.errors),
             "steps_begun_again": check_done_is_done(entries),
-            "start_call": spread([(done.started_at - done.asked_at) * 1_000 for done in self.done]),
-            "start_to_result": spread([(done.ended_at - done.asked_at) * 1_000 for done in self.done]),
+            "start_call": spread([(done.started_at - done.requested_at) * 1_000 for done in self.done]),
+            "start_to_result": spread([(done.ended_at - done.requested_at) * 1_000 for done in self.done]),
         }
         for restart in self.restarts:
             gaps = takeover_times(entries, restart)
@@ -118,8 +120,8 @@ class Rolling:
 
 
 def takeover_times(entries: list[Entry], restart: Restart) -> list[float]:
-    """Milliseconds for which each run that was under way at that moment (at that worker) showed nothing, beyond what a step
-    takes."""
+    """Milliseconds for which each run that was under way at that moment (at that worker) showed nothing, beyond what a
+    step takes."""
     runs: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         runs[entry.run_id].append(entry)

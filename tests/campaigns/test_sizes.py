@@ -1,5 +1,5 @@
-"""Large results and signals beside a neighbour on the same worker, and a worker that sends and does not read: the server stays
-within 256 MB, streams do not break, and the neighbour keeps its pace."""
+"""Large results and signals beside a neighbour on the same worker, and a worker that sends and does not read: the
+server stays within 256 MB, streams do not break, and the neighbour keeps its pace."""
 
 import asyncio
 import time
@@ -17,6 +17,7 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1.worker_pb2_grpc import WorkerServiceStub
 from tests.acceptance import size_flows as flows
 from tests.acceptance.cluster import Cluster
+from tests.support.polling import until
 from tests.support.processes import Process, Processes
 
 from .figures import Figures, number
@@ -49,10 +50,6 @@ def peak_mb(process: Process) -> float:
     return round(int(line.split()[1]) / 1_000, 1)
 
 
-def heartbeats(cluster: Cluster, run: Run[Any]) -> int:
-    return sum(entry.run_id == run.id for entry in cluster.ledger.entries(event="begin"))
-
-
 class Neighbour:
     """Small steps, one after the other; how many a second."""
 
@@ -63,26 +60,25 @@ class Neighbour:
     @classmethod
     async def begin(cls, cluster: Cluster, client: Kagzi) -> "Neighbour":
         neighbour = cls(cluster, await client.start(flows.neighbour, PACE_S))
-        async with asyncio.timeout(60):
-            while not heartbeats(cluster, neighbour.run):  # noqa: ASYNC110  another process writes it
-                await asyncio.sleep(0.1)
+        await until(lambda: cluster.steps_begun(neighbour.run), every_s=0.1)
         return neighbour
 
     async def pace(self, until: Any) -> tuple[float, float]:
         """Steps a second, and seconds, until this is done."""
-        begun, at = heartbeats(self._cluster, self.run), time.monotonic()
+        begun, at = self._cluster.steps_begun(self.run), time.monotonic()
         await until
         seconds = time.monotonic() - at
-        return (heartbeats(self._cluster, self.run) - begun) / seconds, seconds
+        return (self._cluster.steps_begun(self.run) - begun) / seconds, seconds
 
 
 async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int], expected: int) -> dict[str, Any]:
-    """Figures of this run with a neighbour beside it. `run` has not begun: its signal, or its start, comes from here."""
+    """Figures of this run with a neighbour beside it. `run` has not begun: its signal, or its start, comes from
+    here."""
     assert await run.result(timeout="5m") == expected
     return {
         "server_peak_mb": peak_mb(cluster.servers[0]),
         "worker_peak_mb": peak_mb(worker),
-        "reconnects": worker.output.count("broken off"),
+        "reconnects": worker.output.count("interrupted"),
     }
 
 
@@ -156,7 +152,7 @@ async def test_a_worker_that_does_not_read(
             "server_peak_mb": peak,
             "steps_per_s_before": round(before, 1),
             "steps_per_s_during": round(during, 1),
-            "reconnects": worker.output.count("broken off"),
+            "reconnects": worker.output.count("interrupted"),
         }
     figures.put(f"{kind} unread on {store}", measured)
     check(measured)
@@ -200,7 +196,7 @@ async def _send(channel: grpc.aio.Channel, kind: str) -> tuple[int, bool]:
 
 def _operation(id: int, kind: str) -> pb.Operation:
     if kind == "pages":
-        return pb.Operation(id=id, park=pb.ParkOperation(stay=True))
+        return pb.Operation(id=id, fetch_results=pb.FetchResultsOperation())
     if kind == "refusals":
         return pb.Operation(id=id, complete_step=pb.CompleteStepOperation(step_id="never begun", attempt=1))
     return pb.Operation(id=id, set_status=pb.SetStatusOperation(text="still here"))

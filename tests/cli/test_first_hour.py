@@ -16,7 +16,7 @@ _MASKS = (
     (re.compile(r"until \d\d:\d\d:\d\d"), "until <time>"),
     (re.compile(r"Tried for \d+\.\d s"), "Tried for <n> s"),
     (re.compile(r"retrying (in \d+ ms|at once)"), "retrying in <n> ms"),
-    (re.compile(r"\d+ frames? of kagzi folded"), "<n> frames of kagzi folded"),
+    (re.compile(r"\d+ frames? of kagzi hidden"), "<n> frames of kagzi hidden"),
     (re.compile(r"(?m)^ *RuntimeWarning: Enable tracemalloc.*\n"), ""),
     (re.compile(r"(?m)^ +\| +[~^]+\n"), ""),  # what Python underlines differs by version
 )

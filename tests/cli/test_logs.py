@@ -122,7 +122,7 @@ def test_of_a_bug_in_kagzi_every_frame_is_shown(formatter: logging.Formatter) ->
         log.logger.exception("incident 7")
     [shown] = ["\n".join(log.lines)]
     assert "in parse_duration" in shown
-    assert "folded" not in shown
+    assert "hidden" not in shown
 
 
 def test_outside_of_runs_nothing_is_added() -> None:
@@ -208,4 +208,4 @@ def test_dev_shows_what_fails_with_the_users_own_lines(tmp_path: Path) -> None:
     ]
     assert len({each["run_id"] for each in about}) == 1
     assert 'flows.py", line 9, in charge' in about[2]["exception"]
-    assert "of kagzi folded" in about[2]["exception"]
+    assert "of kagzi hidden" in about[2]["exception"]

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kagzi.cli.runs.views import run_view, step_view, whole_run_view
 from kagzi.cli.views import cell, cells, limit_cells, view
@@ -11,7 +11,8 @@ from kagzi.core.records import RunKey, StepRecord
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.states import StepKind, StepStatus
 from kagzi.sdk.client.run_records import RunInfo
-from kagzi.sdk.client.step_records import step_record
+from kagzi.sdk.client.step_records import read_step_record
+from kagzi.wire.steps import write_step
 
 WRONG = ErrorDetail(type="ValueError", message="no amount", kind=ErrorKind.PERMANENT)
 
@@ -35,15 +36,15 @@ def failed(error: ErrorDetail, policy: RetryPolicy | None = None) -> StepRecord:
 
 
 def test_a_failed_step_says_why_it_was_not_retried() -> None:
-    view = step_view(step_record(failed(WRONG)))
+    view = step_view(read_step_record(write_step(failed(WRONG))))
     assert view["not_retried"] == "not retried: ValueError is a programming error; retry_on=[ValueError] retries it"
     assert (view["error"]["kind"], view["error"]["exhausted"]) == ("permanent", False)
-    listed = step_view(step_record(failed(WRONG, RetryPolicy(non_retryable_errors=("ValueError",)))))
+    listed = step_view(read_step_record(write_step(failed(WRONG, RetryPolicy(non_retryable_errors=("ValueError",))))))
     assert listed["not_retried"] == "not retried: non_retryable of its retry policy lists ValueError"
 
 
 def test_a_step_whose_attempts_are_used_up_says_that_instead() -> None:
-    view = step_view(step_record(failed(ErrorDetail(type="ConnectionError", exhausted=True))))
+    view = step_view(read_step_record(write_step(failed(ErrorDetail(type="ConnectionError", exhausted=True)))))
     assert view["not_retried"] is None
     assert (view["error"]["kind"], view["error"]["exhausted"]) == ("transient", True)
 
@@ -87,7 +88,8 @@ def test_cells_are_made_of_names() -> None:
 
 def test_every_field_of_a_run_is_shown() -> None:
     """A new one needs no line here: it is in JSON under its own name."""
-    run = RunInfo(**{field.name: None for field in fields(RunInfo)} | {"input": b"1", "output": b""})  # type: ignore[arg-type]
+    values: dict[str, Any] = dict.fromkeys(field.name for field in fields(RunInfo))
+    run = RunInfo(**values | {"input": b"1", "output": b""})
     renamed = {"id": "run_id", "parent": "parent_run_id", "parent_step": "parent_step_id"}
     names = {renamed.get(field.name, field.name) for field in fields(RunInfo)} - {"encoding"}
     assert set(whole_run_view(run)) == names

@@ -14,8 +14,8 @@ from kagzi.sdk.client.operations.transfers import lines_of
 
 
 @given(st.binary(max_size=200).map(lambda data: data.replace(b"a", b"\n")), st.lists(st.integers(0, 200)))
-def test_the_same_lines_however_they_are_split(data: bytes, cuts: list[int]) -> None:
-    places = sorted({0, len(data), *(position for position in cuts if position < len(data))})
+def test_the_same_lines_however_they_are_split(data: bytes, positions: list[int]) -> None:
+    places = sorted({0, len(data), *(position for position in positions if position < len(data))})
     buffer = LineBuffer()
     lines = [line for start, end in itertools.pairwise(places) for line in buffer.add(data[start:end])]
     assert b"".join(lines) + buffer.last() == data

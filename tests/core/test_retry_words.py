@@ -34,12 +34,12 @@ def permanent(name: str, *bases: str, **more: object) -> ErrorDetail:
         (
             SERVER_DEFAULT,
             permanent("PermissionError", "OSError"),
-            "not retried: PermissionError does not pass by itself; retry_on=[PermissionError] retries it",
+            "not retried: PermissionError is permanent; retry_on=[PermissionError] retries it",
         ),
         (
             SERVER_DEFAULT,
             permanent("httpx.HTTPStatusError", metadata={"code": "404"}),
-            'not retried: HTTP 404 does not pass by itself; retry_on=["404"] retries it',
+            'not retried: HTTP 404 is permanent; retry_on=["404"] retries it',
         ),
         (FINAL, permanent("shop.Declined"), "not retried: non_retryable of its retry policy lists Declined"),
         (SERVER_DEFAULT, permanent("kagzi.NonRetryable"), ""),

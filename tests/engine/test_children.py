@@ -1,11 +1,12 @@
-"""A child is a run with a parent: its end wakes the parent, and the parent's end stops it, also when a server dies in between."""
+"""A child is a run with a parent: its end wakes the parent, and the parent's end stops it, also when a server dies in
+between."""
 
 from typing import Any
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.records import ClaimedRun, Payload, RunEnd, RunFilter, RunKey
-from kagzi.core.run.commands import CancelRun, ContinueAsNew, DecideRace, Park, StartChild, StartRun
-from kagzi.core.run.outcomes import ChildStarted, NotParked, Parked, Recorded, RunClosed
+from kagzi.core.run.commands import CancelRun, ContinueAsNew, DecideRace, FetchResults, Park, StartChild, StartRun
+from kagzi.core.run.outcomes import ChildStarted, Fetched, Parked, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk, Session
 from tests.engine.conftest import MakeEngine
@@ -81,15 +82,15 @@ async def test_the_holder_of_a_running_parent_is_notified_of_the_end(engine: Eng
     await outlet.until(
         lambda: [(notice.leased, notice.kind) for notice in outlet.notices_received] == [(leased(run), "result")]
     )
-    await session.submit([(3, park(run, "bill", known_seq=1, stay=True))])
+    await session.submit([(3, FetchResults(run=run.run, lease=run.lease, waits=("bill",), known_seq=1))])
     answer = await outlet.answer_to(3)
-    assert isinstance(answer, NotParked)
+    assert isinstance(answer, Fetched)
     assert answer.results[0].step_id == "bill"
 
 
 async def test_a_parent_leased_through_another_server_is_notified_over_the_bus(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     mine, others = RecordingOutlet(), RecordingOutlet()
@@ -158,7 +159,7 @@ async def test_the_children_of_a_race_s_losers_are_cancelled(engine: Engine) -> 
 async def test_a_cascade_interrupted_by_a_crash_is_finished_by_the_next_poll(
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
-    dying = make_engine(look_interval_ms=600_000)
+    dying = make_engine(poll_interval_ms=600_000)
     await dying.start()
     outlet = RecordingOutlet()
     session, run = await parent_of(dying, outlet, "hello")
@@ -179,7 +180,7 @@ async def test_a_cascade_interrupted_by_a_crash_is_finished_by_the_next_poll(
     await dying.stop()
     assert [await status_of(dying, child_id) for child_id in children] == [RunStatus.PENDING] * 5
     del store.before["cascade"]
-    heir = make_engine(look_interval_ms=600_000)
+    heir = make_engine(poll_interval_ms=600_000)
     await heir.start()
 
     async def followed() -> bool:

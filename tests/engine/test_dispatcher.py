@@ -19,7 +19,7 @@ UNSERVED = TypeKey("default", "served elsewhere")
 
 async def test_other_servers_get_what_concerns_them(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    engine = make_engine(exchange.bus(), look_interval_ms=600_000)
+    engine = make_engine(exchange.bus(), poll_interval_ms=600_000)
     await engine.start()
     await engine._wakeups.flush()
     exchange.published.clear()
@@ -42,7 +42,7 @@ async def test_other_servers_get_what_concerns_them(make_engine: MakeEngine) -> 
 
 async def test_a_worker_that_is_connected_here_is_notified_here(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    engine = make_engine(exchange.bus(), look_interval_ms=600_000)
+    engine = make_engine(exchange.bus(), poll_interval_ms=600_000)
     await engine.start()
     outlet = RecordingOutlet()
     await engine.sessions.open(worker("hello", slots=3), (), outlet)

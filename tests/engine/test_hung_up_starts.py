@@ -1,4 +1,5 @@
-"""A caller that hangs up in the middle of a start takes nothing away: every slot it reserved is offered again, or has a run."""
+"""A caller that hangs up in the middle of a start takes nothing away: every slot it reserved is offered again, or has a
+run."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -50,7 +51,7 @@ async def finish(session: Session, outlet: RecordingOutlet) -> None:
         await outlet.answer_to(number)
 
 
-class Cuttable:
+class Cancellable:
     """A call that can be cut after any number of turns of the loop."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
@@ -71,7 +72,7 @@ class Cuttable:
 async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
     make_engine: MakeEngine, store: TroubledStore, starting: Starting
 ) -> None:
-    engine = make_engine(look_interval_ms=600_000)
+    engine = make_engine(poll_interval_ms=600_000)
     await engine.start()
 
     async def slowly() -> None:
@@ -81,16 +82,18 @@ async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
     workers = [await idle_worker(engine, namespace) for namespace in NAMESPACES]
     store.before["versions_of"] = slowly
     store.before["get_namespace"] = slowly
-    cuts = 0
+    cancellations = 0
     for steps in range(150):
         engine.versions.forget_all()  # so that each start asks the store, and can be cut there
-        cuts += await Cuttable(starting(engine)).cancel_after(steps)
+        cancellations += await Cancellable(starting(engine)).cancel_after(steps)
         await engine._journal._idle.wait()
         for session, outlet in workers:
             assert session.offerable() + len(session.leased) == SLOTS, f"cut after {steps} steps"
             assert not session._reserved, f"cut after {steps} steps"
             await finish(session, outlet)
-    assert cuts >= 20 if starting is batch else cuts >= 3, "hardly anything was cut: this shows nothing"
+    assert cancellations >= 20 if starting is batch else cancellations >= 3, (
+        "hardly anything was cut: this shows nothing"
+    )
     assert not engine._matcher._assigned
     session, outlet = workers[0]
     started = await engine.runs.start(start("one"))

@@ -140,7 +140,7 @@ async def test_a_permit_of_a_namespace(engine: Engine, store: TroubledStore, clo
 
 async def test_a_permit_that_becomes_free_at_another_server(make_engine: MakeEngine, store: TroubledStore) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     for engine in (here, there):
         await engine.start()
     near, far = RecordingOutlet(), RecordingOutlet()
@@ -156,7 +156,7 @@ async def test_a_permit_that_becomes_free_at_another_server(make_engine: MakeEng
     await far.until_received(1)
 
 
-# --- operators ----------------------------------------------------------------------------------------------------------
+# --- operators --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi.core.errors import AlreadyExists
-from kagzi.core.limits import LOOK_TYPES
+from kagzi.core.limits import POLL_TYPES
 from kagzi.core.records import Lease, RunKey
 from kagzi.core.run.outcomes import Existing, Started
 from kagzi.core.states import RunStatus
@@ -293,10 +293,10 @@ async def test_every_type_is_claimed_within_a_round_of_polls_by_a_server_without
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
     """More types than a look tells, in runs that another server started, and no bus between the two."""
-    here, deaf = make_engine(look_interval_ms=600_000), make_engine(look_interval_ms=600_000)
+    here, deaf = make_engine(poll_interval_ms=600_000), make_engine(poll_interval_ms=600_000)
     await here.start()
     await deaf.start()
-    types = [f"type-{number:04}" for number in range(LOOK_TYPES + LOOK_TYPES // 2)]
+    types = [f"type-{number:04}" for number in range(POLL_TYPES + POLL_TYPES // 2)]
     served = types[::50]  # from the first to the last ones
     outlet = RecordingOutlet()
     await deaf.sessions.open(worker(*served, slots=2 * len(served)), (), outlet)

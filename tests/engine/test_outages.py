@@ -62,7 +62,7 @@ def haste(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def engine(make_engine: MakeEngine, store: TroubledStore) -> AsyncIterator[Engine]:
-    engine = make_engine(FailingBus(store), look_interval_ms=600_000)
+    engine = make_engine(FailingBus(store), poll_interval_ms=600_000)
     await engine.start()
     yield engine
     store.raises = None

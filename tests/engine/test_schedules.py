@@ -1,5 +1,5 @@
-"""The clock of schedules while an engine runs: on time, through outages and lost answers, and without asking when there is
-nothing to do."""
+"""The clock of schedules while an engine runs: on time, through outages and lost answers, and without asking when there
+is nothing to do."""
 
 import asyncio
 from itertools import takewhile
@@ -14,6 +14,7 @@ from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
 from kagzi.store.protocol import PendingWork
+from tests.support import polling
 from tests.support.timeouts import LOADED_MACHINE_S
 
 from .conftest import MakeEngine
@@ -61,7 +62,7 @@ async def test_a_poll_returns_what_another_server_knew(make_engine: MakeEngine, 
     dead = make_engine()  # never started: it made the schedule, and is gone
     await dead.schedules.create("here", "s", EVERY_DAY)
     clock.ahead_us += 2 * 86_400 * US_PER_S
-    alive = make_engine(look_interval_ms=50)
+    alive = make_engine(poll_interval_ms=50)
     await alive.start()
     firings = await until_fires(alive, 1)
     assert firings
@@ -72,17 +73,17 @@ async def test_an_outage_and_a_lost_answer_double_nothing(engine: Engine, store:
     await until_fires(engine, 1)
     lost = 0
 
-    async def lose_answer() -> None:
+    async def answer_is_lost() -> None:
         nonlocal lost
         lost += 1
         if lost <= 2:
             raise Unavailable("what was written is not known to have been")
 
-    store.after["fire_schedules"] = lose_answer
+    store.after["fire_schedules"] = answer_is_lost
     firings = await until_fires(engine, 4)
     assert lost > 2
-    store.away = True
-    await asyncio.sleep(1.2)  # a time passes meanwhile
+    store.away, tried = True, store.calls["due_schedules"]
+    await polling.until(lambda: store.calls["due_schedules"] > tried, what="a time comes meanwhile")
     store.away = False
     firings = await until_fires(engine, len(firings) + 2)
     nominals = [fire.nominal_at for fire in firings]
@@ -91,7 +92,8 @@ async def test_an_outage_and_a_lost_answer_double_nothing(engine: Engine, store:
 
 
 async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: TroubledStore) -> None:
-    """The pause was decided on a schedule that has moved on since: it is decided anew, and nothing is lost or doubled."""
+    """The pause was decided on a schedule that has moved on since: it is decided anew, and nothing is lost or
+    doubled."""
     await engine.schedules.create("here", "s", EVERY_SECOND)
     barrier = Barrier()
     store.before["put_schedule"] = barrier

@@ -5,8 +5,8 @@ import pytest
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed
 from kagzi.core.records import ClaimedRun, Payload
-from kagzi.core.run.commands import BeginStep, Park, SignalGiven, WaitSignal
-from kagzi.core.run.outcomes import Begun, Existing, NotParked, Parked, Refused, SignalBound, Started, TimerSet
+from kagzi.core.run.commands import BeginStep, FetchResults, Park, SignalGiven, WaitSignal
+from kagzi.core.run.outcomes import Begun, Existing, Fetched, Parked, Refused, SignalBound, Started, TimerSet
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
@@ -54,9 +54,9 @@ async def test_the_holder_of_a_running_run_is_notified_and_fetches(engine: Engin
     await engine.control.signal("default", run_id=run.run.run_id, signal=sent())
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
     assert outlet.notices_received[0].leased == leased(run)
-    await session.submit([(2, Park(run=run.run, lease=run.lease, waits=("approved",), known_seq=1, stay=True))])
+    await session.submit([(2, FetchResults(run=run.run, lease=run.lease, waits=("approved",), known_seq=1))])
     answer = await outlet.answer_to(2)
-    assert isinstance(answer, NotParked)
+    assert isinstance(answer, Fetched)
     assert [step.step_id for step in answer.results] == ["approved"]
     assert await status_of(engine, run.run.run_id) == RunStatus.RUNNING
 
@@ -127,7 +127,7 @@ async def test_signal_with_start_starts_once_and_signals_every_time(engine: Engi
 
 async def test_a_holder_on_another_server_is_notified_over_the_bus(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     outlet = RecordingOutlet()
@@ -140,7 +140,7 @@ async def test_a_holder_on_another_server_is_notified_over_the_bus(make_engine: 
 
 async def test_a_run_that_sleeps_is_woken_for_a_worker_of_another_server(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     outlet = RecordingOutlet()
@@ -155,7 +155,7 @@ async def test_a_run_that_sleeps_is_woken_for_a_worker_of_another_server(make_en
 
 async def test_after_a_lost_bus_those_who_hold_runs_ask(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     outlet = RecordingOutlet()

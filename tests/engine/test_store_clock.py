@@ -1,4 +1,5 @@
-"""Whose clock decides: the store's, followed between polls by the time that has passed, whatever the wall clock says."""
+"""Whose clock decides: the store's, followed between polls by the time that has passed, whatever the wall clock
+says."""
 
 import logging
 import time
@@ -13,7 +14,7 @@ from kagzi.system import SystemClock
 from tests.support.clock import BEGINNING
 
 HOUR_US = 3_600 * US_PER_S
-SETTINGS = Settings(look_interval_ms=5_000)
+SETTINGS = Settings(poll_interval_ms=5_000)
 
 
 class World:

@@ -38,7 +38,7 @@ async def test_a_store_that_goes_away_and_comes_back_has_cost_nothing(engine: En
     await session.submit([(number, complete(run)) for number, run in enumerate(runs)])
     starting = asyncio.create_task(engine.runs.start(start()))
     await tried.arrived.wait()
-    await session.heartbeat([leased(run) for run in runs])  # cannot be renewed now, which is no reason to lose them
+    await session.heartbeat([leased(run) for run in runs])  # cannot be renewed now; they must not be lost for that
     reason = engine.health()
     assert reason is not None
     assert "database" in reason
@@ -54,7 +54,7 @@ async def test_a_store_that_goes_away_and_comes_back_has_cost_nothing(engine: En
 async def test_no_lease_expires_within_one_ttl_after_an_outage(
     make_engine: MakeEngine, store: TroubledStore, clock: MovableClock
 ) -> None:
-    engine = make_engine(lease_ms=60_000, look_interval_ms=20)
+    engine = make_engine(lease_ms=60_000, poll_interval_ms=20)
     await engine.start()
     started = await engine.runs.start(start())
     outlet = RecordingOutlet()

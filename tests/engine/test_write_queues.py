@@ -1,4 +1,5 @@
-"""What waits to be written, in any order of events: nothing is lost, a run's operations stay in order, and the count is right."""
+"""What waits to be written, in any order of events: nothing is lost, a run's operations stay in order, and the count is
+right."""
 
 from typing import Any
 
@@ -44,7 +45,7 @@ def entry(run: str, number: int, size: int) -> Entry:
 
 
 class Journaled:
-    """A lane, what was written of it, and which runs are locked."""
+    """A write queue, what was written of it, and which runs are locked."""
 
     def __init__(self) -> None:
         self.queues = WriteQueues()

@@ -1,7 +1,7 @@
 """The SDK plan, section by section: its headings, its code in Python, run against one server per store.
 
-Where a later design decided otherwise, a comment that begins with "Otherwise" says what and why. Durations are shorter than in the
-plan, so that nobody waits; names are the plan's.
+Where a later design decided otherwise, a comment that begins with "Otherwise" says what and why. Durations are shorter
+than in the plan, so that nobody waits; names are the plan's.
 """
 
 import asyncio
@@ -59,12 +59,12 @@ async def client(address: str) -> AsyncIterator[Kagzi]:
         yield connected
 
 
-# --- 1. Design Decisions ------------------------------------------------------------------------------------------------------
-# The table's rows are the subjects of the sections below. Otherwise: limits per key, throttling and versions, deferred there, are
-# built (docs/how-to/limits.md, docs/how-to/versions.md).
+# --- 1. Design Decisions ----------------------------------------------------------------------------------------------
+# The table's rows are the subjects of the sections below. Otherwise: limits per key, throttling and versions, deferred
+# there, are built (docs/how-to/limits.md, docs/how-to/versions.md).
 
 
-# --- 2. Worker API ------------------------------------------------------------------------------------------------------------
+# --- 2. Worker API ----------------------------------------------------------------------------------------------------
 
 
 async def process_order(ctx: Context, order: int) -> str:
@@ -113,7 +113,7 @@ async def test_2_at_least_one_workflow_must_be_registered(address: str) -> None:
         await Worker(address).run()
 
 
-# --- 3. Retry API -------------------------------------------------------------------------------------------------------------
+# --- 3. Retry API -----------------------------------------------------------------------------------------------------
 
 
 def test_3_retry_api() -> None:
@@ -137,7 +137,7 @@ def test_3_retry_api() -> None:
     assert [fixed.delay_after(attempt) for attempt in (1, 4)] == [timedelta(seconds=2)] * 2
 
     # Presets
-    # Otherwise: attempts count executions, so no retries are 1 attempt, not 0, and forever is no number.
+    # Otherwise: attempts count executions, so no retries are 1 attempt, not 0, and there is no number for forever.
     assert Retry.none().max_attempts == 1
     assert Retry.forever().max_attempts is None
     with pytest.raises(InvalidArgument, match="duration"):
@@ -167,7 +167,7 @@ async def test_3_non_retryable_errors_are_matched_by_code_and_by_class(address: 
     assert tries == ["NotFound", "ConnectionError", "else", "else"]
 
 
-# --- 4. Step API --------------------------------------------------------------------------------------------------------------
+# --- 4. Step API ------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -192,8 +192,8 @@ async def call_api(request: str) -> str:
 
 @workflow
 async def step_api(ctx: Context, user_id: int) -> list[Any]:
-    # Single builder pattern - extensible without API breakage. A lambda captures what it needs; given the function itself, the
-    # result has its type on replay, too.
+    # Single builder pattern - extensible without API breakage. A lambda captures what it needs; given the function
+    # itself, the result has its type on replay, too.
     captured = await ctx.step("fetch-user").run(lambda: fetch_user(user_id))
     user = await ctx.step("fetch-user").run(fetch_user, user_id)
     result = await ctx.step("transform-data").run(lambda: transform(user))
@@ -222,8 +222,9 @@ async def test_4_step_api(address: str, client: Kagzi) -> None:
 
 
 async def test_4_why_closure_capture_works(address: str, client: Kagzi) -> None:
-    """On replay, completed steps return their output without executing again; what closures capture follows from that."""
-    go = Signal("go", bool)
+    """On replay, completed steps return their output without executing again; what closures capture follows from
+    that."""
+    proceed = Signal("go", bool)
     entered: list[int] = []
     charged: list[str] = []
 
@@ -236,7 +237,7 @@ async def test_4_why_closure_capture_works(address: str, client: Kagzi) -> None:
         entered.append(user_id)
         user = await ctx.step("fetch-user").run(fetch_user, user_id)
         charge = await ctx.step("charge-card").run(lambda: charge_card(user))
-        await ctx.wait_for(go)
+        await ctx.wait_for(proceed)
         return charge
 
     async with Worker(address).workflows([order_workflow]):
@@ -244,14 +245,14 @@ async def test_4_why_closure_capture_works(address: str, client: Kagzi) -> None:
         async with asyncio.timeout(TIMEOUT_S):
             while await run.status() is not RunStatus.SLEEPING:
                 pass  # each look is a round trip
-    await run.signal(go, True)
+    await run.signal(proceed, True)
     async with Worker(address).workflows([order_workflow]):  # another one: it knows nothing but the history
         assert await run.result(timeout=WAIT) == "user-5@example.com"
     assert entered == [5, 5]
     assert charged == ["user-5@example.com"]
 
 
-# --- 5. Sleep API -------------------------------------------------------------------------------------------------------------
+# --- 5. Sleep API -----------------------------------------------------------------------------------------------------
 
 
 async def test_5_sleep_api(address: str, client: Kagzi) -> None:
@@ -292,7 +293,7 @@ def test_5_supported_duration_formats(text: str, seconds: int) -> None:
     assert Retry.linear(2, text).initial_interval == timedelta(seconds=seconds)
 
 
-# --- 6. Client API ------------------------------------------------------------------------------------------------------------
+# --- 6. Client API ----------------------------------------------------------------------------------------------------
 
 
 async def test_6_client_api(address: str) -> None:
@@ -342,7 +343,7 @@ async def test_6_client_api(address: str) -> None:
     await client.close()
 
 
-# --- 7. Queue Model -----------------------------------------------------------------------------------------------------------
+# --- 7. Queue Model ---------------------------------------------------------------------------------------------------
 
 
 async def test_7_queues_are_hidden(address: str, client: Kagzi) -> None:
@@ -351,8 +352,8 @@ async def test_7_queues_are_hidden(address: str, client: Kagzi) -> None:
     async with grpc.aio.insecure_channel(address) as channel:
         workflows: Any = workflow_pb2_grpc.WorkflowServiceStub(channel)
         request = workflow_pb2.GetWorkflowRequest(run_id=run.id)
-        told = (await workflows.GetWorkflow(request, timeout=TIMEOUT_S)).workflow
-        assert (told.workflow_type, told.task_queue) == ("queue-of-nobody", "queue-of-nobody")
+        notified = (await workflows.GetWorkflow(request, timeout=TIMEOUT_S)).workflow
+        assert (notified.workflow_type, notified.task_queue) == ("queue-of-nobody", "queue-of-nobody")
         with pytest.raises(grpc.aio.AioRpcError, match="task_queue"):
             await workflows.StartWorkflow(
                 workflow_pb2.StartWorkflowRequest(workflow_type="queue-of-nobody", task_queue="orders"),
@@ -361,7 +362,7 @@ async def test_7_queues_are_hidden(address: str, client: Kagzi) -> None:
     await run.cancel()
 
 
-# --- 8. Concurrency Model -----------------------------------------------------------------------------------------------------
+# --- 8. Concurrency Model ---------------------------------------------------------------------------------------------
 
 
 async def test_8_max_concurrent_limits_the_worker(address: str, client: Kagzi) -> None:
@@ -386,7 +387,7 @@ async def test_8_max_concurrent_limits_the_worker(address: str, client: Kagzi) -
     assert max(at_once) <= 2
 
 
-# --- 9. Server Changes --------------------------------------------------------------------------------------------------------
+# --- 9. Server Changes ------------------------------------------------------------------------------------------------
 
 
 async def test_9_a_worker_registers_types_and_no_queue(address: str) -> None:
@@ -409,7 +410,7 @@ async def test_9_a_worker_registers_types_and_no_queue(address: str) -> None:
         assert polled.workflow_type == "nine-b"
 
 
-# --- 10. Removals -------------------------------------------------------------------------------------------------------------
+# --- 10. Removals -----------------------------------------------------------------------------------------------------
 
 
 def test_10_removals() -> None:
@@ -422,11 +423,11 @@ def test_10_removals() -> None:
         assert not [name for name in names if hasattr(owner, name)]
 
 
-# --- 11. Dependencies, 12. File Changes ---------------------------------------------------------------------------------------
+# --- 11. Dependencies, 12. File Changes -------------------------------------------------------------------------------
 # Of the Rust workspace. Durations are parsed as humantime does: section 5.
 
 
-# --- 13. Migration Guide ------------------------------------------------------------------------------------------------------
+# --- 13. Migration Guide ----------------------------------------------------------------------------------------------
 
 
 async def test_13_migration_guide(address: str, client: Kagzi) -> None:
@@ -455,11 +456,11 @@ async def test_13_migration_guide(address: str, client: Kagzi) -> None:
     assert Retry.exponential(3).initial("1s").max("60s") == Retry.attempts(3)
 
 
-# --- 14. Implementation Order, 15. Future Considerations ----------------------------------------------------------------------
+# --- 14. Implementation Order, 15. Future Considerations --------------------------------------------------------------
 # Otherwise: of what was deferred, limits per key, throttling, typed handles, step timeouts and versions are built.
 
 
-# --- Appendix: Complete Example -----------------------------------------------------------------------------------------------
+# --- Appendix: Complete Example ---------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """A namespace with something of everything in it, the names of all that, and names of nothing at all."""
 
-import asyncio
 import sqlite3
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from kagzi.server.grpc.registration import SERVICES, path_of
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from tests.server.stubs import TIMEOUT_S, json_payload
+from tests.support.polling import until
 
 OURS, THEIRS = "ours", "theirs"
 SECRET = "between-us"
@@ -129,7 +129,8 @@ PAGE = common_pb2.PageRequest(page_size=1)
 
 
 async def furnish(caller: Caller) -> Names:
-    """A namespace of ours: a run in a worker's hands with a recorded step, one that failed, others, and all the rest."""
+    """A namespace of ours: a run in a worker's hands with a recorded step, one that failed, others, and all the
+    rest."""
     worker_id = (
         await caller.one(
             workers("Register"),
@@ -182,10 +183,11 @@ async def furnish(caller: Caller) -> Names:
         ),
     )
     ask = workflow_pb2.GetBulkOperationRequest(namespace_id=OURS, operation_id=operation.operation_id)
-    async with asyncio.timeout(TIMEOUT_S):
-        while not operation.finished:
-            await asyncio.sleep(0.02)
-            operation = await caller.one(workflows("GetBulkOperation"), ask)
+
+    async def finished() -> bool:
+        return (await caller.one(workflows("GetBulkOperation"), ask)).finished
+
+    await until(finished)
     runs = await caller.one(workflows("ListWorkflows"), workflow_pb2.ListWorkflowsRequest(namespace_id=OURS, page=PAGE))
     steps = await caller.one(
         admin("ListSteps"), admin_pb2.ListStepsRequest(namespace_id=OURS, run_id=run_id, page=PAGE)

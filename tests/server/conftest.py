@@ -19,14 +19,14 @@ from kagzi.core.limits import Settings
 from kagzi.sdk.transport.in_process import InProcessChannel
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import handlers
 from kagzi.server.in_process import InProcessListener
 from kagzi.server.listen import ListenAddress
 from tests.server.stubs import Stubs
 
 ANY_PORT = ListenAddress("127.0.0.1", 0)
-QUICK = Settings(lease_ms=2_000, heartbeat_ms=500, reconnect_grace_ms=300, look_interval_ms=500)
+QUICK = Settings(lease_ms=2_000, heartbeat_ms=500, reconnect_grace_ms=300, poll_interval_ms=500)
 
 StartServer = Callable[..., Awaitable[Server]]
 
@@ -89,7 +89,7 @@ async def memory_stubs(start_server: StartServer, transport: str) -> AsyncIterat
         yield Stubs(channel, server.grpc_address)
 
 
-Serve = Callable[[dict[str, object], Gate, Callable[[Stubs], Awaitable[None]]], Awaitable[None]]
+Serve = Callable[[dict[str, object], Interceptor, Callable[[Stubs], Awaitable[None]]], Awaitable[None]]
 
 
 @pytest.fixture
@@ -97,9 +97,11 @@ def serve(transport: str) -> Serve:
     return _serve_grpc if transport == "grpc" else _serve_in_process
 
 
-async def _serve_grpc(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
+async def _serve_grpc(
+    services: dict[str, object], interceptor: Interceptor, use: Callable[[Stubs], Awaitable[None]]
+) -> None:
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
+    server.add_generic_rpc_handlers(tuple(handlers(interceptor, services)))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -109,8 +111,10 @@ async def _serve_grpc(services: dict[str, object], gate: Gate, use: Callable[[St
         await server.stop(0)
 
 
-async def _serve_in_process(services: dict[str, object], gate: Gate, use: Callable[[Stubs], Awaitable[None]]) -> None:
-    listener = InProcessListener(handlers(gate, services))
+async def _serve_in_process(
+    services: dict[str, object], interceptor: Interceptor, use: Callable[[Stubs], Awaitable[None]]
+) -> None:
+    listener = InProcessListener(handlers(interceptor, services))
     listener.start()
     channel = InProcessChannel(listener.open_call)
     try:

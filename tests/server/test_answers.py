@@ -69,7 +69,7 @@ async def test_a_wait_that_takes_too_long_fails_with_the_reason(monkeypatch: pyt
     monkeypatch.setattr(module, "WAIT_S", 0.01)
     answers = Answers(TOTAL, SHARE)
     async with answers.reserve("n", SHARE):
-        with pytest.raises(ResourceExhausted, match="Read answers as they come") as refusal:
+        with pytest.raises(ResourceExhausted, match="Read responses as they arrive") as refusal:
             async with answers.reserve("n", 1):
                 pytest.fail("there was no room")
     assert refusal.value.metadata["limit"] == "answers_bytes"

@@ -19,13 +19,14 @@ from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.records import RunKey
 from kagzi.engine import Watching
 from kagzi.server.grpc.budgets import namespace_of
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import LONG_POLLS, SERVICES, handlers, path_of
 from kagzi.store.protocol import Store
 from kagzi.system import SystemIds
 from kagzi.v1 import worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.stubs import TIMEOUT_S
+from tests.support.polling import until
 
 LIMIT = 3
 SHARE = 1
@@ -46,7 +47,7 @@ class Busy:
     def _serve(self, method: MethodDescriptor) -> Callable[..., Awaitable[Any]]:
         request_type = GetMessageClass(method.input_type)
 
-        async def unary(request: Message, context: Any) -> Message:
+        async def unary(request: Message, *_: object) -> Message:
             await self._hold(namespace_of(request))
             return GetMessageClass(method.output_type)()
 
@@ -99,9 +100,9 @@ async def refusal(task: asyncio.Task[Any]) -> ResourceExhausted:
 
 
 @asynccontextmanager
-async def served(gate: Gate, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
+async def served(interceptor: Interceptor, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers(tuple(handlers(gate, services)))
+    server.add_generic_rpc_handlers(tuple(handlers(interceptor, services)))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -122,19 +123,19 @@ def name_of_budget(method: MethodDescriptor) -> str:
     return "long_polls" if path_of(method) in LONG_POLLS else "calls"
 
 
-def small(gate: Gate) -> None:
-    for budget in (gate.budgets.calls, gate.budgets.polls, gate.budgets.streams):
+def small(interceptor: Interceptor) -> None:
+    for budget in (interceptor.budgets.calls, interceptor.budgets.polls, interceptor.budgets.streams):
         budget.limit, budget.share = LIMIT, SHARE
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if of_a_namespace(method)], ids=path_of)
 async def test_whatever_one_namespace_has_open_another_is_served_at_once(method: MethodDescriptor) -> None:
-    gate, busy = Gate(ids=SystemIds()), Busy()
-    small(gate)
+    interceptor, busy = Interceptor(ids=SystemIds()), Busy()
+    small(interceptor)
     service = method.containing_service
     # A read that may be large waits for room among the answers, which is another bound.
-    gate.answers._share = gate.answers._total = 1 << 40
-    async with served(gate, {service.full_name: busy.service(list(service.methods))}) as channel:
+    interceptor.answers._share = interceptor.answers._total = 1 << 40
+    async with served(interceptor, {service.full_name: busy.service(list(service.methods))}) as channel:
         mine = [call(channel, method, "greedy") for _ in range(LIMIT)]
         await busy.serves("greedy", LIMIT)
         error = await refusal(call(channel, method, "greedy"))
@@ -155,44 +156,44 @@ async def test_whatever_one_namespace_has_open_another_is_served_at_once(method:
 
 
 async def test_who_names_no_namespace_is_served_though_a_tenant_has_all() -> None:
-    gate, busy = Gate(ids=SystemIds()), Busy()
-    small(gate)
+    interceptor, busy = Interceptor(ids=SystemIds()), Busy()
+    small(interceptor)
     nameless = [method for method in METHODS if not of_a_namespace(method)]
     assert nameless
     for method in nameless:
         for _ in range(LIMIT):
-            gate.budgets.calls.take("greedy")
+            interceptor.budgets.calls.take("greedy")
         service = method.containing_service
-        async with served(gate, {service.full_name: busy.service(list(service.methods))}) as channel:
+        async with served(interceptor, {service.full_name: busy.service(list(service.methods))}) as channel:
             data = GetMessageClass(method.input_type)().SerializeToString()
             task = asyncio.ensure_future(_awaited(channel.unary_unary(path_of(method))(data, timeout=TIMEOUT_S)))
             await busy.serves("", 1)
             busy.released.set()
             await task
         for _ in range(LIMIT):
-            gate.budgets.calls.give_back("greedy")
+            interceptor.budgets.calls.give_back("greedy")
         busy.serving.clear()
         busy.released.clear()
 
 
 async def test_streams_that_say_nothing_keep_nobody_out() -> None:
     """They have not said whose they are, so they are counted together; the oldest of too many is closed."""
-    gate, busy = Gate(ids=SystemIds()), Busy()
-    gate._first_messages._limit = LIMIT
+    interceptor, busy = Interceptor(ids=SystemIds()), Busy()
+    interceptor._first_messages._limit = LIMIT
     method = workflow_pb2.DESCRIPTOR.services_by_name["WorkflowService"].methods_by_name["WaitStream"]
     service = method.containing_service
-    async with served(gate, {service.full_name: busy.service(list(service.methods))}) as channel:
+    async with served(interceptor, {service.full_name: busy.service(list(service.methods))}) as channel:
         silent = []
         for number in range(LIMIT):
             stream = cast("Any", channel.stream_stream(path_of(method))(timeout=TIMEOUT_S))
             silent.append(asyncio.ensure_future(_awaited(stream.read())))
-            await _until(lambda number=number: len(gate._first_messages._silent) == number + 1)
+            await until(lambda number=number: len(interceptor._first_messages._silent) == number + 1)
         speaking = call(channel, method, "tenant")
         await busy.serves("tenant", 1)
         error = await refusal(silent[0])
         assert error.metadata["limit"] == "silent_streams"
         assert not silent[1].done()
-        gate.close()
+        interceptor.close()
         for stopped in silent[1:]:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await stopped
@@ -206,16 +207,16 @@ async def test_whoever_watches_much_leaves_others_their_watches() -> None:
     watching.budget.limit, watching.budget.share = LIMIT, SHARE
     watches = [watching.watch("greedy", RUN, 1) for _ in range(LIMIT)]
     begun = [asyncio.ensure_future(anext(watch)) for watch in watches]
-    await _until(lambda: watching.budget.used("greedy") == LIMIT)
+    await until(lambda: watching.budget.used("greedy") == LIMIT)
     with pytest.raises(ResourceExhausted) as refused:
         await anext(watching.watch("greedy", RUN, 1))
     assert refused.value.metadata == {"limit": "watches", "maximum": str(LIMIT), "namespace": "greedy"}
     other = asyncio.ensure_future(anext(watching.watch("other", RUN, 1)))
-    await _until(lambda: watching.budget.used("other") == 1)
+    await until(lambda: watching.budget.used("other") == 1)
     for task in (*begun, other):
         task.cancel()
     await asyncio.gather(*begun, other, return_exceptions=True)
-    await _until(lambda: watching.budget.used("greedy") == watching.budget.used("other") == 0)
+    await until(lambda: watching.budget.used("greedy") == watching.budget.used("other") == 0)
 
 
 RUN = "00000000-0000-7000-8000-000000000000"
@@ -226,12 +227,6 @@ class _SilentStore:
 
     async def events_of(self, run: RunKey, after: int, limit: int) -> None:
         await asyncio.Event().wait()
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110  a counter has no event
-            await asyncio.sleep(0.005)
 
 
 def test_shares_are_guaranteed_for_a_limited_number_of_namespaces() -> None:

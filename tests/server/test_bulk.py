@@ -7,7 +7,8 @@ import pytest
 from kagzi import Context, InvalidArgument, Kagzi, NotFound, RunStatus, Worker, workflow
 from kagzi.core.errors import NonRetryable
 from kagzi.server.app import Server
-from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
+from tests.support.polling import until
+from tests.support.timeouts import LOADED_MACHINE
 
 from .conftest import StartServer
 
@@ -63,9 +64,11 @@ async def test_retry_by_filter(server: Server) -> None:
         Failing.now = False
         operation = await client.bulk.retry(workflow=shaky)
         assert (await operation.wait("20s")).done == 30
-        async with asyncio.timeout(LOADED_MACHINE_S):
-            while await client.count(status="completed") < 30:  # noqa: ASYNC110  ends have no signal for those who do not wait
-                await asyncio.sleep(0.02)
+
+        async def all_completed() -> bool:
+            return await client.count(status="completed") == 30
+
+        await until(all_completed)
 
 
 async def test_resume_by_filter(server: Server) -> None:
@@ -130,10 +133,12 @@ async def test_stop(start_server: StartServer, database_url: str) -> None:
         stopped = await operation.stop()
         assert (stopped.stopped, stopped.finished) == (True, True)
         assert await client.bulk.stop(operation.id) is not None
+
         # What was being done when it was stopped is finished and counted.
-        async with asyncio.timeout(LOADED_MACHINE_S):
-            while (await operation.progress()).done != await client.count(status="cancelled"):  # noqa: ASYNC110  see above
-                await asyncio.sleep(0.02)
+        async def counted() -> bool:
+            return (await operation.progress()).done == await client.count(status="cancelled")
+
+        await until(counted)
         assert await client.count(status="pending") > 0
 
 

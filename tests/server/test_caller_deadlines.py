@@ -1,4 +1,5 @@
-"""The caller's deadline comes with its call. The server answers before it, with what is wrong: at the deadline nobody would know."""
+"""The caller's deadline comes with its call. The server answers before it, with what is wrong: at the deadline nobody
+would know."""
 
 import asyncio
 from typing import Any
@@ -9,28 +10,27 @@ import pytest
 from kagzi.core.errors import DOWN, Unavailable
 from kagzi.core.outages import DATABASE
 from kagzi.server.grpc import deadlines as patience
-from kagzi.server.grpc import interceptor as gate
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc import interceptor
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_gate import refused
+from tests.server.stubs import TIMEOUT_S, Stubs, refused
 
 DEADLINE_S = 2.4
 
 
 @pytest.fixture(autouse=True)
 def ample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of it is the server's, to answer: a busy machine is no reason to be late."""
-    monkeypatch.setattr(gate, "_MARGIN", 0.5)
-    monkeypatch.setattr(gate, "POLL_MARGIN_S", 1.2)
+    """Half of it is the server's, to answer: a busy machine does not excuse being late."""
+    monkeypatch.setattr(interceptor, "_MARGIN", 0.5)
+    monkeypatch.setattr(interceptor, "POLL_MARGIN_S", 1.2)
 
 
 def test_little_of_a_deadline_is_kept() -> None:
-    assert gate.MARGIN_S <= 2.0
-    assert patience.MARGIN_MS >= 500  # more than the 250 ms that the gate keeps of a poll
+    assert interceptor.MARGIN_S <= 2.0
+    assert patience.MARGIN_MS >= 500  # more than the 250 ms that the interceptor keeps of a poll
 
 
 class Stuck:
@@ -46,13 +46,13 @@ class Stuck:
             self.cancelled += 1
             raise
 
-    async def StartWorkflow(self, request: Any, context: Any) -> Any:
+    async def StartWorkflow(self, request: Any) -> Any:
         await self._wait()
 
-    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+    async def GetWorkflow(self, request: Any) -> Any:
         await self._wait()
 
-    async def Wait(self, request: Any, context: Any) -> Any:
+    async def Wait(self, request: Any, remaining_s: float | None) -> Any:
         await self._wait()
 
 
@@ -79,7 +79,7 @@ async def test_a_call_that_takes_too_long_is_answered_before_its_deadline(serve:
             assert problem.metadata.get(DOWN) == ("database" if words else None)
             assert (words or "could not be done within 1.") in problem.message
 
-    await serve({"kagzi.v1.WorkflowService": stuck}, Gate(ids=SystemIds(), store_problem=lambda: words), use)
+    await serve({"kagzi.v1.WorkflowService": stuck}, Interceptor(ids=SystemIds(), store_problem=lambda: words), use)
     assert stuck.cancelled == len(CALLS)
 
 
@@ -105,7 +105,7 @@ async def test_a_store_that_does_not_answer_is_reported_by_the_server_itself(
         assert f"{DATABASE} has not answered for 1 s" in problem.message
         info = await stubs.admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), timeout=TIMEOUT_S)
         assert info.store_problem.startswith(f"{DATABASE} has not answered for")
-        assert engine.health() is None  # a slow database is no reason to send callers elsewhere
+        assert engine.health() is None  # a slow database must not send callers elsewhere
         stuck.set()
         # What was asked for is not lost, and not done twice.
         answer = await stubs.workflows.StartWorkflow(start, timeout=TIMEOUT_S)

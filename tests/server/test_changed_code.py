@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, Workflow
+from kagzi import Context, Kagzi, RunStatus, Signal, Worker, Workflow
 from kagzi.core.error_details import ErrorKind
 from kagzi.server.app import Server
+from tests.acceptance.cluster import until_status
 from tests.support.timeouts import LOADED_MACHINE_S
 
 PROCEED = Signal("go", str)
@@ -49,12 +49,6 @@ async def wait_in_task_group(ctx: Context) -> str:
     return await ctx.step("ship").run(do, "ship")
 
 
-async def until(run: Run[Any], status: RunStatus) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while await run.status() is not status:  # noqa: ASYNC110  a status has no signal
-            await asyncio.sleep(0.05)
-
-
 @pytest.mark.parametrize(
     ("code", "step"), [(charge_in_gather, "task[1]/charge"), (wait_in_task_group, "task[1]/go")], ids=["step", "wait"]
 )
@@ -70,12 +64,12 @@ async def test_a_call_that_moved_into_a_task_is_noticed_before_anything_happens(
     async with Kagzi.connect(address) as client:
         async with worker(first_code, "v1"):
             run = await client.start("order")
-            await until(run, RunStatus.SLEEPING)
+            await until_status(run, RunStatus.SLEEPING)
         recorded = await run.steps()
 
         await run.signal(PROCEED, "now")
         async with worker(code, "v2"):
-            await until(run, RunStatus.PAUSED)
+            await until_status(run, RunStatus.PAUSED)
         problem = (await run.info()).problem
         assert problem is not None
         assert (problem.kind, problem.subject, problem.subject_id) == (ErrorKind.NONDETERMINISM, "step", step)

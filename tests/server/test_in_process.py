@@ -13,7 +13,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.sdk.transport.in_process import InProcessChannel
 from kagzi.server import in_process
-from kagzi.server.grpc.interceptor import Gate
+from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import handlers
 from kagzi.server.in_process import InProcessListener
 from kagzi.system import SystemIds
@@ -21,8 +21,8 @@ from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as pb
 from kagzi.wire.in_process import WINDOW_BYTES, WINDOW_MESSAGES
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_gate import refused
+from tests.server.stubs import TIMEOUT_S, Stubs, refused
+from tests.support.polling import until
 
 WORKFLOWS = "kagzi.v1.WorkflowService"
 CHUNK = b"x" * (16 * limits.KIB)
@@ -40,12 +40,12 @@ class Service:
         self.read = self.written = 0
         self.proceed = asyncio.Event()
 
-    async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Any) -> pb.StartWorkflowResponse:
+    async def StartWorkflow(self, request: pb.StartWorkflowRequest) -> pb.StartWorkflowResponse:
         self.requests.append(request)
         self.response.warning = whose.get()
         return self.response
 
-    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest, context: Any) -> None:
+    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest) -> None:
         await self._hang()
 
     async def WaitStream(self, context: Any) -> None:
@@ -95,7 +95,7 @@ def service() -> Service:
 
 @pytest.fixture
 async def listener(service: Service) -> AsyncIterator[InProcessListener]:
-    made = InProcessListener(handlers(Gate(ids=SystemIds()), {WORKFLOWS: service}))
+    made = InProcessListener(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
     made.start()
     yield made
     await made.stop(0)
@@ -113,12 +113,6 @@ async def soon(event: asyncio.Event) -> None:
         await event.wait()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110  a counter has no event
-            await asyncio.sleep(0.002)
-
-
 # --- on both ways -----------------------------------------------------------------------------------------------------
 
 
@@ -132,7 +126,7 @@ async def test_a_caller_that_is_cancelled_cancels_the_handler(serve: Serve, serv
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
-    await serve({WORKFLOWS: service}, Gate(ids=SystemIds()), use)
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
 
 
 async def test_a_stream_that_is_cancelled_cancels_the_handler(serve: Serve, service: Service) -> None:
@@ -145,7 +139,7 @@ async def test_a_stream_that_is_cancelled_cancels_the_handler(serve: Serve, serv
         with pytest.raises(asyncio.CancelledError):
             await call.read()
 
-    await serve({WORKFLOWS: service}, Gate(ids=SystemIds()), use)
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
 
 
 async def test_a_stream_past_its_deadline_is_over_on_both_sides(serve: Serve, service: Service) -> None:
@@ -156,7 +150,7 @@ async def test_a_stream_past_its_deadline_is_over_on_both_sides(serve: Serve, se
         assert failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         await soon(service.cancelled)
 
-    await serve({WORKFLOWS: service}, Gate(ids=SystemIds()), use)
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
 
 
 async def _awaited(call: Any) -> object:
@@ -326,7 +320,7 @@ async def test_a_caller_on_another_loop_is_served_in_order_and_bounded(
 async def test_a_caller_whose_loop_is_gone_is_abandoned(
     listener: InProcessListener, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_process, "LOOK_S", 0.05)
+    monkeypatch.setattr(in_process, "CHECK_S", 0.05)
 
     async def begin() -> None:
         stubs = Stubs(cast("grpc.aio.Channel", InProcessChannel(listener.open_call)))
@@ -341,7 +335,7 @@ async def test_a_server_whose_loop_is_gone_is_unavailable(service: Service) -> N
     gone: list[InProcessListener] = []
 
     async def start() -> None:
-        listener = InProcessListener(handlers(Gate(ids=SystemIds()), {WORKFLOWS: service}))
+        listener = InProcessListener(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
         listener.start()
         gone.append(listener)
 

@@ -1,5 +1,5 @@
-"""Nothing that was accepted makes a message that its reader refuses: the largest of everything a worker and a server say to each
-other. A field or a call that is added has to be added here."""
+"""Nothing that was accepted makes a message that its reader refuses: the largest of everything a worker and a server
+say to each other. A field or a call that is added has to be added here."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ from kagzi.server.grpc.session import Outlet
 from kagzi.system import SystemClock
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.answers import write_answer
-from kagzi.wire.common import write_held
+from kagzi.wire.common import write_leased
 from kagzi.wire.tasks import write_history_page, write_history_step, write_task
 from tests.support.timeouts import LOADED_MACHINE_S
 from tests.wire import strategies
@@ -124,8 +124,8 @@ async def written(outlet: Outlet) -> list[bytes]:
     async def write(data: bytes) -> None:
         messages.append(data)
 
-    outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), LOADED_MACHINE_S)
+    outlet.outbound.finish()
+    await asyncio.wait_for(outlet.outbound.deliver(write), LOADED_MACHINE_S)
     return messages
 
 
@@ -164,7 +164,7 @@ async def test_what_a_session_receives() -> None:
 
 def test_a_welcome_names_no_more_than_a_hello() -> None:
     """What is lost is some of what hello named, and a hello is read up to the hard limit."""
-    leased = write_held(Held(RunKey("default", RUN_ID), LEASE))
+    leased = write_leased(Held(RunKey("default", RUN_ID), LEASE))
     count = limits.MESSAGE_HARD_BYTES // len(pb.SessionHello(held=[leased]).SerializeToString())
     welcome = pb.SessionWelcome(worker_id=NAME, server_version=NAME, lost=[leased] * count)
     assert pb.SessionResponse(welcome=welcome).ByteSize() < limits.MESSAGE_READ_BYTES
@@ -198,7 +198,7 @@ def test_runs_steps_and_errors_are_never_larger_than_they_are_counted(
     assert write_answer(2**62, Refused(error), 0).ByteSize() <= error_bytes(error) + 256
 
 
-# --- unary calls ---------------------------------------------------------------------------------------------------------
+# --- unary calls ------------------------------------------------------------------------------------------------------
 
 
 def test_what_other_calls_of_a_worker_answer() -> None:
@@ -222,7 +222,7 @@ def test_what_other_calls_of_a_worker_answer() -> None:
     assert set(methods) == plain | set(answers) | {"Session"}
 
 
-# --- what a worker says --------------------------------------------------------------------------------------------------
+# --- what a worker says -----------------------------------------------------------------------------------------------
 
 
 def _operations(port: OutPort) -> Iterator[pb.Operation]:
@@ -282,13 +282,14 @@ def test_what_a_worker_sends() -> None:
 def test_what_a_worker_sends_beside_its_operations() -> None:
     proof = pb.HeldRun(run_id=RUN_ID, lease=write_task(TASK).lease).SerializeToString()
     beside = field(HEARTBEAT_TAG, proof) + field(RECEIVED_TAG, proof)
-    assert len(beside) * limits.WORKER_MAX_CONCURRENT + limits.TROUBLES * 2 * limits.TROUBLE_DETAIL_BYTES < (
+    assert len(beside) * limits.WORKER_MAX_CONCURRENT + limits.DIAGNOSTICS * 2 * limits.TROUBLE_DETAIL_BYTES < (
         limits.MESSAGE_HARD_BYTES
     )
 
 
 def test_what_no_server_reads_is_refused_by_the_worker_itself() -> None:
-    """Otherwise it would be sent for ever: a message that is too large ends the stream, and is sent again on the next one."""
+    """Otherwise it would be sent for ever: a message that is too large ends the stream, and is sent again on the next
+    one."""
     outbox = Outbox(lambda: None, lambda: None)
     port = OutPort(outbox, "run", (1, 1), b"")
     race = port.send(_ignore).race

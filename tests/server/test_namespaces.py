@@ -24,6 +24,7 @@ from kagzi.server.app import Server
 from kagzi.v1 import namespace_pb2, namespace_pb2_grpc, worker_pb2, worker_pb2_grpc, workflow_pb2, workflow_pb2_grpc
 from tests.server.conftest import QUICK, StartServer
 from tests.server.stubs import TIMEOUT_S
+from tests.support.polling import until
 from tests.support.timeouts import LOADED_MACHINE
 
 
@@ -39,13 +40,14 @@ async def client(server: Server) -> AsyncIterator[Kagzi]:
 
 
 async def until_gone(client: Kagzi, name: str) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            try:
-                await client.namespaces.get(name)
-            except NotFound:
-                return
-            await asyncio.sleep(0.02)
+    async def gone() -> bool:
+        try:
+            await client.namespaces.get(name)
+        except NotFound:
+            return True
+        return False
+
+    await until(gone)
 
 
 async def test_from_its_making_to_its_end(client: Kagzi, server: Server) -> None:

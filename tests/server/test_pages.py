@@ -15,7 +15,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from kagzi import Kagzi
 from kagzi.core import limits
 from kagzi.server.app import Server
-from kagzi.server.grpc import interceptor as gate
+from kagzi.server.grpc import interceptor
 from kagzi.server.grpc.answer_budget import Answers
 from kagzi.server.grpc.registration import SERVICES, path_of, reads_much
 from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
@@ -225,7 +225,7 @@ async def test_lists_carry_no_payloads_unless_requested(stubs: Stubs) -> None:
     assert not runs.workflows[0].HasField("input")
 
 
-# --- ends of runs -------------------------------------------------------------------------------------------------------------
+# --- ends of runs -----------------------------------------------------------------------------------------------------
 
 
 async def test_outcomes_that_nobody_reads_are_not_kept(
@@ -236,7 +236,7 @@ async def test_outcomes_that_nobody_reads_are_not_kept(
     monkeypatch.setattr(limits, "PAGE_BYTES", 4 * LARGE)
     monkeypatch.setattr(limits, "ANSWERS_KEPT_BYTES", kept := 3 * LARGE)
     made: list[Answers] = []
-    monkeypatch.setattr(gate, "Answers", lambda *arguments: made.append(Answers(*arguments)) or made[-1])
+    monkeypatch.setattr(interceptor, "Answers", lambda *arguments: made.append(Answers(*arguments)) or made[-1])
     server = await start_server(database_url)
     answers = made[0]
     async with grpc.aio.insecure_channel(server.grpc_address) as channel:
@@ -268,7 +268,7 @@ async def many_endings(stubs: Stubs, answers: Answers, kept: int) -> None:
     assert (answers.keepable, answers.used) == (kept, 0)
 
 
-# --- what users call ----------------------------------------------------------------------------------------------------------
+# --- what users call --------------------------------------------------------------------------------------------------
 
 
 async def test_steps_with_20_mb_of_results_are_read_by_the_sdk_and_the_command(server: Server, stubs: Stubs) -> None:

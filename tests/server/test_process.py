@@ -163,7 +163,7 @@ async def test_nothing_of_an_older_servers_database_stays_open_to_other_users(tm
             assert line
             lines.append(line := await server.line())
         modes = modes_in(tmp_path)
-    assert "k.db was open to other users (mode 0644)" in lines[0]
+    assert "k.db was readable by other users (mode 0644)" in lines[0]
     assert {"k.db", "k.db-wal", "k.db-shm", "k.db.lock", "k.db.server"} <= set(modes)
     assert not [name for name, mode in modes.items() if mode & 0o077]
 

@@ -123,7 +123,7 @@ async def test_an_update_changes_what_it_names(schedules: Schedules) -> None:
         ({"cron_expr": "0 0 30 2 *"}, "day-of-month"),
         ({"cron_expr": ""}, "exactly one"),
         ({"interval": Duration(seconds=5)}, "exactly one"),
-        ({"cron_expr": "", "interval": Duration(nanos=5)}, "least is 1s"),
+        ({"cron_expr": "", "interval": Duration(nanos=5)}, "minimum is 1s"),
         ({"timezone": "Mars/Base"}, "time zone"),
         ({"cron_expr": "", "interval": Duration(seconds=5), "timezone": "Europe/Berlin"}, "timezone"),
         ({"workflow_type": ""}, "workflow_type"),

@@ -73,7 +73,7 @@ class Spoken:
         await self.until(lambda received: any(answer.id == operation_id for answer in received.answers))
         return next(answer for answer in self.received.answers if answer.id == operation_id)
 
-    async def closed(self) -> grpc.StatusCode:
+    async def until_closed(self) -> grpc.StatusCode:
         """Half-closes, reads to the end, and answers the status."""
         await self._call.done_writing()
         async with asyncio.timeout(TIMEOUT_S):
@@ -123,7 +123,7 @@ async def test_a_run_from_hello_to_goodbye(stubs: Stubs) -> None:
     await session.operate(task, end)
     assert (await session.answer(3)).closed.status == workflow_pb2.WORKFLOW_STATUS_COMPLETED
     await session.send(update=pb.SessionUpdate(completed_delta=1, goodbye=True))
-    assert await session.closed() is grpc.StatusCode.OK
+    assert await session.until_closed() is grpc.StatusCode.OK
 
     assert (await stubs.get(task.run_id)).output.data == b'"hi"'
     worker = await stubs.admin.GetWorker(admin_pb2.GetWorkerRequest(worker_id=WORKER_ID), timeout=TIMEOUT_S)
@@ -270,7 +270,7 @@ async def test_the_first_message_is_hello_and_only_the_first(memory_stubs: Stubs
 
 async def test_an_empty_stream_is_refused_too(memory_stubs: Stubs) -> None:
     silent = Spoken(memory_stubs)
-    assert await silent.closed() is grpc.StatusCode.INVALID_ARGUMENT
+    assert await silent.until_closed() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_a_second_session_of_a_worker_takes_the_place_of_the_first(memory_stubs: Stubs) -> None:
@@ -303,7 +303,7 @@ async def test_a_server_that_stops_closes_the_stream_in_order(server: Server, st
     await session.acknowledged(1, 2)
     stopping = asyncio.ensure_future(server.stop())
     await session.until(lambda received: received.notice.server_stopping)
-    assert await session.closed() is grpc.StatusCode.OK
+    assert await session.until_closed() is grpc.StatusCode.OK
     await stopping
 
 
@@ -313,7 +313,7 @@ async def test_a_worker_that_has_finished_sending_gets_every_answer(stubs: Stubs
     await stubs.start()
     task = await session.task()
     await session.operate(task, session.operation(**begin("a")), session.operation(**complete("a", "1")))
-    assert await session.closed() is grpc.StatusCode.OK
+    assert await session.until_closed() is grpc.StatusCode.OK
     assert set(await session.acknowledged(1, 2)) == {1, 2}
 
 
@@ -324,8 +324,8 @@ async def test_the_stream_of_a_stopping_server_closes_only_when_everything_is_an
     async def write(data: bytes) -> None:
         written.append(pb.SessionResponse.FromString(data))
 
-    delivering = asyncio.ensure_future(outlet.mailbox.deliver(write))
-    outlet.asked(2)
+    delivering = asyncio.ensure_future(outlet.outbound.deliver(write))
+    outlet.add_operations(2)
     outlet.stopping()
     outlet.answers([(1, Recorded(1, 100))])
     await asyncio.sleep(0)
@@ -355,8 +355,8 @@ async def test_messages_are_split_at_the_soft_limit() -> None:
     outlet.answers([(number, NotParked(100, (step,))) for number in range(2)])
     outlet.answers([(number, NotParked(100, (step,))) for number in range(2, 4)])
     outlet.tasks([claimed(number, step) for number in range(6)])
-    outlet.mailbox.finish()
-    await asyncio.wait_for(outlet.mailbox.deliver(write), TIMEOUT_S)
+    outlet.outbound.finish()
+    await asyncio.wait_for(outlet.outbound.deliver(write), TIMEOUT_S)
     received = [pb.SessionResponse.FromString(data) for data in written]
     assert [answer.id for part in received for answer in part.answers] == [0, 1, 2, 3]
     assert [task.run_id for part in received for task in part.tasks] == [str(number) for number in range(6)]

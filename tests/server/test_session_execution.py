@@ -1,4 +1,5 @@
-"""The session's newer words: signals, children, races, statuses and ends, spoken by hand; and notices that cross servers."""
+"""The session's newer words: signals, children, races, statuses and ends, spoken by hand; and notices that cross
+servers."""
 
 from typing import Any
 
@@ -57,8 +58,8 @@ async def test_a_signal_while_the_run_is_leased_is_announced_and_fetched(stubs: 
     await signal(stubs, task.run_id, "approved", "true")
     notice = await noticed(session, pb.RUN_NOTICE_KIND_RESULT)
     assert (notice.run_id, notice.lease) == (task.run_id, task.lease)
-    stay = pb.ParkOperation(waits=["approved"], known_seq=answer.seq, stay=True)
-    results = (await ask(session, task, park=stay)).not_parked.results
+    fetch = pb.FetchResultsOperation(waits=["approved"], known_seq=answer.seq)
+    results = (await ask(session, task, fetch_results=fetch)).fetched.results
     assert [(step.step_id, step.output.data) for step in results] == [("approved", b"true")]
     await signal(stubs, task.run_id, "again", "1")
     bound = await ask(session, task, **wait_signal("again"))
@@ -88,8 +89,8 @@ async def test_a_child_its_race_and_its_end(stubs: Stubs) -> None:
     notice = await noticed(session, pb.RUN_NOTICE_KIND_CANCEL_REQUESTED)
     assert notice.run_id == second.child_run_id
     await ask(session, children[first.child_run_id], complete_run=pb.CompleteRunOperation(output=json_payload("7")))
-    stay = pb.ParkOperation(waits=["first"], known_seq=0, stay=True)
-    results = (await ask(session, task, park=stay)).not_parked.results
+    fetch = pb.FetchResultsOperation(waits=["first"], known_seq=0)
+    results = (await ask(session, task, fetch_results=fetch)).fetched.results
     assert ("first", b"7") in [(step.step_id, step.output.data) for step in results]
     refused = await ask(session, task, **start_child("bad", workflow_type=""))
     assert refused.refused.code == common_pb2.ERROR_CODE_INVALID_ARGUMENT

@@ -20,7 +20,7 @@ from tests.server.test_session import Spoken
 from tests.support.timeouts import LOADED_MACHINE_S
 
 # Longer than any test: what a ghost has swallowed does not come back by itself.
-LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, look_interval_ms=600_000)
+LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, poll_interval_ms=600_000)
 RUNS = 10
 
 
@@ -65,8 +65,8 @@ def engine_of(server: Server) -> Engine:
 def sessions_of(server: Server) -> int:
     """Registered ones, and those that runs could be given to."""
     engine = engine_of(server)
-    takers = {taker for takers in engine._matcher._takers.values() for taker in takers}
-    return len(engine.sessions._sessions.keys() | {(taker.namespace, taker.worker_id) for taker in takers})
+    slots = {slot for slots in engine._matcher._takers.values() for slot in slots}
+    return len(engine.sessions._sessions.keys() | {(slot.namespace, slot.worker_id) for slot in slots})
 
 
 def stream(server: Server, context: BrokenContext) -> SessionStream:
@@ -101,7 +101,8 @@ async def test_the_welcome_cannot_be_written(lasting: Server) -> None:
 
 
 async def test_hung_up_at_every_step(lasting: Server) -> None:
-    """Cut at once, after one turn of the loop, after two, and so on; and again, counted from when the session is open."""
+    """Cut at once, after one turn of the loop, after two, and so on; and again, counted from when the session is
+    open."""
     welcomed = 0
     for opened, turns in [*((False, turns) for turns in range(3)), *((True, turns) for turns in range(30))]:
         context = BrokenContext(hello(update=pb.SessionUpdate(completed_delta=1)))
@@ -131,6 +132,6 @@ async def test_what_comes_with_the_hello_is_refused(lasting: Server, more: dict[
     async with grpc.aio.insecure_channel(lasting.grpc_address) as channel:
         failing = Spoken(Stubs(channel, lasting.grpc_address))
         await failing.send(**{"hello": hello().hello, **more})
-        assert await failing.closed() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OK)
+        assert await failing.until_closed() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OK)
     assert sessions_of(lasting) == 0
     await assert_all_reach_a_healthy_worker(lasting)

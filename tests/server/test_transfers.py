@@ -82,7 +82,7 @@ async def test_what_is_wrong_is_named(server: Server, tmp_path: Path) -> None:
         )
         with pytest.raises(InvalidArgument, match="cut off"):
             [one async for one in client.import_runs(lines[4:5])]
-        with pytest.raises(InvalidArgument, match="wants lines"):
+        with pytest.raises(InvalidArgument, match="needs lines"):
             [one async for one in client.import_runs("runs.jsonl")]
         with pytest.raises(InvalidArgument):
             [one async for one in client.import_runs(["no json at all"])]

@@ -1,4 +1,5 @@
-"""A worker that sends and does not read: what waits for it is bounded, what it asked waits in the journal, and others go on."""
+"""A worker that sends and does not read: what waits for it is bounded, what it asked waits in the journal, and others
+go on."""
 
 import asyncio
 
@@ -54,7 +55,7 @@ async def test_what_a_worker_does_not_read_is_bounded_and_nothing_of_it_is_lost(
             task, session.operation(**begin(f"s{number}")), session.operation(**complete(f"s{number}", output))
         )
     await session.acknowledged(*range(1, 7))
-    operations = [session.operation(park=pb.ParkOperation(stay=True)) for _ in range(60)]
+    operations = [session.operation(fetch_results=pb.FetchResultsOperation()) for _ in range(60)]
     for operation in operations:
         await session.operate(task, operation)
     await asyncio.wait_for(peak.full.wait(), TIMEOUT_S)
@@ -62,8 +63,8 @@ async def test_what_a_worker_does_not_read_is_bounded_and_nothing_of_it_is_lost(
         await stubs.start("other", workflow_id=f"other-{number}")
     for operation in operations:
         answer = await session.answer(operation.id)
-        assert answer.not_parked.more
-        assert len(answer.not_parked.results[0].output.data) == LARGE
+        assert answer.fetched.more
+        assert len(answer.fetched.results[0].output.data) == LARGE
     ids = [answer.id for answer in session.received.answers]
     assert ids == sorted(ids)
     assert peak.bytes < limits.UNREAD_SESSION_BYTES + limits.BATCH_ANSWER_BYTES + 2 * limits.PAYLOAD_BYTES

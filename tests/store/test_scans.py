@@ -49,7 +49,7 @@ async def test_too_many_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -
     await turns.enter("n")
     waiting = [asyncio.create_task(turns.enter("n")) for _ in range(3)]
     await settle()
-    with pytest.raises(ResourceExhausted, match="wait for their turn"):
+    with pytest.raises(ResourceExhausted, match="are waiting, the limit"):
         await turns.enter("n")
     for task in waiting:
         turns.leave("n")

@@ -64,7 +64,8 @@ class RunningCommand:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # a terminal of its own, so to say: Ctrl-C reaches it and its children, and nobody else
+            # A terminal of its own, so to say: Ctrl-C reaches it and its children, and nobody else.
+            start_new_session=True,
         )
         self.out: list[str] = []
         self.err: list[str] = []
@@ -104,7 +105,7 @@ class RunningCommand:
         return None
 
     def interrupt(self) -> int:
-        """Ctrl-C, as a terminal does it: to the whole process group. Answers the exit code."""
+        """Ctrl-C, as a terminal does it: to the whole process group. Returns the exit code."""
         os.killpg(self.process.pid, signal.SIGINT)
         return self.wait()
 

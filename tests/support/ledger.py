@@ -71,7 +71,7 @@ class Ledger:
 
 
 def check_acknowledged_run_once(entries: Iterable[Entry], acknowledged_at: Callable[[str, str], float | None]) -> int:
-    """Done is done (P2): no body begins after its step's completion was acknowledged. Answers how many were looked at.
+    """Done is done (P2): no body begins after its step's completion was acknowledged. Returns how many were checked.
 
     `acknowledged_at(run_id, step_id)` is the monotonic time of the acknowledgement, None if there was none.
     """
@@ -87,7 +87,8 @@ def check_acknowledged_run_once(entries: Iterable[Entry], acknowledged_at: Calla
 
 
 def check_one_holder(entries: Iterable[Entry]) -> None:
-    """One holder (P3): once a newer lease has begun a body of a run, none is begun under an older one by another process."""
+    """One holder (P3): once a newer lease has begun a body of a run, none is begun under an older one by another
+    process."""
     newest: dict[str, Entry] = {}
     for entry in entries:
         if entry.event != "begin" or entry.lease == 0:

@@ -20,6 +20,7 @@ from kagzi.core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -35,6 +36,7 @@ from kagzi.core.run.outcomes import (
     Busy,
     ChildStarted,
     DeadlinePassed,
+    Fetched,
     Known,
     LeaseLost,
     NotParked,
@@ -118,8 +120,12 @@ UNDERSTOOD = [
         BeginSleep(**LEASED, step_id="s", name="s", duration_us=5, cleanup=True),
     ),
     (
-        pb.Operation(park=pb.ParkOperation(waits=["s"], known_seq=3, stay=True)),
-        Park(**LEASED, waits=("s",), known_seq=3, stay=True),
+        pb.Operation(park=pb.ParkOperation(waits=["s"], known_seq=3)),
+        Park(**LEASED, waits=("s",), known_seq=3),
+    ),
+    (
+        pb.Operation(fetch_results=pb.FetchResultsOperation(waits=["s"], known_seq=3)),
+        FetchResults(**LEASED, waits=("s",), known_seq=3),
     ),
     (
         pb.Operation(wait_signal=pb.WaitSignalOperation(step_id="ok#2", signal_name="ok", timeout_us=0, **PLACE)),
@@ -227,7 +233,7 @@ def test_an_operation_of_a_newer_worker_is_refused() -> None:
     assert refused.error.code is ErrorCode.UNIMPLEMENTED
 
 
-# --- answers -----------------------------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------------------------------
 
 DONE = HistoryStep(step_id="a", kind=StepKind.FUNCTION, status=StepStatus.COMPLETED, begun_seq=2, seq=3, at=40)
 
@@ -270,6 +276,8 @@ def test_answers_that_say_more() -> None:
     assert (exhausted.seq, exhausted.exhausted.attempts, exhausted.exhausted.error.message) == (4, 3, "no")
     assert write_answer(1, Parked(100, 500), now=100).parked.wake_at_us == 500
     assert write_answer(1, Parked(100, None), now=100).WhichOneof("kind") == "parked"
+    fetched = write_answer(1, Fetched(100, (DONE,), more=True), now=100).fetched
+    assert (fetched.results[0].seq, fetched.more) == (3, True)
     assert write_answer(1, NotParked(100, (DONE,)), now=100).not_parked.results[0].seq == 3
     assert write_answer(1, NotParked(100, ()), now=100).WhichOneof("kind") == "not_parked"
     closed = write_answer(1, RunClosed(8, 100, RunStatus.SLEEPING, 900), now=100).closed

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.workflow_types.queues import QueueDepth, QueueStanding, TypeLimits, WorkflowTypeRecord
 from kagzi.v1 import admin_pb2
-from kagzi.wire.queues import read_limits, read_standing, read_type, write_standing, write_type
+from kagzi.wire.queues import read_limits, write_standing, write_type
 
 from . import strategies as some
+from .reading import read_standing, read_type
 from .test_round_trips import posted
 
 few = settings(max_examples=40, deadline=None)
@@ -47,7 +48,7 @@ standings = st.builds(QueueStanding, depth=depths, workers=counts, free_slots=co
 @few
 @given(types)
 def test_types(record: WorkflowTypeRecord) -> None:
-    assert read_type(posted(write_type(record)), "default") == record
+    assert read_type(posted(write_type(record))) == record
 
 
 @few

@@ -28,22 +28,14 @@ from kagzi.wire.common import (
     write_retry,
     write_time,
 )
-from kagzi.wire.runs import (
-    read_filter,
-    read_outcome,
-    read_run,
-    read_start,
-    write_filter,
-    write_outcome,
-    write_run,
-    write_start,
-)
-from kagzi.wire.steps import read_step, write_step
+from kagzi.wire.requests import read_outcome, write_filter, write_register, write_start
+from kagzi.wire.runs import read_filter, read_start, write_outcome, write_run
+from kagzi.wire.steps import write_step
 from kagzi.wire.tasks import write_task
-from kagzi.wire.workers import read_register, read_worker, write_register, write_worker
+from kagzi.wire.workers import read_register, write_worker
 
 from . import strategies as some
-from .reading import read_task
+from .reading import read_run, read_step, read_task, read_worker
 
 Message = TypeVar("Message", bound=Message)
 few = settings(max_examples=40, deadline=None)
@@ -203,7 +195,7 @@ def test_types_without_versions_are_served_at_version_1() -> None:
 @pytest.mark.parametrize(
     ("message", "field"),
     [
-        (workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(statuses=[42])), "status"),  # type: ignore[list-item]
+        (workflow_pb2.ListWorkflowsRequest(filter=workflow_pb2.WorkflowFilter(statuses=[42])), "statuses"),  # type: ignore[list-item]
         (
             workflow_pb2.ListWorkflowsRequest(
                 status_filter=workflow_pb2.WORKFLOW_STATUS_FAILED,

@@ -5,16 +5,9 @@ from hypothesis import strategies as st
 
 from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec, read_spec, write_spec
 from kagzi.v1 import workflow_schedule_pb2 as pb
-from kagzi.wire.schedules import (
-    Asked,
-    read_asked,
-    read_fire,
-    read_schedule,
-    updated,
-    write_asked,
-    write_fire,
-    write_schedule,
-)
+from kagzi.wire.requests import ScheduleRequest, write_schedule_request
+from kagzi.wire.schedules import read_schedule_request, updated, write_fire, write_schedule
+from tests.wire.reading import read_fire, read_schedule
 from tests.wire.strategies import counts, labels, maybe_payloads, maybe_times, names, texts, times, types
 
 spans = st.integers(0, 10**15)
@@ -51,7 +44,7 @@ records = st.builds(
     updated_at=times,
 )
 schedule_requests = st.builds(
-    Asked, namespace=names, schedule_id=names, spec=specs, enabled=st.none() | st.booleans(), request_id=texts
+    ScheduleRequest, namespace=names, schedule_id=names, spec=specs, enabled=st.none() | st.booleans(), request_id=texts
 )
 fires = st.builds(
     Fire,
@@ -72,9 +65,9 @@ def test_a_schedule(record: ScheduleRecord) -> None:
 
 
 @given(schedule_requests)
-def test_a_schedule_request(request: Asked) -> None:
-    message = pb.CreateWorkflowScheduleRequest.FromString(write_asked(request).SerializeToString())
-    assert read_asked(message) == request
+def test_a_schedule_request(request: ScheduleRequest) -> None:
+    message = pb.CreateWorkflowScheduleRequest.FromString(write_schedule_request(request).SerializeToString())
+    assert read_schedule_request(message) == request
 
 
 @given(fires)

@@ -6,22 +6,25 @@ import pytest
 from kagzi.core.workers import Trouble, WorkerEvent, WorkerEventKind
 from kagzi.core.workflow_types.versions import VersionRecord
 from kagzi.v1 import admin_pb2, worker_pb2
-from kagzi.wire.versions import read_version, write_version
-from kagzi.wire.workers import read_troubles, read_worker_event, write_troubles, write_worker_event
+from kagzi.wire.requests import write_diagnostics
+from kagzi.wire.versions import write_version
+from kagzi.wire.workers import read_diagnostics, write_worker_event
+
+from .reading import read_version, read_worker_event
 
 
 @pytest.mark.parametrize("kind", list(WorkerEventKind))
 def test_an_event(kind: WorkerEventKind) -> None:
     event = WorkerEvent(worker_id="w", kind=kind, at=1_700_000_000_123_456, detail="ø: a\nb", number=7)
     sent = admin_pb2.WorkerEvent.FromString(write_worker_event(event).SerializeToString())
-    assert read_worker_event(sent) == msgspec.structs.replace(event, number=0)  # a number is no concern of callers
+    assert read_worker_event(sent) == msgspec.structs.replace(event, number=0)  # a number does not concern callers
 
 
 def test_diagnostics_in_both_messages() -> None:
     diagnostics = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
     for kind in (worker_pb2.SessionUpdate, worker_pb2.HeartbeatRequest):
-        sent = kind.FromString(kind(troubles=write_troubles(diagnostics)).SerializeToString())
-        assert read_troubles(sent) == diagnostics
+        sent = kind.FromString(kind(troubles=write_diagnostics(diagnostics)).SerializeToString())
+        assert read_diagnostics(sent) == diagnostics
 
 
 def test_a_version() -> None:

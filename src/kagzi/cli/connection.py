@@ -25,7 +25,7 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
 
         raise click.BadParameter(mask(error.message), param_hint="'--address' (KAGZI_ADDRESS)") from error
     _refuse_missing_file(connection.address.embedded)
-    connection.notices.tell = _notify
+    connection.notices.report = _notify
     try:
         await connection.open()
     except Unavailable as error:

@@ -1,4 +1,4 @@
-"""What commands print. stdout is data, stderr is the rest; colours only on a terminal and never with NO_COLOR."""
+"""Printing. stdout is data, stderr is the rest; colours only on a terminal and never with NO_COLOR."""
 
 import json
 import os
@@ -22,13 +22,13 @@ STATUS_COLOURS = {
 
 
 def colour() -> bool | None:
-    """What click is told: never, or as the stream is."""
+    """For click: never, or as the stream is."""
     return False if os.environ.get("NO_COLOR") else None
 
 
-def say(text: str = "", *, colour: str | None = None, bold: bool = False) -> None:
+def say(text: str, *, colour: str | None = None) -> None:
     """A line for the person at the terminal: stderr."""
-    click.secho(text, err=True, fg=colour, bold=bold or None)
+    click.secho(text, err=True, fg=colour)
 
 
 def warn(text: str) -> None:
@@ -36,7 +36,7 @@ def warn(text: str) -> None:
 
 
 def fail(message: str, remedy: str = "") -> None:
-    """What every error looks like, on stderr. Whoever calls it ends the command with an exit code other than 0."""
+    """An error, on stderr. The caller ends the command with an exit code other than 0."""
     click.echo(f"{click.style('error:', fg='red')} {message}", err=True, color=colour())
     if remedy:
         hint(remedy)

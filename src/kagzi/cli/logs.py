@@ -11,13 +11,12 @@ import sys
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from ..core.text.printable import escape, with_margin
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from .options import options
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -29,24 +28,21 @@ _PLAIN = (str, int, float, bool, type(None))
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 
 
-def log_options(command: Command) -> Command:
-    """`--log-level` and `--log-format`, of long-running commands."""
-    for option in (
-        click.option(
-            "--log-format",
-            type=click.Choice(FORMATS, case_sensitive=False),
-            envvar=FORMAT_VARIABLE,
-            help=f"Log as text, or as JSON with one object per line.  [env: {FORMAT_VARIABLE}; default: text]",
-        ),
-        click.option(
-            "--log-level",
-            type=click.Choice(LEVELS, case_sensitive=False),
-            envvar=LEVEL_VARIABLE,
-            help=f"Log messages of this level and above.  [env: {LEVEL_VARIABLE}; default: info; server: warning]",
-        ),
-    ):
-        command = option(command)
-    return command
+log_options = options(
+    click.option(
+        "--log-level",
+        type=click.Choice(LEVELS, case_sensitive=False),
+        envvar=LEVEL_VARIABLE,
+        help=f"Log messages of this level and above.  [env: {LEVEL_VARIABLE}; default: info; server: warning]",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(FORMATS, case_sensitive=False),
+        envvar=FORMAT_VARIABLE,
+        help=f"Log as text, or as JSON with one object per line.  [env: {FORMAT_VARIABLE}; default: text]",
+    ),
+)
+"""Of long-running commands."""
 
 
 def show_logs(level: str | None, form: str | None, *, default: str = "info") -> None:
@@ -118,13 +114,13 @@ class JsonLines(logging.Formatter):
 def exception_text(record: logging.LogRecord) -> str:
     """The exception of a record; folded if it comes from a run. Empty if there is none."""
     from ..sdk.worker.log_context import is_about_run
-    from ..sdk.worker.tracebacks import folded_exception
+    from ..sdk.worker.tracebacks import shortened_exception
 
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         text = record.exc_text or ""
     else:
-        text = folded_exception(error) if is_about_run(record) else "".join(traceback.format_exception(error))
+        text = shortened_exception(error) if is_about_run(record) else "".join(traceback.format_exception(error))
     if record.stack_info:
         text = f"{text}\n{record.stack_info}" if text else record.stack_info
     return text.rstrip("\n")

@@ -1,5 +1,5 @@
-"""What several parties take of one server, bounded for each and for all of them together: bytes that wait, and calls served at
-once."""
+"""What several parties take of one server, bounded for each and for all of them together: bytes that wait, and calls
+served at once."""
 
 from collections import Counter
 from datetime import timedelta
@@ -11,8 +11,8 @@ _RETRY_AFTER = timedelta(seconds=1)
 
 
 class ByteBudget:
-    """Each party may keep up to `each_bytes`. Once all together keep `total_bytes`, nobody may go beyond `share_bytes`: one that
-    fills the total takes from others what they could have had, and never their share."""
+    """Each party may keep up to `each_bytes`. Once all together keep `total_bytes`, nobody may go beyond `share_bytes`:
+    one that fills the total takes from others what they could have had, and never their share."""
 
     __slots__ = ("_each_bytes", "_share_bytes", "_total_bytes", "used_bytes")
 
@@ -30,8 +30,8 @@ class ByteBudget:
 
 
 class NamespaceBudget:
-    """How many of a kind a server serves at once. Namespaces take of `limit` what they like. Beyond it there is room for
-    SHARES namespaces to have their `share` each: one that took all the rest keeps nobody from it."""
+    """How many of a kind a server serves at once. Namespaces take of `limit` what they like. Beyond it there is room
+    for SHARES namespaces to have their `share` each: one that took all the rest keeps nobody from it."""
 
     def __init__(self, name: str, limit: int, share: int) -> None:
         self.name = name
@@ -60,10 +60,10 @@ class NamespaceBudget:
             del self._used[namespace]
 
     def _exhausted(self, namespace: str, used: int) -> ResourceExhausted:
-        whose = f"namespace {namespace!r} has" if namespace else "callers without a namespace have"
+        whose = f"namespace {namespace!r} uses" if namespace else "callers without a namespace use"
         return ResourceExhausted(
-            f"this server serves {self.limit} {self.name} at once and all are in use; {whose} {used}, and {self.share} are "
-            "guaranteed. Close some, try again later, or use another server.",
+            f"this server serves {self.limit} {self.name} at once and all are in use; {whose} {used}, and at "
+            f"least {self.share} are guaranteed to each namespace. Close some, try again later, or use another server.",
             metadata={**limit_reached(self.name.replace(" ", "_"), self.limit), "namespace": namespace},
             retry_after=_RETRY_AFTER,
         )

@@ -16,7 +16,8 @@ Read = Callable[[Source], Any]
 
 
 class Field(NamedTuple):
-    """A field of a record: a msgspec.Struct or a dataclass. `default` is NODEFAULT if there is none, or if it is made."""
+    """A field of a record: a msgspec.Struct or a dataclass. `default` is NODEFAULT if there is none, or if it is
+    made."""
 
     name: str
     type: Any
@@ -24,20 +25,23 @@ class Field(NamedTuple):
 
 
 def fields_of(record: type[Any]) -> Iterator[Field]:
-    hints = get_type_hints(record)
     if is_dataclass(record):
-        for field in fields(record):
-            yield Field(field.name, hints[field.name], msgspec.NODEFAULT if field.default is MISSING else field.default)
+        known = fields(record)
+        hints = get_type_hints(record) if any(isinstance(field.type, str) for field in known) else {}
+        for field in known:
+            default = msgspec.NODEFAULT if field.default is MISSING else field.default
+            yield Field(field.name, hints.get(field.name, field.type), default)
     else:
         for struct_field in msgspec.structs.fields(record):
-            yield Field(struct_field.name, hints[struct_field.name], struct_field.default)
+            yield Field(struct_field.name, struct_field.type, struct_field.default)
 
 
 def converter(
     record: type[Record], reader: Callable[[Field], Read[Source]], /, **written_out: Read[Source]
 ) -> Callable[[Source], Record]:
-    """Returns a function that makes a `record` of a source. A field is read by the function of its name in `written_out`, else
-    by what `reader` returns for it: now, so that a field that cannot be read is found when the module is imported."""
+    """Returns a function that makes a `record` of a source. A field is read by the function of its name in
+    `written_out`, else by what `reader` returns for it: now, so that a field that cannot be read is found when the
+    module is imported."""
     known = {field.name: field for field in fields_of(record)}
     if unknown := written_out.keys() - known:
         raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")

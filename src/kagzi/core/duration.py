@@ -49,7 +49,7 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             raise InvalidArgument(f'{what}={value!r} has no unit. Write "{value}s".', field=what)
         raise InvalidArgument(
-            f'{what}={value!r} is no duration. Write a string such as "30s", or a timedelta.', field=what
+            f'{what}={value!r} is not a duration. Write a string such as "30s", or a timedelta.', field=what
         )
     if _BARE_NUMBER.fullmatch(value):
         raise InvalidArgument(f'{what}={value!r} has no unit. Write "{value.strip()}s".', field=what)
@@ -69,7 +69,7 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
         position = part.end()
     if position == 0 or value[position:].strip():
         raise InvalidArgument(
-            f'{what}={value!r} is no duration. Write for example "30s", "5m 30s" or "1 day".', field=what
+            f'{what}={value!r} is not a duration. Write for example "30s", "5m 30s" or "1 day".', field=what
         )
     return _within_limits(int(total.to_integral_value(rounding="ROUND_CEILING")), value, what)
 
@@ -89,7 +89,7 @@ def format_duration(duration: timedelta) -> str:
 
 def _within_limits(microseconds: int, value: Duration, what: str) -> timedelta:
     if microseconds < 0:
-        raise InvalidArgument(f"{what}={value!r} is negative. A duration is zero or more.", field=what)
+        raise InvalidArgument(f"{what}={value!r} is negative. Give a duration of zero or more.", field=what)
     if microseconds > _MAX_US:
         raise InvalidArgument(f"{what}={value!r} is over the limit of 100 years.", field=what)
     return timedelta(microseconds=microseconds)

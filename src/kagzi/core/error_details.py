@@ -44,13 +44,14 @@ _OWN = f"{PACKAGE}."
 
 
 def current_name(name: str) -> str:
-    """The name of an error's class in a record or a retry policy. Older versions named Kagzi's own by the file they were in: it is
-    left out."""
+    """The name of an error's class in a record or a retry policy. Older versions named Kagzi's own by the file they
+    were in: it is left out."""
     return _OWN + name.rpartition(".")[2] if name.startswith(_OWN) else name
 
 
 OWN_CODE = "code"
-"""In the metadata of an error: its code in the terms of whoever raised it: "404", "INVALID_ARGUMENT", "card_declined"."""
+"""In the metadata of an error: its code in the terms of whoever raised it: "404", "INVALID_ARGUMENT",
+"card_declined"."""
 
 
 @exported
@@ -72,8 +73,8 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     exhausted: bool = False  #: whether the last allowed attempt failed; `kind` is that of its error
 
     def __post_init__(self) -> None:
-        """Brings records of older versions into today's form: there `exhausted` was a kind (the original one is lost), and Kagzi's
-        own errors were named after the file they were in."""
+        """Brings records of older versions into today's form: there `exhausted` was a kind (the original one is lost),
+        and Kagzi's own errors were named after the file they were in."""
         if self.kind is ErrorKind.EXHAUSTED and not self.exhausted:
             msgspec.structs.force_setattr(self, "exhausted", True)
         if any(name.startswith(_OWN) for name in (self.type, *self.bases)):

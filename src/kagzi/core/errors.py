@@ -102,7 +102,8 @@ class NonRetryable(KagziError):
 
 
 class FailureError(KagziError):
-    """A recorded failure of user code: shared by StepError and RunError. A note has the traceback that was recorded with it."""
+    """A recorded failure of user code: shared by StepError and RunError. A note has the traceback that was recorded
+    with it."""
 
     def __init__(self, message: str, error: ErrorDetail, *, subject: str, subject_id: str) -> None:
         step = subject_id if subject == "step" else ""
@@ -126,7 +127,8 @@ class FailureError(KagziError):
         return self.error.exhausted
 
     def matches(self, *errors: type[BaseException]) -> bool:
-        """isinstance() for the original error, which may have happened in another process: any of the classes `errors`."""
+        """isinstance() for the original error, which may have happened in another process: any of the classes
+        `errors`."""
         names = (self.error.type, *self.error.bases)
         return any(qualified_name(cls) in names for cls in errors)
 
@@ -295,8 +297,8 @@ class Unavailable(KagziError):
 
 
 class ServerUnavailable(Unavailable):
-    """Said by a server about itself: it stops, a run is locked. Its text is for clients, while that of any other Unavailable may
-    name hosts and files, and stays in the log."""
+    """Said by a server about itself: it stops, a run is locked. Its text is for clients, while that of any other
+    Unavailable may name hosts and files, and stays in the log."""
 
 
 class Contended(Unavailable):
@@ -304,12 +306,12 @@ class Contended(Unavailable):
 
 
 class StoreBroken(Unavailable):
-    """The store failed inside on what it was asked: a damaged page, a full cache, a bug of its own. It may pass, and something else
-    may work meanwhile."""
+    """The store failed inside on what it was asked: a damaged page, a full cache, a bug of its own. It may pass, and
+    something else may work meanwhile."""
 
 
 class StoreLost(Unavailable):
-    """The files of the store were taken away under the server: nothing works until it is started again."""
+    """The files of the store were deleted or replaced under the server: nothing works until it is restarted."""
 
 
 @exported
@@ -326,7 +328,7 @@ class StatementFailed(InternalError):
 DOWN = "down"
 """In the metadata of an Unavailable: what is down, one of the next three."""
 DOWN_CONNECTION = "connection"  # nothing listens there, or the way there does not work
-DOWN_SERVER = "server"  # it is there, but does not answer, or cannot do it now
+DOWN_SERVER = "server"  # it is there, but does not respond, or cannot do it now
 DOWN_DATABASE = "database"  # the server answers, its database does not
 
 INCIDENT = "incident"
@@ -336,17 +338,17 @@ INCIDENT = "incident"
 def incident_error(number: str) -> InternalError:
     """What clients are told of something that was logged under this number."""
     return InternalError(
-        f"internal error, incident {number}. The server's log says more under this number.",
+        f"internal error, incident {number}. Look for this number in the server's log.",
         metadata={INCIDENT: number},
     )
 
 
 def qualified_name(cls: type[BaseException]) -> str:
-    """The name an error is recorded and matched by: `kagzi.NotFound`, `app.orders.OutOfStock`, `ValueError` (builtins without
-    their module, as people write them).
+    """The name an error is recorded and matched by: `kagzi.NotFound`, `app.orders.OutOfStock`, `ValueError` (builtins
+    without their module, as people write them).
 
-    A class of this package that is not exported goes by the nearest base that is, or by Python's: where a file of this package
-    lies must not matter to a recorded history.
+    A class of this package that is not exported goes by the nearest base that is, or by Python's: where a file of this
+    package lies must not matter to a recorded history.
     """
     named = next(base for base in cls.__mro__ if not base.__module__.startswith(f"{PACKAGE}."))
     return named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"

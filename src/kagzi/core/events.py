@@ -1,4 +1,5 @@
-"""What happened to a run, in order: read from its history, where every begin and every result has a number of its own."""
+"""What happened to a run, in order: read from its history, where every begin and every result has a number of its
+own."""
 
 from enum import IntEnum, StrEnum
 
@@ -65,7 +66,7 @@ class RunMark(msgspec.Struct, frozen=True, kw_only=True):
     cancel_requested: bool = False
 
 
-class RunNews(msgspec.Struct, frozen=True):
+class RunEventPage(msgspec.Struct, frozen=True):
     """Events of steps in their order, and the run as it was at that moment. `more`: these were not all."""
 
     mark: RunMark

@@ -1,7 +1,7 @@
 """Identifiers. Run ids are UUIDv7: they sort by the time they were made, so indexes grow at one end.
 
-The last bits of a run id are the mark of its namespace: two namespaces have no id in common, so that what one brings in (an import)
-is never in the way of another, and never names what is another's.
+The last bits of a run id are the mark of its namespace: two namespaces have no id in common, so that what one brings in
+(an import) is never in the way of another, and never names what is another's.
 """
 
 from functools import lru_cache
@@ -39,7 +39,8 @@ def is_of(namespace: str, run_id: str) -> bool:
 
 
 def made_of(namespace: str, run_id: str) -> str:
-    """The id in this namespace of a run that comes from elsewhere: always the same, and the same id if it is of the namespace."""
+    """The id in this namespace of a run that comes from elsewhere: always the same, and the same id if it is of the
+    namespace."""
     if is_of(namespace, run_id):
         return run_id
     digest = blake2b(f"{namespace}\0{run_id}".encode(errors="surrogatepass"), digest_size=8).digest()

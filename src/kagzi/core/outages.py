@@ -1,4 +1,4 @@
-"""What clients are told while a server's database does not do what it is asked: in words that tell nobody where it is."""
+"""Error texts for clients while the server's database is down. They do not reveal where it is."""
 
 from .errors import DOWN, DOWN_DATABASE, Contended, ServerUnavailable, StoreBroken, StoreLost
 
@@ -9,13 +9,13 @@ def database_words(error: BaseException) -> str:
     """What is wrong with the database; a sentence without its full stop."""
     match error:
         case Contended():
-            return f"{DATABASE} is locked by somebody else"
+            return f"{DATABASE} is locked by another session"
         case StoreLost():
-            return "the files of the server's database were taken away: the server must be started again"
+            return "the files of the server's database were deleted or replaced: restart the server"
         case StoreBroken():
-            return f"{DATABASE} fails on what it is asked"
+            return f"{DATABASE} returns errors"
         case TimeoutError():
-            return f"{DATABASE} does not answer"
+            return f"{DATABASE} does not respond"
         case _:
             return f"{DATABASE} cannot be reached"
 

@@ -1,4 +1,5 @@
-"""Where time, identity and chance come in. Everything that needs one of them is handed it; `kagzi.system` has the real ones."""
+"""Where time, identity and chance come in. Everything that needs one of them is handed it; `kagzi.system` has the real
+ones."""
 
 from typing import Protocol
 

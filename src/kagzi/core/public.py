@@ -15,6 +15,7 @@ def exported(thing: T) -> T:
     """Marks a class or function as one that `kagzi` exports; outermost of its decorators."""
     named = cast("Any", thing)
     named.__module__ = PACKAGE
-    # As of any class, its name is found in the module it names: there annotations like "ErrorDetail | None" are looked up.
+    # As of any class, its name is found in the module it names: there annotations like "ErrorDetail | None" are looked
+    # up.
     setattr(sys.modules[PACKAGE], named.__name__, thing)
     return thing

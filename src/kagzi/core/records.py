@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from .error_details import ErrorDetail, ErrorKind
+from .public import exported
 from .retry.policy import RetryPolicy
 from .states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from .times import Timestamp
@@ -43,8 +44,8 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a start says about a run for good. Starts, records and exports have these fields in common; `store/columns.py` says
-    what becomes of each in a fork and in a run that is continued as new."""
+    """What a start says about a run for good. Starts, records and exports have these fields in common;
+    `store/columns.py` says what becomes of each in a fork and in a run that is continued as new."""
 
     workflow_type: str
     priority: int = 0
@@ -116,36 +117,41 @@ class ClaimedRun(msgspec.Struct, frozen=True, kw_only=True):
     parent_run_id: str | None = None
 
 
-class RunRecord(RunAttributes, frozen=True, kw_only=True):
+class StoredRun(RunAttributes, frozen=True, kw_only=True):
+    """What the record and the export of a run have in common."""
+
+    workflow_id: str
+    status: RunStatus
+    created_at: Timestamp
+    last_seq: int
+    version: str | None = None
+    wait_reason: WaitReason | None = None
+    attempt: int = 1
+    lost_leases: int = 0
+    started_at: Timestamp | None = None
+    finished_at: Timestamp | None = None
+    wake_at: Timestamp | None = None
+    cancel_reason: str = ""
+    pause_requested: bool = False
+    pause_reason: str = ""
+    status_text: str = ""
+    progress: float | None = None
+    parent_run_id: str | None = None
+    parent_step_id: str | None = None
+    schedule_id: str | None = None
+    blocked_by: str | None = None  # run id: it begins when that run has ended
+    forked_from: str | None = None
+    continued_as: str | None = None
+    error: ErrorDetail | None = None
+    problem: ErrorDetail | None = None
+
+
+class RunRecord(StoredRun, frozen=True, kw_only=True):
     """A run as people see it. Lists leave input, context and output out."""
 
     run: RunKey
-    workflow_id: str
-    version: str | None
-    status: RunStatus
-    wait_reason: WaitReason | None
-    attempt: int
-    created_at: Timestamp
-    started_at: Timestamp | None
-    finished_at: Timestamp | None
-    wake_at: Timestamp | None
     worker_id: str | None
-    last_seq: int
     cancel_requested: bool
-    cancel_reason: str = ""
-    error: ErrorDetail | None
-    problem: ErrorDetail | None
-    parent_run_id: str | None
-    parent_step_id: str | None
-    lost_leases: int = 0
-    status_text: str = ""
-    progress: float | None = None
-    forked_from: str | None = None
-    continued_as: str | None = None
-    pause_requested: bool = False
-    pause_reason: str = ""
-    schedule_id: str | None = None
-    blocked_by: str | None = None  # run id: it begins when that run has ended
     waits: tuple[str, ...] = ()  # Get only, while SLEEPING: step ids it waits on, nearest first
     input: Payload | None = None
     context: Payload | None = None
@@ -163,7 +169,8 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same number."""
+    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same
+    number."""
 
     attempt: int
     started_at: Timestamp | None
@@ -176,38 +183,43 @@ class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
         return self.error.kind is ErrorKind.LOST
 
 
-class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as people see it."""
+class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What the record and the export of a step have in common."""
 
-    run: RunKey
     step_id: str
     name: str
     kind: StepKind
     status: StepStatus
-    attempt: int
     begun_seq: int
-    seq: int
     created_at: Timestamp
-    started_at: Timestamp | None
-    finished_at: Timestamp | None
-    output: Payload | None = None
-    input: Payload | None = None
-    error: ErrorDetail | None = None
-    retry: RetryPolicy | None = None
-    timeout_ms: int = 0
+    attempt: int = 1
+    seq: int = 0
+    started_at: Timestamp | None = None
+    finished_at: Timestamp | None = None
     retry_at: Timestamp | None = None
     wake_at: Timestamp | None = None
+    retry: RetryPolicy | None = None
+    timeout_ms: int = 0
     child_run_id: str | None = None
     parent_step_id: str = ""
     parallel_group_id: str = ""
     worker_id: str | None = None
+    error: ErrorDetail | None = None
+
+
+class StepRecord(StoredStep, frozen=True, kw_only=True):
+    """A step as people see it."""
+
+    run: RunKey
+    output: Payload | None = None
+    input: Payload | None = None
     attempts: tuple[StepAttempt, ...] = ()
     details: Payload | None = None  # of its last heartbeat
 
 
 def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
-    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is written, so
-    that a run that is tried again finds its steps as they were."""
+    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is
+    written, so that a run that is tried again finds its steps as they were."""
     if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
         return step
     return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)
@@ -289,3 +301,16 @@ class Rows(msgspec.Struct, Generic[Row], frozen=True):
 
     rows: tuple[Row, ...]
     has_more: bool
+
+
+@exported
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a run is where it is. `str()` is the sentence."""
+
+    sentence: str  #: for people
+    reason: str = ""  #: a stable word for programs
+    facts: Mapping[str, str] = {}  #: what the sentence is based on
+    remedy: str = ""  #: what to do about it; empty if there is nothing to do
+
+    def __str__(self) -> str:
+        return self.sentence

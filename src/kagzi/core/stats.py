@@ -8,8 +8,8 @@ MINUTE_US = 60 * US_PER_S
 
 
 class StatsBucket(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of a type that were started or ended in the minute that begins at `minute`. How long the half and 95 of a hundred of
-    those that ended took at most, from their first claim; None if none of them was ever claimed."""
+    """Runs of a type that were started or ended in the minute that begins at `minute`. How long the half and 95 of a
+    hundred of those that ended took at most, from their first claim; None if none of them was ever claimed."""
 
     minute: Timestamp
     workflow_type: str

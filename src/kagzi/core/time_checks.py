@@ -17,6 +17,7 @@ def check_duration(value_us: int | None, field: str, *, least_us: int = 0) -> No
     """Raises InvalidArgument for a duration that is negative (or less than `least_us`) or longer than a century."""
     if value_us is not None and not least_us <= value_us <= DURATION_MAX_US:
         raise InvalidArgument(
-            f"{field} is {value_us} us; it must be {least_us}..{DURATION_MAX_US} us ({DURATION_MAX_US // _DAY_US} days).",
+            f"{field} is {value_us} us; it must be {least_us}..{DURATION_MAX_US} us "
+            f"({DURATION_MAX_US // _DAY_US} days).",
             field=field,
         )

@@ -39,8 +39,8 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """`draining`: this very process was told to drain before it came back, and still is to. `new_versions`: it serves something
-    that nobody ever served."""
+    """`draining`: this very process was told to drain before it came back, and still is to. `new_versions`: it serves
+    something that nobody ever served."""
 
     known_before: bool
     draining: bool
@@ -55,7 +55,10 @@ EVENT_OF_STATUS = {
     WorkerStatus.DRAINING: WorkerEventKind.DRAINING,
     WorkerStatus.OFFLINE: WorkerEventKind.LEFT,
 }
-LOST: Happened = (WorkerEventKind.LOST, "it was not heard of for longer than a lease; its runs are taken over")
+LOST: Happened = (
+    WorkerEventKind.LOST,
+    "it sent no heartbeat for longer than a lease; other workers take over its runs",
+)
 
 
 def registered(worker: WorkerRecord, *, known_before: bool) -> list[Happened]:
@@ -78,11 +81,11 @@ def left(before: WorkerStatus, handed_back: int) -> list[Happened]:
     return [(WorkerEventKind.DRAINED, ""), *events] if before is WorkerStatus.DRAINING else events
 
 
-def troubled(troubles: Iterable[Trouble]) -> list[Happened]:
-    return [(WorkerEventKind.TROUBLE, f"{trouble.kind}: {trouble.detail}") for trouble in troubles]
+def troubled(diagnostics: Iterable[Trouble]) -> list[Happened]:
+    return [(WorkerEventKind.TROUBLE, f"{trouble.kind}: {trouble.detail}") for trouble in diagnostics]
 
 
-def as_heard(worker: WorkerRecord, alive_since: Timestamp) -> WorkerRecord:
+def with_liveness(worker: WorkerRecord, alive_since: Timestamp) -> WorkerRecord:
     """OFFLINE, if it was not heard of since then."""
     if worker.last_heartbeat_at >= alive_since or worker.status is WorkerStatus.OFFLINE:
         return worker

@@ -8,7 +8,6 @@ from .matching.sessions import Sessions
 from .services.bulk import Bulk
 from .services.control import Control
 from .services.explain.explanations import Explanations
-from .services.explain.words import Explanation
 from .services.paging import Page, PageAsk
 from .services.runs import Runs
 from .services.schedules import Schedules
@@ -28,7 +27,6 @@ __all__ = [
     "Bulk",
     "Control",
     "Engine",
-    "Explanation",
     "Explanations",
     "Figures",
     "HeartbeatAnswer",

@@ -1,1 +1,1 @@
-"""The front hall: thin services, the gate every call passes, configuration, lifecycle. `app.py` puts it all together."""
+"""The server: gRPC services, the interceptor of every call, HTTP, configuration. `app.py` puts it all together."""

@@ -18,9 +18,9 @@ from .config import ServerConfig
 from .database import PostgresDatabase, mask
 from .descriptors import connection_limits
 from .file_lock import Endpoint, FileLock, lock_or_refuse
-from .grpc.deadlines import Patience
+from .grpc.deadlines import Deadlines
 from .grpc.incidents import Incidents
-from .grpc.interceptor import Gate
+from .grpc.interceptor import Interceptor
 from .grpc.listener import GrpcListener
 from .grpc.registration import SERVICES, handlers
 from .grpc.services.admin import AdminService
@@ -148,9 +148,9 @@ class Server:
         self._engine, self._info = engine, info
 
     async def _listen(self, stack: AsyncExitStack, engine: Engine, info: ServerInfo) -> None:
-        patience = Patience()
-        health = Health(engine.health, frozenset(service.full_name for service in SERVICES), patience)
-        gate = Gate(
+        deadlines = Deadlines()
+        health = Health(engine.health, frozenset(service.full_name for service in SERVICES), deadlines)
+        interceptor = Interceptor(
             ids=self._ids,
             secret=self._config.secret,
             admit=engine.namespaces.admit,
@@ -160,29 +160,29 @@ class Server:
             "kagzi.v1.WorkflowService": WorkflowService(
                 engine,
                 url_of=info.url_of,
-                patience=patience,
+                deadlines=deadlines,
                 incidents=Incidents(self._ids),
-                answers=gate.answers,
-                exports=gate.exports,
+                answers=interceptor.answers,
+                exports=interceptor.exports,
             ),
             "kagzi.v1.WorkerService": WorkerService(
                 engine,
                 clock=self._clock,
                 settings=self._config.settings,
-                patience=patience,
-                answers=gate.answers,
+                deadlines=deadlines,
+                answers=interceptor.answers,
                 version=__version__,
             ),
             "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules, engine.served),
             "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),
             "kagzi.v1.NamespaceService": NamespaceService(engine),
-            "grpc.health.v1.Health": HealthService(health, patience),
+            "grpc.health.v1.Health": HealthService(health, deadlines),
         }
-        served = handlers(gate, services, (*SERVICES, health_descriptor()))
+        served = handlers(interceptor, services, (*SERVICES, health_descriptor()))
         listener = GrpcListener(served, max_connections=connection_limits().grpc)
         self._in_process = InProcessListener(served)
         start_http = self._bind_http(stack, info)
-        stack.push_async_callback(self._stop_listening, (listener, self._in_process), gate, engine, patience)
+        stack.push_async_callback(self._stop_listening, (listener, self._in_process), interceptor, engine, deadlines)
         self._in_process.start()
         self._address = await listener.start(self._config.listen)
         await start_http(engine, health)
@@ -204,10 +204,12 @@ class Server:
 
         return start
 
-    async def _stop_listening(self, listeners: Listeners, gate: Gate, engine: Engine, patience: Patience) -> None:
-        gate.close()
+    async def _stop_listening(
+        self, listeners: Listeners, interceptor: Interceptor, engine: Engine, deadlines: Deadlines
+    ) -> None:
+        interceptor.close()
         engine.sessions.announce_stop()
-        patience.end()
+        deadlines.end()
         await asyncio.sleep(_TURN_AWAY_S)
         stopping = asyncio.ensure_future(_stop_all(listeners, self._grace_s))
         hurried = asyncio.ensure_future(self._hurry.wait())

@@ -42,12 +42,12 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return parse_database(self.db)
 
     def refuse_unprotected(self) -> None:
-        """Raises CannotStart for an address that others can reach: there are no keys yet that would keep them out."""
+        """Raises CannotStart for an address that others can reach: no keys would keep them out yet."""
         for flag, address in (("listen", self.listen), ("http", self.http)):
             if address is not None and not address.is_local and not self.insecure:
                 raise CannotStart(
-                    f"--{flag} {address} can be reached from other machines, and nothing would protect it. "
-                    f"Listen on 127.0.0.1:{address.port}, or say --insecure if your network keeps strangers out."
+                    f"--{flag} {address} can be reached from other machines without authentication. "
+                    f"Listen on 127.0.0.1:{address.port}, or pass --insecure if your network is private."
                 )
 
 
@@ -100,7 +100,7 @@ def _refuse_bad_timings(settings: Settings) -> None:
 
 def _text(value: object, key: str) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidArgument(f"{key}={value!r} is no text.", field=key)
+        raise InvalidArgument(f"{key}={value!r} is not a string.", field=key)
     return value
 
 
@@ -157,7 +157,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "lease": _duration_ms,
     "heartbeat": _duration_ms,
     "reconnect_grace": _duration_ms,
-    "look_interval": _duration_ms,
+    "poll_interval": _duration_ms,
     "resident_wait": _duration_ms,
     "cleanup": _duration_ms,
     "schedule_late": _duration_ms,
@@ -174,20 +174,6 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "no_migrate": _flag,
 }
 
-_FIELD_NAMES = {
-    key: f"{key}_ms"
-    for key in (
-        "lease",
-        "heartbeat",
-        "reconnect_grace",
-        "look_interval",
-        "resident_wait",
-        "cleanup",
-        "schedule_late",
-        "retention",
-        "housekeeping",
-        "grace",
-    )
-}
+_FIELD_NAMES = {key: f"{key}_ms" for key, read in _READERS.items() if read is _duration_ms}
 
 SETTING_NAMES = tuple(_READERS)

@@ -47,7 +47,7 @@ def parse_database(url: str, *, field: str = "db") -> Database:
     # Whatever it is, a password may be in it, at a place that nobody knows.
     shown = f"{url.partition(':')[0]}:..." if "@" in url or "password" in url.lower() else url
     raise InvalidArgument(
-        f"{field}={shown!r} is no database URL. "
+        f"{field}={shown!r} is not a database URL. "
         'Write "sqlite:///file.db", "sqlite:////absolute/file.db", ":memory:" or "postgresql://user@host/database".',
         field=field,
     )

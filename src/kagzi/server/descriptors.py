@@ -29,13 +29,13 @@ def raise_soft_limit() -> int:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         except (OSError, ValueError) as error:
-            logger.warning("the limit of file descriptors stays %d: %s", soft, error)
+            logger.warning("the file descriptor limit stays at %d: %s", soft, error)
         else:
             soft = hard
     limits = connection_limits(soft)
     if soft < FEW:
         logger.warning(
-            "this process may have %d file descriptors: %d connections by gRPC and %d by HTTP. If that is not enough, raise the "
+            "this process may use %d file descriptors: %d gRPC and %d HTTP connections. If that is not enough, raise the "
             "hard limit: `ulimit -Hn 65536`, LimitNOFILE=65536 of systemd, or --ulimit nofile=65536 of a container",
             soft,
             limits.grpc,

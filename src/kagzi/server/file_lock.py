@@ -58,10 +58,6 @@ class FileLock:
         can have taken the lock from it, and that does so when a process is gone."""
 
     @property
-    def held(self) -> bool:
-        return self._descriptor is not None
-
-    @property
     def files(self) -> tuple[Path, Path]:
         return self._path, self._endpoint_path
 
@@ -81,7 +77,7 @@ class FileLock:
         self.died = _workers_in(os.pread(descriptor, _MOST_BYTES, 0))
         self._descriptor = descriptor
         self._write_pid()
-        _held.add(self)
+        _locks.add(self)
         self._endpoint_path.unlink(missing_ok=True)
         return True
 
@@ -127,7 +123,7 @@ class FileLock:
         self._write_pid()  # this process goes on, or ends in good order: nobody has died
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            _held.discard(self)
+            _locks.discard(self)
             self._endpoint_path.unlink(missing_ok=True)
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
@@ -141,22 +137,22 @@ class FileLock:
 
 def _workers_in(data: bytes) -> tuple[Place, ...]:
     """Those noted in a lock file. A line that was being written when its process ended is none."""
-    found: list[Place] = []
+    workers: list[Place] = []
     for line in data.split(b"\n")[1:-1]:
         try:
-            found.append(msgspec.json.decode(line, type=Place))
+            workers.append(msgspec.json.decode(line, type=Place))
         except msgspec.MsgspecError:
             continue
-    return tuple(found)
+    return tuple(workers)
 
 
-_held: set[FileLock] = set()
+_locks: set[FileLock] = set()
 
 
 def _after_fork_in_child() -> None:
-    for lock in _held:
+    for lock in _locks:
         lock.forget_in_child()
-    _held.clear()
+    _locks.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -9,19 +9,19 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
 from ..core.errors import not_found
-from .grpc.deadlines import Patience
+from .grpc.deadlines import Deadlines
 from .grpc.interceptor import Context, read_message
 
-_LOOK_AGAIN_S = 5.0
+_RECHECK_S = 5.0
 
 
 class Health:
     """`ask` answers None, or why the engine is not healthy. Unhealthy also while starting and from the moment of stopping."""
 
-    def __init__(self, ask: Callable[[], str | None], service_names: frozenset[str], patience: Patience) -> None:
+    def __init__(self, ask: Callable[[], str | None], service_names: frozenset[str], deadlines: Deadlines) -> None:
         self._ask = ask
         self._service_names = service_names
-        self._patience = patience
+        self._deadlines = deadlines
 
     def knows(self, service: str) -> bool:
         return not service or service in self._service_names
@@ -30,35 +30,35 @@ class Health:
         """Raises NotFound for a service that is not here."""
         if not self.knows(service):
             raise not_found("service", service)
-        return "the server is stopping" if self._patience.over else self._ask()
+        return "the server is stopping" if self._deadlines.over else self._ask()
 
 
 class HealthService:
     """grpc.health.v1.Health"""
 
-    def __init__(self, health: Health, patience: Patience) -> None:
+    def __init__(self, health: Health, deadlines: Deadlines) -> None:
         self._health = health
-        self._patience = patience
+        self._deadlines = deadlines
 
-    async def Check(self, request: health_pb2.HealthCheckRequest, context: Context) -> Message:
+    async def Check(self, request: health_pb2.HealthCheckRequest) -> Message:
         return self._answer(request.service)
 
     async def Watch(self, context: Context) -> None:
         """The status now, and again whenever it has changed. A service that is not here is SERVICE_UNKNOWN."""
         request = read_message(await context.read(), health_pb2.HealthCheckRequest)
-        told: Message | None = None
+        sent: Message | None = None
         while True:
             now = self._answer(request.service) if self._health.knows(request.service) else _unknown()
-            if now != told:
+            if now != sent:
                 await context.write(now.SerializeToString())
-                told = now
-            if self._patience.over:
+                sent = now
+            if self._deadlines.over:
                 return
             await self._change()
 
     async def _change(self) -> None:
         try:
-            await asyncio.wait_for(self._patience.ended(), _LOOK_AGAIN_S)
+            await asyncio.wait_for(self._deadlines.ended(), _RECHECK_S)
         except TimeoutError:
             return
 

@@ -13,7 +13,7 @@ import grpc
 from ..wire.in_process import GONE, NOT_THERE, OK, ClientEnd, Metadata, ServerEnd
 from ..wire.status import RpcStatus
 
-LOOK_S = 5.0
+CHECK_S = 5.0
 """How often callers on other loops are looked at: whether their loops are still there."""
 _CANCEL_S = 2.0  # how long a handler may take to end when it is cancelled
 
@@ -31,7 +31,7 @@ class InProcessListener:
         self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
         self._calls: dict[asyncio.Task[None], ServerEnd] = {}
         self._far: set[ServerEnd] = set()  # of callers on other loops
-        self._looking: asyncio.TimerHandle | None = None
+        self._checking: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
 
@@ -62,28 +62,28 @@ class InProcessListener:
     async def stop(self, grace_s: float) -> None:
         """New calls are refused at once; those in flight get `grace_s` to finish. May be called again, in a hurry."""
         self._loop = None
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
         if self._calls:
             await asyncio.wait(set(self._calls), timeout=grace_s)
-        cut = set(self._calls)
-        for call in cut:
+        cancelled = set(self._calls)
+        for call in cancelled:
             call.cancel()
-        if cut:
-            await asyncio.wait(cut, timeout=_CANCEL_S)
+        if cancelled:
+            await asyncio.wait(cancelled, timeout=_CANCEL_S)
 
     def _begin_far(self, path: str, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
         self._begin(path, end, metadata, timeout_s)
         if self._loop is not None:
             self._far.add(end)
-            self._looking = self._looking or self._loop.call_later(LOOK_S, self._look)
+            self._checking = self._checking or self._loop.call_later(CHECK_S, self._check_callers)
 
-    def _look(self) -> None:
+    def _check_callers(self) -> None:
         for end in tuple(self._far):
             end.give_up_if_gone()
-        self._looking = None
+        self._checking = None
         if self._far and self._loop is not None:
-            self._looking = self._loop.call_later(LOOK_S, self._look)
+            self._checking = self._loop.call_later(CHECK_S, self._check_callers)
 
     def _begin(self, path: str, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
         if self._loop is None:
@@ -106,8 +106,8 @@ class InProcessListener:
     def _handler(self, path: str) -> "grpc.RpcMethodHandler[Any, Any] | None":
         if path not in self._handlers:
             details = cast("grpc.HandlerCallDetails", _Details(path))
-            found = (generic.service(details) for generic in self._generic)
-            self._handlers[path] = next((each for each in found if each is not None), None)
+            handlers = (generic.service(details) for generic in self._generic)
+            self._handlers[path] = next((each for each in handlers if each is not None), None)
         return self._handlers[path]
 
     async def _serve(self, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
@@ -144,9 +144,9 @@ class _Context:
         return grpc.aio.EOF if data is None else data
 
     def write(self, data: bytes) -> Awaitable[None]:
-        """It is sent at once; awaited, it waits until there is room for more. May be cut short."""
+        """It is sent at once; awaited, it waits until more may be sent. May be cut short."""
         self.end.send(data)
-        return self.end.room() if self.end.is_full else self._sent
+        return self.end.writable() if self.end.is_full else self._sent
 
     async def abort(self, code: grpc.StatusCode, details: str, metadata: "tuple[tuple[str, bytes], ...]") -> NoReturn:
         self.status = RpcStatus(code, details, metadata)

@@ -42,7 +42,7 @@ def parse_listen(text: str, *, field: str) -> ListenAddress:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) >= _PORTS:
-        raise InvalidArgument(f'{field}={text!r} is no HOST:PORT. Write for example "127.0.0.1:50051".', field=field)
+        raise InvalidArgument(f'{field}={text!r} is not HOST:PORT. Write for example "127.0.0.1:50051".', field=field)
     return ListenAddress(host, int(port))
 
 
@@ -65,7 +65,7 @@ def bind(address: ListenAddress, *, field: str) -> socket.socket:
 def cannot_listen(address: ListenAddress, error: OSError, *, field: str) -> CannotStart:
     if error.errno == errno.EADDRINUSE:
         return CannotStart(
-            f"port {address} is taken: another program listens there, perhaps another Kagzi server. "
+            f"port {address} is in use: another program listens there, perhaps another Kagzi server. "
             f"Stop it, or choose another port with --{field} {address.host}:PORT (port 0 picks a free one)."
         )
     reason = error.strerror or str(error)

@@ -35,7 +35,7 @@ async def run_server(config: ServerConfig, announce: Callable[[str], None] | Non
         failure = await _until_stopped(server, signals)
         await _stop(server, signals)
     if failure is not None:
-        say(f"kagzi server: stopped, because a part of it failed: {type(failure).__name__}. The log says more.")
+        say(f"kagzi server: stopped because a background task failed: {type(failure).__name__}. See the log.")
         return EXIT_FAILED
     return 0
 
@@ -74,13 +74,13 @@ class _Signals:
 
 async def _until_stopped(server: Server, signals: _Signals) -> BaseException | None:
     failing = asyncio.ensure_future(server.wait_failed())
-    asked = asyncio.ensure_future(signals.first.wait())
+    signalled = asyncio.ensure_future(signals.first.wait())
     try:
-        await asyncio.wait({failing, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({failing, signalled}, return_when=asyncio.FIRST_COMPLETED)
         return failing.result() if failing.done() else None
     finally:
         failing.cancel()
-        asked.cancel()
+        signalled.cancel()
 
 
 async def _stop(server: Server, signals: _Signals) -> None:

@@ -1,8 +1,8 @@
 """The columns of a run, in one table for both stores.
 
-SQL files name a list of them instead of writing it out: `{run.shown:r}` are the columns that get and list show, of the alias `r`.
-What a start says about a run for good is in `core.records.RunAttributes`; a new attribute needs a column in a migration of each
-store and a line here.
+SQL files name a list of them instead of writing it out: `{run.shown:r}` are the columns that get and list show, of the
+alias `r`. What a start says about a run for good is in `core.records.RunAttributes`; a new attribute needs a column in
+a migration of each store and a line here.
 """
 
 import re
@@ -89,9 +89,9 @@ def columns(use: Use) -> tuple[Column, ...]:
 
 
 def expand_columns(text: str, *, uuid_type: bool) -> str:
-    """The text with its lists of columns written out. `{run.shown}` is a list of names, `{run.shown:r}` of those of an alias.
-    With ` read`, ids are text, whether or not the store has a type of its own for them; ` typed` is a list for `rows()`, and
-    ` values` one of named parameters. Raises ValueError for a list that there is not."""
+    """The text with its lists of columns written out. `{run.shown}` is a list of names, `{run.shown:r}` of those of an
+    alias. With ` read`, ids are text, whether or not the store has a type of its own for them; ` typed` is a list for
+    `rows()`, and ` values` one of named parameters. Raises ValueError for a list that there is not."""
 
     def write_out(match: re.Match[str]) -> str:
         name, alias, form = match.groups()

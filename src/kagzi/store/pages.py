@@ -17,15 +17,15 @@ class ShownAttempts(NamedTuple):
     by_step: dict[str, list[int]]
 
 
-def shown_attempts(step_ids: Sequence[str], attempts_of: Sequence[str], *, cut: bool) -> ShownAttempts:
-    """`attempts_of`: the step of each attempt that was read, in the order of `step_ids`, the latest first; `cut`: there were
-    more than a page holds. Then the page ends before the first step whose attempts are not all there. The first step is shown
-    with its latest ones in any case."""
+def shown_attempts(step_ids: Sequence[str], attempts_of: Sequence[str], *, truncated: bool) -> ShownAttempts:
+    """`attempts_of`: the step of each attempt that was read, in the order of `step_ids`, the latest first; `truncated`:
+    there were more than a page holds. Then the page ends before the first step whose attempts are not all there. The
+    first step is shown with its latest ones in any case."""
     by_step: dict[str, list[int]] = {}
     for place, step_id in enumerate(attempts_of):
         by_step.setdefault(step_id, []).append(place)
     steps = len(step_ids)
-    if cut:
+    if truncated:
         steps = max(1, step_ids.index(attempts_of[-1]))
     for places in by_step.values():
         places.reverse()

@@ -1,4 +1,5 @@
-"""What runs keep may be secret: the files that hold it, or lead to it, are their owner's only."""
+"""File permissions: what runs store may be secret, so that files which hold it, or lead to it, are private to their
+owner."""
 
 import logging
 import os
@@ -18,31 +19,31 @@ def database_files(path: Path) -> list[Path]:
 
 
 def make_private(paths: Iterable[Path]) -> None:
-    """Take from the group and from others what they may do with those of these files that exist and are ours. A file that stays
-    open to others is named in the log; so is one that was."""
+    """Take from the group and from others what they may do with those of these files that exist and are ours. A file
+    that stays open to others is named in the log; so is one that was."""
     for path in paths:
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             continue  # it is not there, or whoever opens it will say what is wrong
-        mode = stat.S_IMODE(found.st_mode)
+        mode = stat.S_IMODE(status.st_mode)
         if not mode & _OTHERS:
             continue
-        if found.st_uid != os.geteuid():
-            _complain(path, mode, f"it belongs to user {found.st_uid}, not to this one")
+        if status.st_uid != os.geteuid():
+            _complain(path, mode, f"it belongs to user {status.st_uid}, not to this one")
             continue
         try:
             path.chmod(mode & ~_OTHERS)
         except OSError as error:
             _complain(path, mode, str(error))
         else:
-            logger.warning("%s was open to other users (mode %04o); it is its owner's only now", path, mode)
+            logger.warning("%s was readable by other users (mode %04o); only its owner can read it now", path, mode)
 
 
 def _complain(path: Path, mode: int, reason: str) -> None:
     logger.error(
-        "%s is OPEN TO OTHER USERS of this machine (mode %04o), who may read or change what runs keep, and this could not be "
-        "changed: %s. As its owner, run: chmod go= %s",
+        "%s is OPEN TO OTHER USERS of this machine (mode %04o), who may read or change what runs store, and this could "
+        "not be changed: %s. As its owner, run: chmod go= %s",
         path,
         mode,
         reason,

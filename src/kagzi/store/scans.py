@@ -1,7 +1,7 @@
-"""Turns for scans: reads whose cost grows with what there is (counts, lists, figures, exports), and not with what is asked for.
+"""Limits concurrent scans: reads whose cost grows with what is stored (counts, lists, statistics, exports).
 
-Scans go apart from the reads that other calls pass through. Few run at once, fewer of one namespace, and those that wait are
-served in turn over namespaces: who asks for many waits for itself.
+Scans run apart from the reads that other calls need. Few run at once, fewer of one namespace, and those that wait are
+served in turn over namespaces: a namespace that asks for many waits for itself.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ class ScanTurns:
         waiting = self._waiting.setdefault(namespace, deque())
         if len(waiting) >= limits.SCANS_WAITING:
             raise ResourceExhausted(
-                f"{len(waiting)} counts, lists, figures or exports of namespace {namespace!r} wait for their turn, the limit. "
-                "Ask for fewer at once, or try again.",
+                f"{len(waiting)} counts, lists, statistics or exports of namespace {namespace!r} are waiting, the "
+                "limit. Ask for fewer at once, or try again.",
                 metadata=limit_reached("scans_waiting", limits.SCANS_WAITING),
             )
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

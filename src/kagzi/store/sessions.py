@@ -1,7 +1,8 @@
 """Sessions: how the verbs that both stores share (`store/operate`) reach a database.
 
-A verb is written once, as a coroutine over a Session; the store runs it on the connection that suits its purpose. Sessions
-of PostgreSQL wait for the network; those of SQLite run in the thread that owns the connection and never suspend.
+A verb is written once, as a coroutine over a Session; the store runs it on the connection that suits its purpose.
+Sessions of PostgreSQL wait for the network; those of SQLite run in the thread that owns the connection and never
+suspend.
 """
 
 from abc import ABC, abstractmethod
@@ -28,8 +29,8 @@ NIL_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class Session(Protocol):
-    """A connection in the hands of one verb. Statements are called by name, with all of their parameters by name: a value, or
-    rows as a sequence of mappings."""
+    """A connection in the hands of one verb. Statements are called by name, with all of their parameters by name: a
+    value, or rows as a sequence of mappings."""
 
     async def read(self, name: str, /, **values: object) -> Sequence[Row]:
         """Rows of a statement that changes nothing, or that is part of a transaction."""

@@ -3,11 +3,11 @@
 A file holds statements, each headed by `-- name: some_name` and a comment that says why. `store/sql` has those of both
 stores, in PostgreSQL's words; SQLite translates them (`store/sqlite/statements.py`). A store's own folder has the rest.
 
-Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in the
-codes of core, as literals, because the planner matches the predicates of partial indexes by constants. `{<|>}` makes two
-statements of a list: `some_name_next` with the first word of each pair, and `some_name_prev` with the second. `{table}`
-makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on. Lists of a run's columns are written as
-`{run.shown:r}`: see `columns.py`.
+Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in
+the codes of core, as literals, because the planner matches the predicates of partial indexes by constants. `{<|>}`
+makes two statements of a list: `some_name_next` with the first word of each pair, and `some_name_prev` with the second.
+`{table}` makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on. Lists of a run's columns are
+written as `{run.shown:r}`: see `columns.py`.
 
 A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its checksum is recorded, so that an edited one is
 detected.
@@ -15,11 +15,12 @@ detected.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+from ..core.errors import SchemaMismatch
 from ..core.events import Source
 from ..core.states import (
     CODE_OF_RUN_STATUS,
@@ -34,6 +35,7 @@ from ..core.states import (
     WorkerCode,
 )
 from .columns import expand_columns
+from .protocol import SchemaStatus
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 _PART = re.compile(r"\{([a-z_]+)\}")
@@ -75,8 +77,8 @@ NAMESPACE_TABLES = {
     "run_stats": "minute",
     "child_links": "child_run_id",
 }
-"""What belongs to a namespace and is not deleted with one of its runs, in the order of deletion, and a column that tells rows
-apart. A test knows all tables."""
+"""What belongs to a namespace and is not deleted with one of its runs, in the order of deletion, and a column that
+tells rows apart. A test knows all tables."""
 
 
 class Migration(NamedTuple):
@@ -86,9 +88,15 @@ class Migration(NamedTuple):
     checksum: str
 
 
+class AppliedMigration(NamedTuple):
+    version: int
+    name: str
+    checksum: str
+
+
 def load_statements(package: str, codes: Mapping[str, str] = CODES, *, uuid_type: bool = False) -> dict[str, str]:
-    """Every named statement in `store/sql` and in `<package>/sql`, with codes and lists of columns (see `expand_columns`)
-    written out. Raises ValueError for a name used twice, an unknown code or an unknown list."""
+    """Every named statement in `store/sql` and in `<package>/sql`, with codes and lists of columns (see
+    `expand_columns`) written out. Raises ValueError for a name used twice, an unknown code or an unknown list."""
     statements: dict[str, str] = {}
     for file in (*_files(_SHARED, "sql"), *_files(package, "sql")):
         parts = _NAME.split(file.read_text("utf-8"))
@@ -143,3 +151,21 @@ def load_migrations(package: str) -> tuple[Migration, ...]:
 def _files(package: str, folder: str) -> list[Traversable]:
     entries = resources.files(package).joinpath(folder).iterdir()
     return sorted((entry for entry in entries if entry.name.endswith(".sql")), key=lambda entry: entry.name)
+
+
+def schema_status(place: str, known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> SchemaStatus:
+    """How far a database has come. Raises SchemaMismatch for a newer schema, or a migration that was changed since."""
+    latest = known[-1].version
+    if applied and applied[-1].version > latest:
+        raise SchemaMismatch(
+            f"{place} has schema version {applied[-1].version}, newer than {latest}, which this code knows. "
+            "Run a newer Kagzi."
+        )
+    for (version, name, checksum), migration in zip(applied, known, strict=False):
+        if checksum != migration.checksum:
+            raise SchemaMismatch(
+                f"{place}: migration {version:04d}_{name} differs from the one that was applied (checksum). "
+                "Run the Kagzi version that applied it, or restore the file."
+            )
+    pending = tuple(f"{migration.version:04d}_{migration.name}" for migration in known[len(applied) :])
+    return SchemaStatus(current=len(applied), latest=latest, pending=pending)

@@ -757,7 +757,7 @@ class RunOperations(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., operations: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ...) -> None: ...
 
 class Operation(_message.Message):
-    __slots__ = ("id", "begin_step", "complete_step", "fail_step", "sleep", "finish_sleep", "park", "complete_run", "fail_run", "cancel_run", "release", "wait_signal", "start_child", "race", "patch", "set_status", "step_heartbeat", "continue_as_new", "diverged")
+    __slots__ = ("id", "begin_step", "complete_step", "fail_step", "sleep", "finish_sleep", "park", "complete_run", "fail_run", "cancel_run", "release", "wait_signal", "start_child", "race", "patch", "set_status", "step_heartbeat", "continue_as_new", "diverged", "fetch_results")
     ID_FIELD_NUMBER: _ClassVar[int]
     BEGIN_STEP_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_STEP_FIELD_NUMBER: _ClassVar[int]
@@ -777,6 +777,7 @@ class Operation(_message.Message):
     STEP_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     CONTINUE_AS_NEW_FIELD_NUMBER: _ClassVar[int]
     DIVERGED_FIELD_NUMBER: _ClassVar[int]
+    FETCH_RESULTS_FIELD_NUMBER: _ClassVar[int]
     id: int
     begin_step: BeginStepOperation
     complete_step: CompleteStepOperation
@@ -796,7 +797,8 @@ class Operation(_message.Message):
     step_heartbeat: StepHeartbeatOperation
     continue_as_new: ContinueAsNewOperation
     diverged: DivergedOperation
-    def __init__(self, id: _Optional[int] = ..., begin_step: _Optional[_Union[BeginStepOperation, _Mapping]] = ..., complete_step: _Optional[_Union[CompleteStepOperation, _Mapping]] = ..., fail_step: _Optional[_Union[FailStepOperation, _Mapping]] = ..., sleep: _Optional[_Union[SleepOperation, _Mapping]] = ..., finish_sleep: _Optional[_Union[FinishSleepOperation, _Mapping]] = ..., park: _Optional[_Union[ParkOperation, _Mapping]] = ..., complete_run: _Optional[_Union[CompleteRunOperation, _Mapping]] = ..., fail_run: _Optional[_Union[FailRunOperation, _Mapping]] = ..., cancel_run: _Optional[_Union[CancelRunOperation, _Mapping]] = ..., release: _Optional[_Union[ReleaseOperation, _Mapping]] = ..., wait_signal: _Optional[_Union[WaitSignalOperation, _Mapping]] = ..., start_child: _Optional[_Union[StartChildOperation, _Mapping]] = ..., race: _Optional[_Union[RaceOperation, _Mapping]] = ..., patch: _Optional[_Union[PatchOperation, _Mapping]] = ..., set_status: _Optional[_Union[SetStatusOperation, _Mapping]] = ..., step_heartbeat: _Optional[_Union[StepHeartbeatOperation, _Mapping]] = ..., continue_as_new: _Optional[_Union[ContinueAsNewOperation, _Mapping]] = ..., diverged: _Optional[_Union[DivergedOperation, _Mapping]] = ...) -> None: ...
+    fetch_results: FetchResultsOperation
+    def __init__(self, id: _Optional[int] = ..., begin_step: _Optional[_Union[BeginStepOperation, _Mapping]] = ..., complete_step: _Optional[_Union[CompleteStepOperation, _Mapping]] = ..., fail_step: _Optional[_Union[FailStepOperation, _Mapping]] = ..., sleep: _Optional[_Union[SleepOperation, _Mapping]] = ..., finish_sleep: _Optional[_Union[FinishSleepOperation, _Mapping]] = ..., park: _Optional[_Union[ParkOperation, _Mapping]] = ..., complete_run: _Optional[_Union[CompleteRunOperation, _Mapping]] = ..., fail_run: _Optional[_Union[FailRunOperation, _Mapping]] = ..., cancel_run: _Optional[_Union[CancelRunOperation, _Mapping]] = ..., release: _Optional[_Union[ReleaseOperation, _Mapping]] = ..., wait_signal: _Optional[_Union[WaitSignalOperation, _Mapping]] = ..., start_child: _Optional[_Union[StartChildOperation, _Mapping]] = ..., race: _Optional[_Union[RaceOperation, _Mapping]] = ..., patch: _Optional[_Union[PatchOperation, _Mapping]] = ..., set_status: _Optional[_Union[SetStatusOperation, _Mapping]] = ..., step_heartbeat: _Optional[_Union[StepHeartbeatOperation, _Mapping]] = ..., continue_as_new: _Optional[_Union[ContinueAsNewOperation, _Mapping]] = ..., diverged: _Optional[_Union[DivergedOperation, _Mapping]] = ..., fetch_results: _Optional[_Union[FetchResultsOperation, _Mapping]] = ...) -> None: ...
 
 class BeginStepOperation(_message.Message):
     __slots__ = ("step_id", "name", "attempt", "retry_policy", "timeout_ms", "parent_step_id", "parallel_group_id", "once", "input", "cleanup")
@@ -867,14 +869,20 @@ class FinishSleepOperation(_message.Message):
     def __init__(self, step_id: _Optional[str] = ...) -> None: ...
 
 class ParkOperation(_message.Message):
-    __slots__ = ("waits", "known_seq", "stay")
+    __slots__ = ("waits", "known_seq")
     WAITS_FIELD_NUMBER: _ClassVar[int]
     KNOWN_SEQ_FIELD_NUMBER: _ClassVar[int]
-    STAY_FIELD_NUMBER: _ClassVar[int]
     waits: _containers.RepeatedScalarFieldContainer[str]
     known_seq: int
-    stay: bool
-    def __init__(self, waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ..., stay: bool = ...) -> None: ...
+    def __init__(self, waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ...) -> None: ...
+
+class FetchResultsOperation(_message.Message):
+    __slots__ = ("waits", "known_seq")
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    waits: _containers.RepeatedScalarFieldContainer[str]
+    known_seq: int
+    def __init__(self, waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ...) -> None: ...
 
 class CompleteRunOperation(_message.Message):
     __slots__ = ("output", "after_step_id")
@@ -1039,7 +1047,7 @@ class Acknowledged(_message.Message):
     def __init__(self, at_us: _Optional[int] = ..., ids: _Optional[_Iterable[int]] = ..., seqs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class OperationAnswer(_message.Message):
-    __slots__ = ("id", "seq", "at_us", "refused", "retry", "exhausted", "timer", "parked", "not_parked", "closed", "child", "signal")
+    __slots__ = ("id", "seq", "at_us", "refused", "retry", "exhausted", "timer", "parked", "not_parked", "closed", "child", "signal", "fetched")
     ID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     AT_US_FIELD_NUMBER: _ClassVar[int]
@@ -1052,6 +1060,7 @@ class OperationAnswer(_message.Message):
     CLOSED_FIELD_NUMBER: _ClassVar[int]
     CHILD_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    FETCHED_FIELD_NUMBER: _ClassVar[int]
     id: int
     seq: int
     at_us: int
@@ -1064,7 +1073,8 @@ class OperationAnswer(_message.Message):
     closed: RunClosed
     child: ChildStarted
     signal: SignalBound
-    def __init__(self, id: _Optional[int] = ..., seq: _Optional[int] = ..., at_us: _Optional[int] = ..., refused: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., retry: _Optional[_Union[RetryScheduled, _Mapping]] = ..., exhausted: _Optional[_Union[StepExhausted, _Mapping]] = ..., timer: _Optional[_Union[TimerSet, _Mapping]] = ..., parked: _Optional[_Union[Parked, _Mapping]] = ..., not_parked: _Optional[_Union[NotParked, _Mapping]] = ..., closed: _Optional[_Union[RunClosed, _Mapping]] = ..., child: _Optional[_Union[ChildStarted, _Mapping]] = ..., signal: _Optional[_Union[SignalBound, _Mapping]] = ...) -> None: ...
+    fetched: Fetched
+    def __init__(self, id: _Optional[int] = ..., seq: _Optional[int] = ..., at_us: _Optional[int] = ..., refused: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., retry: _Optional[_Union[RetryScheduled, _Mapping]] = ..., exhausted: _Optional[_Union[StepExhausted, _Mapping]] = ..., timer: _Optional[_Union[TimerSet, _Mapping]] = ..., parked: _Optional[_Union[Parked, _Mapping]] = ..., not_parked: _Optional[_Union[NotParked, _Mapping]] = ..., closed: _Optional[_Union[RunClosed, _Mapping]] = ..., child: _Optional[_Union[ChildStarted, _Mapping]] = ..., signal: _Optional[_Union[SignalBound, _Mapping]] = ..., fetched: _Optional[_Union[Fetched, _Mapping]] = ...) -> None: ...
 
 class RetryScheduled(_message.Message):
     __slots__ = ("next_attempt", "retry_at_us", "remaining_us")
@@ -1099,14 +1109,20 @@ class Parked(_message.Message):
     def __init__(self, wake_at_us: _Optional[int] = ...) -> None: ...
 
 class NotParked(_message.Message):
-    __slots__ = ("results", "remaining_us", "more")
+    __slots__ = ("results", "more")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
-    REMAINING_US_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[HistoryStep]
-    remaining_us: int
     more: bool
-    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., remaining_us: _Optional[int] = ..., more: bool = ...) -> None: ...
+    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., more: bool = ...) -> None: ...
+
+class Fetched(_message.Message):
+    __slots__ = ("results", "more")
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[HistoryStep]
+    more: bool
+    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., more: bool = ...) -> None: ...
 
 class RunClosed(_message.Message):
     __slots__ = ("status", "retry_at_us", "continued_as")

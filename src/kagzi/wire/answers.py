@@ -12,6 +12,7 @@ from ..core.run.outcomes import (
     DeadlinePassed,
     Deferred,
     Failed,
+    Fetched,
     Known,
     LeaseLost,
     NotParked,
@@ -132,6 +133,11 @@ def _parked(outcome: Parked, now: Timestamp) -> pb.OperationAnswer:
     return pb.OperationAnswer(at_us=outcome.at, parked=pb.Parked(wake_at_us=outcome.wake_at or 0))
 
 
+def _fetched(outcome: Fetched, now: Timestamp) -> pb.OperationAnswer:
+    results = [write_history_step(step) for step in outcome.results]
+    return pb.OperationAnswer(at_us=outcome.at, fetched=pb.Fetched(results=results, more=outcome.more))
+
+
 def _not_parked(outcome: NotParked, now: Timestamp) -> pb.OperationAnswer:
     results = [write_history_step(step) for step in outcome.results]
     return pb.OperationAnswer(at_us=outcome.at, not_parked=pb.NotParked(results=results, more=outcome.more))
@@ -159,6 +165,7 @@ def _writers() -> dict[type, _Writer]:
         TimerSet: _timer,
         SignalBound: _signal,
         ChildStarted: _child,
+        Fetched: _fetched,
         Parked: _parked,
         NotParked: _not_parked,
         RunClosed: _closed,
@@ -204,4 +211,4 @@ def refusal(outcome: Outcome) -> ErrorDetail:
                 subject="run",
             )
         case _:
-            raise AssertionError(f"{type(outcome).__name__} is no refusal")
+            raise AssertionError(f"{type(outcome).__name__} is not a refusal")

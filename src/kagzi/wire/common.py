@@ -1,6 +1,6 @@
-"""What every message is made of: payloads, errors, retry policies, leases, points in time.
+"""Converts what messages are made of: payloads, errors, retry policies, leases, points in time.
 
-Reading translates and does not judge: limits and ranges are the engine's business, so that every door has the same.
+Reading translates and does not check: limits and ranges are checked by the engine, so that all callers have the same.
 """
 
 from functools import lru_cache
@@ -133,10 +133,6 @@ def write_retry(policy: RetryPolicy) -> pb.RetryPolicy:
     )
 
 
-def write_retry_if(policy: RetryPolicy | None) -> pb.RetryPolicy | None:
-    return None if policy is None else write_retry(policy)
-
-
 # --- leases ------------------------------------------------------------------------------------------------------------
 
 
@@ -150,12 +146,12 @@ def write_lease(lease: Lease) -> pb.Lease:
     return pb.Lease(counter=lease.counter, nonce=lease.nonce)
 
 
-def read_held(message: worker_pb2.HeldRun, namespace: str) -> Held:
+def read_leased(message: worker_pb2.HeldRun, namespace: str) -> Held:
     return Held(RunKey(namespace, message.run_id), read_lease(message.lease))
 
 
-def write_held(held: Held) -> worker_pb2.HeldRun:
-    return worker_pb2.HeldRun(run_id=held.run.run_id, lease=write_lease(held.lease))
+def write_leased(leased: Held) -> worker_pb2.HeldRun:
+    return worker_pb2.HeldRun(run_id=leased.run.run_id, lease=write_lease(leased.lease))
 
 
 # --- time --------------------------------------------------------------------------------------------------------------

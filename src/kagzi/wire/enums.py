@@ -1,39 +1,52 @@
-"""The words of core and their numbers on the wire. Tables, so that reading and writing is one look-up."""
+"""The words of core and their numbers on the wire, as tables: converting one is a look-up."""
 
-from typing import cast
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypeVar, get_args
+
+from google.protobuf.descriptor import EnumDescriptor
 
 from ..core.error_details import ErrorCode, ErrorKind
-from ..core.run.commands import OnConflict
-from ..core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
+from ..core.errors import InvalidArgument
+from ..core.states import RunStatus, StepKind, StepStatus, WorkerStatus
 from ..v1 import common_pb2, worker_pb2, workflow_pb2
 
-_RUN = {word: workflow_pb2.WorkflowStatus.Value(f"WORKFLOW_STATUS_{word.name}") for word in RunStatus}
-_WAIT = {word: workflow_pb2.WaitReason.Value(f"WAIT_REASON_{word.name}") for word in WaitReason}
-_STEP = {word: worker_pb2.StepStatus.Value(f"STEP_STATUS_{word.name}") for word in StepStatus}
-_STEP_KIND = {word: worker_pb2.StepKind.Value(f"STEP_KIND_{word.name}") for word in StepKind}
-_WORKER = {word: worker_pb2.WorkerStatus.Value(f"WORKER_STATUS_{word.name}") for word in WorkerStatus}
-_CODE = {word: common_pb2.ErrorCode.Value(f"ERROR_CODE_{word.name}") for word in ErrorCode}
-_KIND = {word: common_pb2.ErrorKind.Value(f"ERROR_KIND_{word.name}") for word in ErrorKind}
-_ON_CONFLICT_WORDS: tuple[OnConflict, ...] = ("existing", "existing_or_completed", "fail", "replace")
-_ON_CONFLICT: dict[OnConflict, int] = {
-    word: workflow_pb2.OnConflict.Value(f"ON_CONFLICT_{word.upper()}") for word in _ON_CONFLICT_WORDS
-}
+Word = TypeVar("Word")
 
-# The stubs say `int` where a number comes out, and want the enum where it goes in.
-RUN_STATUS_TO_WIRE = cast("dict[RunStatus, workflow_pb2.WorkflowStatus]", _RUN)
-WAIT_REASON_TO_WIRE = cast("dict[WaitReason, workflow_pb2.WaitReason]", _WAIT)
-STEP_STATUS_TO_WIRE = cast("dict[StepStatus, worker_pb2.StepStatus]", _STEP)
-STEP_KIND_TO_WIRE = cast("dict[StepKind, worker_pb2.StepKind]", _STEP_KIND)
-WORKER_STATUS_TO_WIRE = cast("dict[WorkerStatus, worker_pb2.WorkerStatus]", _WORKER)
-ERROR_CODE_TO_WIRE = cast("dict[ErrorCode, common_pb2.ErrorCode]", _CODE)
-ERROR_KIND_TO_WIRE = cast("dict[ErrorKind, common_pb2.ErrorKind]", _KIND)
-ON_CONFLICT_TO_WIRE = cast("dict[OnConflict, workflow_pb2.OnConflict]", _ON_CONFLICT)
 
-RUN_STATUS_FROM_WIRE = {number: word for word, number in _RUN.items()}
-STEP_STATUS_FROM_WIRE = {number: word for word, number in _STEP.items()}
-STEP_KIND_FROM_WIRE = {number: word for word, number in _STEP_KIND.items()}
-WORKER_STATUS_FROM_WIRE = {number: word for word, number in _WORKER.items()}
-WAIT_REASON_FROM_WIRE = {number: word for word, number in _WAIT.items()}
-ERROR_CODE_FROM_WIRE = {number: word for word, number in _CODE.items()}
-ERROR_KIND_FROM_WIRE = {number: word for word, number in _KIND.items()}
-ON_CONFLICT_FROM_WIRE: dict[int, OnConflict] = {number: word for word, number in _ON_CONFLICT.items()}
+def words_of(enum: EnumDescriptor, kind: Any) -> dict[int, Any]:
+    """The members of an Enum or a Literal, by the numbers of the values that have their names."""
+    prefix = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper()
+    words: list[Any] = list(get_args(kind) or kind)
+    names = {word: f"{prefix}_{word.name if isinstance(word, Enum) else word.upper()}" for word in words}
+    return {enum.values_by_name[name].number: word for word, name in names.items()}
+
+
+def word_of(words: Mapping[int, Word], number: int, enum: EnumDescriptor, field: str) -> Word:
+    """Raises InvalidArgument for a number that has no word."""
+    word = words.get(number)
+    if word is None:
+        known = ", ".join(value.name for value in enum.values if value.number)
+        raise InvalidArgument(f"{field}={number} must be one of {known}.", field=field)
+    return word
+
+
+def numbers_of(words: Mapping[int, Word]) -> dict[Word, Any]:
+    """The stubs say `int` where a number comes out, and want the enum where it goes in: hence Any."""
+    return {word: number for number, word in words.items()}
+
+
+RUN_STATUS_FROM_WIRE: dict[int, RunStatus] = words_of(workflow_pb2.WorkflowStatus.DESCRIPTOR, RunStatus)
+STEP_STATUS_FROM_WIRE: dict[int, StepStatus] = words_of(worker_pb2.StepStatus.DESCRIPTOR, StepStatus)
+STEP_KIND_FROM_WIRE: dict[int, StepKind] = words_of(worker_pb2.StepKind.DESCRIPTOR, StepKind)
+WORKER_STATUS_FROM_WIRE: dict[int, WorkerStatus] = words_of(worker_pb2.WorkerStatus.DESCRIPTOR, WorkerStatus)
+ERROR_CODE_FROM_WIRE: dict[int, ErrorCode] = words_of(common_pb2.ErrorCode.DESCRIPTOR, ErrorCode)
+ERROR_KIND_FROM_WIRE: dict[int, ErrorKind] = words_of(common_pb2.ErrorKind.DESCRIPTOR, ErrorKind)
+
+RUN_STATUS_TO_WIRE = numbers_of(RUN_STATUS_FROM_WIRE)
+STEP_STATUS_TO_WIRE = numbers_of(STEP_STATUS_FROM_WIRE)
+STEP_KIND_TO_WIRE = numbers_of(STEP_KIND_FROM_WIRE)
+WORKER_STATUS_TO_WIRE = numbers_of(WORKER_STATUS_FROM_WIRE)
+ERROR_CODE_TO_WIRE = numbers_of(ERROR_CODE_FROM_WIRE)
+ERROR_KIND_TO_WIRE = numbers_of(ERROR_KIND_FROM_WIRE)

@@ -53,7 +53,7 @@ class End(ABC):
         self._is_complete = False  # the other end sends no more messages
         self._is_over = False
         self._arrival: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
         self._sent = self._sent_bytes = 0  # and not known to be read
         self._read = self._read_bytes = 0  # and not yet said so
 
@@ -75,7 +75,7 @@ class End(ABC):
         self._read += 1
         self._read_bytes += len(data)
         if self._read_bytes * 2 > WINDOW_BYTES or self._read * 2 > WINDOW_MESSAGES:
-            self._post("_on_read", self._read, self._read_bytes)
+            self._send_event("_on_read", self._read, self._read_bytes)
             self._read = self._read_bytes = 0
         return data
 
@@ -84,23 +84,23 @@ class End(ABC):
         """Whether a writer has to wait."""
         return (self._sent_bytes > WINDOW_BYTES or self._sent > WINDOW_MESSAGES) and not self._is_over
 
-    async def room(self) -> None:
+    async def writable(self) -> None:
         """Returns when more may be sent."""
         while self.is_full:
-            self._room = self.loop.create_future()
+            self._writable = self.loop.create_future()
             try:
-                await self._room
+                await self._writable
             finally:
-                self._room = None
+                self._writable = None
 
     def send(self, data: bytes) -> None:
-        """At once; then wait for `room`. What is sent after the end of a call is dropped."""
+        """At once; then wait for `writable`. What is sent after the end of a call is dropped."""
         if not self._is_over:
             self._sent += 1
             self._sent_bytes += len(data)
-            self._post("_on_message", data)
+            self._send_event("_on_message", data)
 
-    def _post(self, event: str, *arguments: Any) -> None:
+    def _send_event(self, event: str, *arguments: Any) -> None:
         """Have the other end take note of it, on its own loop."""
         other = self._other
         if other is None:
@@ -122,7 +122,7 @@ class End(ABC):
     def _on_read(self, messages: int, size: int) -> None:
         self._sent -= messages
         self._sent_bytes -= size
-        _wake(self._room)
+        _wake(self._writable)
 
     def _on_last_message(self) -> None:
         self._is_complete = True
@@ -133,7 +133,7 @@ class End(ABC):
         self._is_over = True
         self._other = None
         self._on_last_message()
-        _wake(self._room)
+        _wake(self._writable)
 
     @abstractmethod
     def _on_other_gone(self) -> None: ...
@@ -148,13 +148,13 @@ class ClientEnd(End):
         self.on_end: Callable[[], None] | None = None
 
     def send_no_more(self) -> None:
-        self._post("_on_last_message")
+        self._send_event("_on_last_message")
 
     def end(self, status: RpcStatus) -> None:
         """By this side: what came is not read any more, and the handler is cancelled."""
         if self.status is None:
             self._unread.clear()
-            self._post("_on_cancel")
+            self._send_event("_on_cancel")
             self._on_status(status)
 
     def _on_status(self, status: RpcStatus, response: bytes | None = None) -> None:
@@ -188,7 +188,7 @@ class ServerEnd(End):
 
     def finish(self, status: RpcStatus, response: bytes | None = None) -> None:
         """`response`: the only one, if it was not sent before."""
-        self._post("_on_status", status, response)
+        self._send_event("_on_status", status, response)
         self._end()
 
     def _on_cancel(self) -> None:

@@ -18,6 +18,7 @@ from ..core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -105,9 +106,14 @@ def _finish_sleep(operation: pb.Operation, run: RunKey, lease: Lease) -> FinishS
     return FinishSleep(run=run, lease=lease, step_id=operation.finish_sleep.step_id)
 
 
+def _fetch_results(operation: pb.Operation, run: RunKey, lease: Lease) -> FetchResults:
+    body = operation.fetch_results
+    return FetchResults(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq)
+
+
 def _park(operation: pb.Operation, run: RunKey, lease: Lease) -> Park:
     body = operation.park
-    return Park(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq, stay=body.stay)
+    return Park(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq)
 
 
 def _complete_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CompleteRun:
@@ -144,13 +150,13 @@ def _wait_signal(operation: pb.Operation, run: RunKey, lease: Lease) -> WaitSign
 
 
 def read_on_close(number: int) -> Literal["cancel", "abandon"]:
-    """Raises InvalidArgument for a number that is no policy."""
+    """Raises InvalidArgument for a number that is not a policy."""
     if number not in (
         pb.PARENT_CLOSE_POLICY_UNSPECIFIED,
         pb.PARENT_CLOSE_POLICY_CANCEL,
         pb.PARENT_CLOSE_POLICY_ABANDON,
     ):
-        raise InvalidArgument(f"on_close={number} is no ParentClosePolicy.", field="on_close")
+        raise InvalidArgument(f"on_close={number} is not a ParentClosePolicy.", field="on_close")
     return "abandon" if number == pb.PARENT_CLOSE_POLICY_ABANDON else "cancel"
 
 
@@ -225,6 +231,7 @@ _READERS: dict[str, _Reader] = {
     "fail_step": _fail_step,
     "sleep": _sleep,
     "finish_sleep": _finish_sleep,
+    "fetch_results": _fetch_results,
     "park": _park,
     "complete_run": _complete_run,
     "fail_run": _fail_run,

@@ -62,7 +62,7 @@ _STATUS_OF_CODE = {
     ErrorCode.USER: grpc.StatusCode.UNKNOWN,
 }
 
-_REQUEST_ERROR_OF_CODE: dict[ErrorCode, type[RequestError]] = {
+_ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.NOT_FOUND: NotFound,
     ErrorCode.INVALID_ARGUMENT: InvalidArgument,
     ErrorCode.PRECONDITION_FAILED: PreconditionFailed,
@@ -73,15 +73,12 @@ _REQUEST_ERROR_OF_CODE: dict[ErrorCode, type[RequestError]] = {
     ErrorCode.CANCELLED: CancelRequested,
     ErrorCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     ErrorCode.UNIMPLEMENTED: Unimplemented,
-}
-
-_ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.UNAVAILABLE: Unavailable,
     ErrorCode.INTERNAL: InternalError,
     ErrorCode.USER: InternalError,
 }
 
-# For statuses without our details: they come from the transport, a proxy, or something that is no Kagzi server. Kagzi never
+# For statuses without our details: they come from the transport, a proxy, or something else than a Kagzi server. Kagzi never
 # answers INTERNAL or UNKNOWN without details, so those two mean a broken connection, too.
 _CODE_OF_BARE_STATUS = {
     grpc.StatusCode.NOT_FOUND: ErrorCode.NOT_FOUND,
@@ -112,7 +109,7 @@ def is_incident(error: BaseException) -> bool:
 
 def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
     """The status an exception ends a call with. Of an incident nothing is told but its number."""
-    detail = detail_of(told_of(error, incident=incident))
+    detail = detail_of(public_error(error, incident=incident))
     code = _STATUS_OF_CODE[detail.code]
     info = ErrorInfo(reason=detail.code.name, domain=DOMAIN, metadata=detail.metadata)
     details: list[Any] = [Any(), Any()]
@@ -128,7 +125,7 @@ def is_outage(error: BaseException) -> bool:
     return isinstance(error, Unavailable) and not isinstance(error, ServerUnavailable)
 
 
-def told_of(error: BaseException, *, incident: str = "") -> KagziError:
+def public_error(error: BaseException, *, incident: str = "") -> KagziError:
     """What clients are told instead of an error whose text is not for them; any other error as it is."""
     if is_incident(error):
         number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
@@ -157,26 +154,16 @@ def detail_of(error: KagziError) -> ErrorDetail:
 
 def error_of(detail: ErrorDetail) -> KagziError:
     """The exception a detail stands for: the inverse of `detail_of`."""
-    retry_after = timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None
-    request_error = _REQUEST_ERROR_OF_CODE.get(detail.code)
-    if request_error is None:
-        error = _ERROR_OF_CODE[detail.code](
-            detail.message,
-            subject=detail.subject,
-            subject_id=detail.subject_id,
-            metadata=detail.metadata,
-            retry_after=retry_after,
-        )
-    else:
-        error = request_error(
-            detail.message,
-            field=detail.subject_id if detail.subject == "field" else "",
-            subject=detail.subject,
-            subject_id=detail.subject_id,
-            metadata=detail.metadata,
-            retry_after=retry_after,
-        )
-    return error
+    kind = _ERROR_OF_CODE[detail.code]
+    field = {"field": detail.subject_id if detail.subject == "field" else ""} if issubclass(kind, RequestError) else {}
+    return kind(
+        detail.message,
+        subject=detail.subject,
+        subject_id=detail.subject_id,
+        metadata=detail.metadata,
+        retry_after=timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None,
+        **field,
+    )
 
 
 def from_rpc_error(error: grpc.RpcError) -> KagziError:

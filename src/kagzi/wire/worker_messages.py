@@ -1,52 +1,40 @@
-"""What the unary messages of workers have in common: the run they are about, the lease that proves it is held, the result."""
+"""The unary requests of workers as the operations of a session: both are read in one place, `operations`."""
 
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-from ..core.error_details import ErrorDetail
+from google.protobuf.message import Message
+
 from ..core.errors import InvalidArgument
-from ..core.records import Lease, Payload, RunKey
+from ..core.records import Lease, RunKey
 from ..v1 import common_pb2
-from .common import NULL, read_error, read_lease, read_namespace, read_payload
+from .common import read_lease, read_namespace
+
+Operation = TypeVar("Operation", bound=Message)
 
 
-class RunMessage(Protocol):
+class RunRequest(Protocol):
+    """A request about a run that its worker has leased."""
+
     @property
     def run_id(self) -> str: ...
     @property
     def namespace_id(self) -> str: ...
-
-
-class LeaseMessage(Protocol):
     @property
     def lease(self) -> common_pb2.Lease: ...
     def HasField(self, _: str, /) -> bool: ...  # noqa: N802  protobuf's name
 
 
-class OutputMessage(Protocol):
-    @property
-    def output(self) -> common_pb2.Payload: ...
-    def HasField(self, _: str, /) -> bool: ...  # noqa: N802  protobuf's name
+def read_run_key(request: RunRequest) -> RunKey:
+    return RunKey(read_namespace(request.namespace_id), request.run_id)
 
 
-class ErrorMessage(Protocol):
-    @property
-    def error(self) -> common_pb2.ErrorDetail: ...
-
-
-def read_run_key(message: RunMessage) -> RunKey:
-    return RunKey(read_namespace(message.namespace_id), message.run_id)
-
-
-def read_lease_of(message: LeaseMessage) -> Lease:
-    if not message.HasField("lease"):
+def read_lease_of(request: RunRequest) -> Lease:
+    if not request.HasField("lease"):
         raise InvalidArgument("lease is missing. Send the one that came with the task.", field="lease")
-    return read_lease(message.lease)
+    return read_lease(request.lease)
 
 
-def read_output(message: OutputMessage) -> Payload:
-    """No output is null."""
-    return read_payload(message.output) if message.HasField("output") else NULL
-
-
-def read_error_of(message: ErrorMessage) -> ErrorDetail:
-    return read_error(message.error)
+def operation_of(request: Message, kind: type[Operation], **others: Any) -> Operation:
+    """An operation with what the request says in fields of the same names, and `others`."""
+    known = kind.DESCRIPTOR.fields_by_name
+    return kind(**{field.name: value for field, value in request.ListFields() if field.name in known} | others)

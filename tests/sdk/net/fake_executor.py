@@ -18,7 +18,7 @@ class FakeExecution:
         self.cancelled: list[str] = []
         self.paused: list[str] = []
         self.server_failures: list[str] = []
-        self.news_heard = 0
+        self.notices_received = 0
         self.is_open = True
         self._executor = executor
 
@@ -39,7 +39,7 @@ class FakeExecution:
         self.port.send(lambda _: self.close()).release.reason = reason
 
     def results_available(self) -> None:
-        self.news_heard += 1
+        self.notices_received += 1
         self._executor.changed.set()
 
     def close(self) -> None:

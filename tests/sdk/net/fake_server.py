@@ -87,15 +87,15 @@ class FakeServer:
         self.calls: list[tuple[str, Any]] = []
         self.metadata: list[dict[str, Any]] = []
         self.failures: dict[str, list[KagziError]] = {}
-        self.gates: dict[str, asyncio.Event] = {}
+        self.latches: dict[str, asyncio.Event] = {}
         self.answers: dict[str, Callable[[Any], Any]] = {}
         self.sessions: asyncio.Queue[FakeSession] = asyncio.Queue()
         self.waits: list[str] = []
         self.wait_streams = 0
-        self.ends: dict[str, wf.RunOutcome] = {}
+        self.outcomes: dict[str, wf.RunOutcome] = {}
         self.lease_ms = LEASE_MS
         self.heartbeat_ms = HEARTBEAT_MS
-        self._news = asyncio.Condition()
+        self._changes = asyncio.Condition()
         self._open: set[FakeSession] = set()
         self._server: grpc.aio.Server | None = None
 
@@ -135,27 +135,27 @@ class FakeServer:
         return session, hello
 
     async def until_called(self, method: str, times: int) -> None:
-        async with self._news:
-            await self._news.wait_for(lambda: len(self.requests(method)) >= times)
+        async with self._changes:
+            await self._changes.wait_for(lambda: len(self.requests(method)) >= times)
 
     def requests(self, method: str) -> list[Any]:
         return [request for name, request in self.calls if name == method]
 
     async def end(self, run_id: str, **outcome: Any) -> None:
-        async with self._news:
-            self.ends[run_id] = wf.RunOutcome(run_id=run_id, **outcome)
-            self._news.notify_all()
+        async with self._changes:
+            self.outcomes[run_id] = wf.RunOutcome(run_id=run_id, **outcome)
+            self._changes.notify_all()
 
-    # --- answers -------------------------------------------------------------------------------------------------------
+    # --- answers ------------------------------------------------------------------------------------------------------
 
     async def unary(self, method: str, request: Any) -> Any:
-        async with self._news:
+        async with self._changes:
             self.calls.append((method, request))
-            self._news.notify_all()
+            self._changes.notify_all()
         if self.failures.get(method):
             raise self.failures[method].pop(0)
-        if method in self.gates:
-            await self.gates[method].wait()
+        if method in self.latches:
+            await self.latches[method].wait()
         if method in self.answers:
             return self.answers[method](request)
         return getattr(self, f"_{method}")(request)
@@ -194,28 +194,28 @@ class FakeServer:
         async def ask() -> None:
             while (data := await read()) is not grpc.aio.EOF:
                 request = wf.WaitStreamRequest.FromString(data)
-                async with self._news:
+                async with self._changes:
                     self.waits.extend(request.run_ids)
                     wanted.update(request.run_ids)
                     wanted.difference_update(request.forget)
-                    self._news.notify_all()
+                    self._changes.notify_all()
 
         reader = asyncio.create_task(ask())
         try:
             while not (reader.done() and not wanted):
-                async with self._news:
-                    await self._news.wait_for(lambda: any(each in self.ends for each in wanted) or reader.done())
-                    ready = [each for each in wanted if each in self.ends]
+                async with self._changes:
+                    await self._changes.wait_for(lambda: any(each in self.outcomes for each in wanted) or reader.done())
+                    ready = [each for each in wanted if each in self.outcomes]
                     wanted.difference_update(ready)
                 if ready:
-                    response = wf.WaitStreamResponse(outcomes=[self.ends[each] for each in ready])
+                    response = wf.WaitStreamResponse(outcomes=[self.outcomes[each] for each in ready])
                     await write(response.SerializeToString())
         finally:
             reader.cancel()
 
     async def until_waited_for(self, *run_ids: str) -> None:
-        async with asyncio.timeout(WAIT_S), self._news:
-            await self._news.wait_for(lambda: set(run_ids) <= set(self.waits))
+        async with asyncio.timeout(WAIT_S), self._changes:
+            await self._changes.wait_for(lambda: set(run_ids) <= set(self.waits))
 
 
 class _Handlers(grpc.GenericRpcHandler):

@@ -21,21 +21,21 @@ REASON = "the customer changed her mind"
 WAIT_S = LOADED_MACHINE_S
 
 
-class Gate:
+class Latch:
     """Where the first step of a run waits."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
-        self.go_on = asyncio.Event()
+        self.proceed = asyncio.Event()
 
 
-gate = Gate()
+latch = Latch()
 
 
 async def body(number: int) -> int:
     if number == 1:
-        gate.begun.set()
-        await gate.go_on.wait()
+        latch.begun.set()
+        await latch.proceed.wait()
     return number
 
 
@@ -69,7 +69,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @asynccontextmanager
 async def serving(database: str) -> AsyncIterator[tuple[Server, Kagzi]]:
-    gate.__init__()  # events belong to one event loop
+    latch.__init__()  # events belong to one event loop
     listen = parse_listen("127.0.0.1:0", field="listen")
     settings = Settings(heartbeat_ms=200, lease_ms=10_000)
     server = Server(ServerConfig(db=database, listen=listen, http=listen, settings=settings))
@@ -86,15 +86,15 @@ async def serving(database: str) -> AsyncIterator[tuple[Server, Kagzi]]:
 
 
 def suppress_notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Workers hear of no cancellation by a notice. Answers the runs whose notice was suppressed."""
+    """Workers hear of no cancellation by a notice. Returns the runs whose notice was suppressed."""
     suppressed: list[str] = []
     notice = LeasedRuns.notice
 
-    def deaf(self: LeasedRuns, told: pb.RunNotice) -> None:
-        if told.kind == pb.RUN_NOTICE_KIND_CANCEL_REQUESTED:
-            suppressed.append(told.run_id)
+    def deaf(self: LeasedRuns, notified: pb.RunNotice) -> None:
+        if notified.kind == pb.RUN_NOTICE_KIND_CANCEL_REQUESTED:
+            suppressed.append(notified.run_id)
         else:
-            notice(self, told)
+            notice(self, notified)
 
     monkeypatch.setattr(LeasedRuns, "notice", deaf)
     return suppressed
@@ -102,7 +102,7 @@ def suppress_notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def begun(run: Run[None]) -> None:
     """Its first step runs, and is recorded: no refusal of its beginning is on its way."""
-    await gate.begun.wait()
+    await latch.begun.wait()
     while not await run.steps():  # noqa: ASYNC110  states have no signals
         await asyncio.sleep(0.02)
 
@@ -131,7 +131,7 @@ async def test_by_the_refusal_of_a_step_that_was_announced(database: str, monkey
         await run.cancel(REASON)
         while not suppressed:  # noqa: ASYNC110  else the notice could come after the refusal
             await asyncio.sleep(0.01)
-        gate.go_on.set()
+        latch.proceed.set()
         await check(run)
         assert suppressed == [run.id]
 
@@ -142,7 +142,7 @@ async def test_by_the_refusal_of_a_sleep_that_was_asked_for(database: str, monke
         run = await client.start(naps)
         await begun(run)
         await run.cancel(REASON)
-        gate.go_on.set()
+        latch.proceed.set()
         await check(run)
         assert suppressed == [run.id]
 

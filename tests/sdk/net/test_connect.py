@@ -40,9 +40,9 @@ async def test_nobody_there_is_told_within_seconds_with_the_remedy() -> None:
 
 
 async def test_a_server_that_never_answers_is_given_up(server: FakeServer) -> None:
-    server.gates["GetServerInfo"] = asyncio.Event()
+    server.latches["GetServerInfo"] = asyncio.Event()
     async with asyncio.timeout(LOADED_MACHINE_S):
-        with pytest.raises(Unavailable, match="No answer"):
+        with pytest.raises(Unavailable, match="No response"):
             await Kagzi.connect(server.address, timeout="300ms")
 
 
@@ -54,20 +54,20 @@ async def test_a_server_that_stumbles_is_asked_again(server: FakeServer) -> None
 
 async def test_a_call_that_is_cancelled_just_after_its_answer_came_is_cancelled(connection: Connection) -> None:
     """gRPC then fails it with status OK. Tried again, it would have forgotten somebody's Ctrl-C, or a timeout."""
-    asked = asyncio.Event()
+    requested = asyncio.Event()
     tries = 0
 
     async def answer(*_: object, **_options: object) -> None:
         nonlocal tries
         tries += 1
-        asked.set()
+        requested.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             raise grpc.aio.AioRpcError(grpc.StatusCode.OK, grpc.aio.Metadata(), grpc.aio.Metadata()) from None
 
     call = asyncio.create_task(connection.call(lambda _link: answer, None))  # type: ignore[arg-type, return-value]
-    await asked.wait()
+    await requested.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call

@@ -101,8 +101,8 @@ async def test_a_killed_program_goes_on_where_it_was_without_waiting_for_its_own
         await killed.wait()
         again = await asyncio.create_subprocess_exec(*program, "go on", stdout=PIPE)
         output, _ = await again.communicate()
-    said, done, took_s = output.decode().rsplit(maxsplit=2)
-    assert (said, done) == ("in second", "done")
+    reported, done, took_s = output.decode().rsplit(maxsplit=2)
+    assert (reported, done) == ("in second", "done")
     assert float(took_s) < LEASE_S - 3  # no lease ends sooner than that after a start
     assert ledger.read_text().split() == ["first", "second", "second"]  # what was begun, and nothing else, ran again
     async with Kagzi.connect(address) as client:

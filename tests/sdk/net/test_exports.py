@@ -115,13 +115,15 @@ def test_other_names_are_not_there() -> None:
 
 
 def test_using_everything_imports_no_server_web_or_command_line_code() -> None:
-    program = f"import sys, kagzi; [getattr(kagzi, name) for name in kagzi.__all__]; print([n for n in {FORBIDDEN} if n in sys.modules])"
+    everything = "import sys, kagzi; [getattr(kagzi, name) for name in kagzi.__all__]"
+    program = f"{everything}; print([n for n in {FORBIDDEN} if n in sys.modules])"
     assert _python(program) == "[]"
 
 
 def test_importing_is_quick(tmp_path: Path) -> None:
-    """What the SDK adds to Python and gRPC: in processor time, since other programs run on this machine, too; compiled, as it is when
-    installed; and on a machine as quick as the one the limit was set on. How quick this one is, gRPC's own import says."""
+    """What the SDK adds to Python and gRPC: in processor time, since other programs run on this machine, too; compiled,
+    as it is when installed; and on a machine as quick as the one the limit was set on. How quick this one is, gRPC's
+    own import says."""
     program = """
 import time
 began = time.process_time()
@@ -133,9 +135,9 @@ print((loaded - began) * 1000, (time.process_time() - loaded) * 1000)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     _python(program, environment)
-    found = [[float(ms) for ms in _python(program, environment).split()] for _ in range(10)]
-    grpc_ms, kagzi_ms = map(min, zip(*found, strict=True))
-    assert kagzi_ms < LIMIT_MS * max(1.0, grpc_ms / GRPC_MS), found
+    matches = [[float(ms) for ms in _python(program, environment).split()] for _ in range(10)]
+    grpc_ms, kagzi_ms = map(min, zip(*matches, strict=True))
+    assert kagzi_ms < LIMIT_MS * max(1.0, grpc_ms / GRPC_MS), matches
 
 
 def _python(program: str, environment: Mapping[str, str] | None = None) -> str:

@@ -48,8 +48,8 @@ async def test_a_pause_and_a_result(server: FakeServer, worker: Worker) -> None:
     )
     async with asyncio.timeout(WAIT_S):
         await worker.executor.until(lambda: second.cancelled)
-    assert (first.news_heard, first.paused, first.cancelled) == (2, ["lunch"], [])
-    assert (second.news_heard, second.paused, second.abandoned) == (0, [], [])
+    assert (first.notices_received, first.paused, first.cancelled) == (2, ["lunch"], [])
+    assert (second.notices_received, second.paused, second.abandoned) == (0, [], [])
 
 
 async def test_a_step_announced_too_late_for_a_cancellation_is_how_the_run_hears_of_it(

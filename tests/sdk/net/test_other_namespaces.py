@@ -35,8 +35,8 @@ async def test_cancel_looks_where_it_is_told(server: FakeServer, client: Kagzi) 
     await client.cancel(RUN_ID).namespace("production")
     await client.cancel(RUN_ID, "late", namespace="production")
     await asyncio.create_task(client.cancel(RUN_ID).reason("late"))
-    asked = [(each.namespace_id, each.reason) for each in server.requests("CancelWorkflow")]
-    assert asked == [("production", ""), ("production", "late"), ("default", "late")]
+    cancelled = [(each.namespace_id, each.reason) for each in server.requests("CancelWorkflow")]
+    assert cancelled == [("production", ""), ("production", "late"), ("default", "late")]
 
 
 async def test_a_run_started_elsewhere_is_reached_there(server: FakeServer, client: Kagzi) -> None:
@@ -49,7 +49,7 @@ async def test_a_run_started_elsewhere_is_reached_there(server: FakeServer, clie
 
 async def test_a_run_that_is_known_stays_where_it_is(client: Kagzi) -> None:
     run = await client.start("buy", 1)
-    with pytest.raises(PreconditionFailed, match=r"is in namespace 'default'. Look elsewhere with client.get"):
+    with pytest.raises(PreconditionFailed, match=r"is in namespace 'default'. To look in another one, use client.get"):
         run.namespace("production")
     with pytest.raises(InvalidArgument, match="must be the name of a namespace"):
         client.get(RUN_ID).namespace("")

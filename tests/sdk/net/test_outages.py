@@ -1,10 +1,11 @@
-"""A server that is gone, silent, or without its database: callers are told that they wait, for what, until when; and in the end,
-what is down. In plain words, and once for all callers."""
+"""A server that is gone, silent, or without its database: callers are told that they wait, for what, until when; and in
+the end, what is down. In plain words, and once for all callers."""
 
 import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from kagzi.sdk.transport import outage_notices
 from kagzi.sdk.transport import tries as tries_module
 from kagzi.sdk.transport.outage_notices import OutageNotices
 from kagzi.sdk.transport.tries import Tries
-from kagzi.sdk.transport.unreachable import Outage, cause_of, told_by_server, unreachable
+from kagzi.sdk.transport.unreachable import Outage, cause_of, reported_by_server, unreachable
 from kagzi.system import SystemClock, SystemRng
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf
@@ -54,18 +55,18 @@ async def client(server: FakeServer) -> AsyncIterator[Kagzi]:
         yield connected
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def notified(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == LOG]
 
 
-async def until_told(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
+async def until_notified(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
     async with asyncio.timeout(WAIT_S):
-        while len(told(caplog)) < count:  # noqa: ASYNC110  a log has no signal
+        while len(notified(caplog)) < count:  # noqa: ASYNC110  a log has no signal
             await asyncio.sleep(0.01)
-    return told(caplog)
+    return notified(caplog)
 
 
-# --- words ---------------------------------------------------------------------------------------------------------------
+# --- words ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,8 @@ async def until_told(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
     [
         (
             (
-                "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:60581: Failed to connect to remote host: "
+                "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:60581: Failed to connect to "
+                "remote host: "
                 "Connection refused"
             ),
             "cannot reach the server at host:1: connection refused",
@@ -81,7 +83,8 @@ async def until_told(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
         ),
         (
             (
-                "errors resolving no.invalid:50051: [field:hostname lookup error:address lookup failed for no.invalid:50051: "
+                "errors resolving no.invalid:50051: [field:hostname lookup error:address lookup failed for "
+                "no.invalid:50051: "
                 "Domain name not found]"
             ),
             "cannot reach the server at host:1: the name no.invalid does not resolve",
@@ -89,15 +92,17 @@ async def until_told(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
         ),
         (
             (
-                "DNS resolution failed for no.example:50051: C-ares status is not ARES_SUCCESS qtype=A name=no.example: "
+                "DNS resolution failed for no.example:50051: C-ares status is not ARES_SUCCESS qtype=A "
+                "name=no.example: "
                 "Could not contact DNS servers"
             ),
-            "cannot reach the server at host:1: the name no.example cannot be looked up",
+            "cannot reach the server at host:1: the name no.example cannot be resolved",
             False,
         ),
         (
             (
-                "failed to connect to all addresses; last error: FAILED_PRECONDITION: unix:/tmp/n.sock: connect failed: addr: "
+                "failed to connect to all addresses; last error: FAILED_PRECONDITION: unix:/tmp/n.sock: connect "
+                "failed: addr: "
                 "unix:/tmp/n.sock error: No such file or directory"
             ),
             "cannot reach the server at host:1: its socket does not exist",
@@ -106,7 +111,8 @@ async def until_told(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
         (
             (
                 "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Tls handshake failed "
-                "(TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER"
+                "(TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:100000f7:SSL "
+                "routines:OPENSSL_internal:WRONG_VERSION_NUMBER"
             ),
             "cannot reach the server at host:1: it does not speak TLS",
             True,
@@ -121,16 +127,20 @@ async def until_told(caplog: pytest.LogCaptureFixture, count: int) -> list[str]:
         ),
         (
             (
-                "failed to connect to all addresses; last error: INTERNAL: ipv4:127.0.0.1:1: Failed parsing HTTP/2 (Expected SETTINGS "
+                "failed to connect to all addresses; last error: INTERNAL: ipv4:127.0.0.1:1: Failed parsing HTTP/2 "
+                "(Expected SETTINGS "
                 "frame as the first frame, got frame type 80) (Trying to connect an http1.x server (HTTP status 400))"
             ),
-            "cannot reach the server at host:1: what listens there does not speak gRPC",
+            "cannot reach the server at host:1: the program at that port does not speak gRPC",
             True,
         ),
-        ("Deadline Exceeded", "no answer from the server at host:1: it does not answer", False),
+        ("Deadline Exceeded", "no response from the server at host:1: it does not answer", False),
         (
-            "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:4: recvmsg:Connection reset by peer (104)",
-            "no answer from the server at host:1: the connection was closed",
+            (
+                "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:4: "
+                "recvmsg:Connection reset by peer (104)"
+            ),
+            "no response from the server at host:1: the connection was closed",
             False,
         ),
         (
@@ -151,15 +161,16 @@ def test_what_grpc_says_is_told_in_plain_words(details: str, says: str, permanen
 
 
 def test_a_server_without_its_database_says_so_itself() -> None:
-    error = told_by_server("the server at host:1", DATABASE_AWAY).error(12.0)
+    error = reported_by_server("the server at host:1", DATABASE_AWAY).error(12.0)
     assert str(error) == (
-        "The server at host:1 is running, but its database cannot be reached. Tried for 12.0 s. Check the database; the server's "
+        "The server at host:1 is running, but its database cannot be reached. Tried for 12.0 s. Check the database; "
+        "the server's "
         "log says more."
     )
     assert error.metadata[DOWN] == "database"
 
 
-# --- how long ------------------------------------------------------------------------------------------------------------
+# --- how long ---------------------------------------------------------------------------------------------------------
 
 
 def some_tries(**options: object) -> Tries:
@@ -167,7 +178,8 @@ def some_tries(**options: object) -> Tries:
         return None
 
     clock = SystemClock()
-    return Tries(OutageNotices(well, clock.now), SystemRng(), **{"timeout_s": 60.0, **options})  # type: ignore[arg-type]
+    fields: Any = {"timeout_s": 60.0, **options}
+    return Tries(OutageNotices(well, clock.now), SystemRng(), **fields)
 
 
 REFUSED = unreachable("the server at x", "Connection refused")
@@ -193,7 +205,7 @@ async def test_our_own_deadline_does_not_hide_what_was_said_before() -> None:
     with some_tries(timeout_s=0.02) as tries:
         tries.next_timeout_s()
         with pytest.raises(Unavailable, match="database"):  # noqa: PT012  the second one is about the first
-            tries.pause_s(told_by_server("the server at x", DATABASE_AWAY))
+            tries.pause_s(reported_by_server("the server at x", DATABASE_AWAY))
             await asyncio.sleep(0.02)
             tries.next_timeout_s()
             tries.pause_s(SILENT)
@@ -225,7 +237,7 @@ async def test_the_time_limits_are_checked(server: FakeServer) -> None:
         await Kagzi.connect(server.address, call_timeout="5")
 
 
-# --- told while waiting --------------------------------------------------------------------------------------------------
+# --- told while waiting -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("haste")
@@ -235,16 +247,17 @@ async def test_a_server_that_is_gone_is_told_soon_and_again_and_when_it_is_back(
     await server.stop()
     starting = asyncio.create_task(client.start("hello", 1, id="o"))
     others = [asyncio.create_task(client.get(f"run-{number}").info()) for number in range(20)]
-    lines = await until_told(caplog, 2)
+    lines = await until_notified(caplog, 2)
     assert lines[0] == lines[1]  # once for all of them
-    words = rf"cannot reach the server at {server.address}: connection refused; trying again until \d\d:\d\d:\d\d \(timeout 30 s\)"
+    refused = f"cannot reach the server at {server.address}: connection refused; "
+    words = refused + r"trying again until \d\d:\d\d:\d\d \(timeout 30 s\)"
     assert re.fullmatch(words, lines[0]), lines
     for other in others:
         other.cancel()
     await server.start()
     async with asyncio.timeout(WAIT_S):
         await starting
-    assert re.fullmatch(r"the server answers again, after \d+ s", (await until_told(caplog, 3))[-1])
+    assert re.fullmatch(r"the server responds again, after \d+ s", (await until_notified(caplog, 3))[-1])
     assert {record.levelno for record in caplog.records if record.name == LOG} == {logging.WARNING}
 
 
@@ -262,7 +275,7 @@ async def test_a_database_that_is_away_is_told_while_waiting_and_in_the_end(
     says = f"the server at {server.address} is running, but its database cannot be reached"
     assert str(raised.value).lower().startswith(says)
     assert raised.value.metadata[DOWN] == "database"
-    assert told(caplog)[0].startswith(says)
+    assert notified(caplog)[0].startswith(says)
     assert len(server.requests("StartBatch")) > 2  # it was tried again, not just given up
 
 
@@ -270,14 +283,14 @@ async def test_a_database_that_is_away_is_told_while_waiting_and_in_the_end(
 async def test_a_call_that_hangs_is_told_if_the_server_says_that_its_database_does(
     server: FakeServer, client: Kagzi, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.gates["StartBatch"] = asyncio.Event()
+    server.latches["StartBatch"] = asyncio.Event()
     starting = asyncio.create_task(client.start("hello", 1))
     await server.until_called("GetServerInfo", 3)  # it was asked how it is, again and again
-    assert told(caplog) == []  # it is well: the call takes long, and that is all
+    assert notified(caplog) == []  # it is well: the call takes long, and that is all
     server.info.store_problem = f"{DATABASE} has not answered for 4 s"
-    lines = await until_told(caplog, 1)
+    lines = await until_notified(caplog, 1)
     assert "is running, but its database has not answered for 4 s; trying again until" in lines[0]
-    server.gates["StartBatch"].set()
+    server.latches["StartBatch"].set()
     await starting
 
 
@@ -289,9 +302,11 @@ async def test_who_waits_for_a_result_is_told_too(
     waiting = asyncio.create_task(run.result())
     await server.until_waited_for(run.id)
     server.info.store_problem = f"{DATABASE} cannot be reached"
-    assert (await until_told(caplog, 1))[0].endswith("is running, but its database cannot be reached; still waiting")
+    assert (await until_notified(caplog, 1))[0].endswith(
+        "is running, but its database cannot be reached; still waiting"
+    )
     server.info.store_problem = ""
-    await until_told(caplog, 2)
+    await until_notified(caplog, 2)
     await server.end(run.id, status=wf.WORKFLOW_STATUS_COMPLETED, output=common_pb2.Payload(data=b"1"))
     assert await waiting == 1
 
@@ -300,7 +315,7 @@ async def test_patience_with_a_stream_counts_from_when_it_broke(
     server: FakeServer, client: Kagzi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A result that was waited for longer than that was given up at the first restart of a server."""
-    monkeypatch.setattr(waits, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(waits, "OUTAGE_S", 0.3)
     monkeypatch.setattr(tries_module, "LASTING_S", 0.2)
     run = await client.start("hello", 1)
     waiting = asyncio.create_task(run.result())
@@ -321,13 +336,13 @@ async def test_a_worker_without_a_server_says_so_once_it_lasts(
     await welcomed(worker, server)
     with caplog.at_level(logging.INFO):
         await server.stop()
-        line = (await until_told(caplog, 2))[1]
+        line = (await until_notified(caplog, 2))[1]
         await server.start()
         await server.session()
-        await until_told(caplog, 3)
-    assert line == f"cannot reach the server at {server.address}: connection refused; trying again until it answers"
+        await until_notified(caplog, 3)
+    assert line == f"cannot reach the server at {server.address}: connection refused; trying again until it responds"
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [text for text in warnings if "broken off" in text] == []
+    assert [text for text in warnings if "interrupted" in text] == []
     assert not [noise for noise in NOISE if noise in caplog.text]
 
 

@@ -100,10 +100,10 @@ def test_an_announcement_waits_for_the_next_send_of_its_run() -> None:
     complete(b, "s1")
     (message,) = woken.outbox.take()
     assert read(message) == [("b", 1, [2, 3])]
-    woken.outbox.release_held()
+    woken.outbox.release_waiting()
     (message,) = woken.outbox.take()
     assert read(message) == [("a", 1, [1])]
-    woken.outbox.release_held()
+    woken.outbox.release_waiting()
     assert woken.outbox.take() == []
 
 

@@ -25,20 +25,20 @@ from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
 
-go = Signal("go", int)
+proceed = Signal("go", int)
 broken = True
 
 
 @workflow
 async def waits(ctx: Context, n: int) -> int:
-    return n + await ctx.wait_for(go)
+    return n + await ctx.wait_for(proceed)
 
 
 @workflow
 async def adds_up(ctx: Context, n: int) -> int:
     total = 0
     for _ in range(n):
-        total += await ctx.wait_for(go)
+        total += await ctx.wait_for(proceed)
     return total
 
 
@@ -67,35 +67,35 @@ async def too_slow(ctx: Context) -> None:
     await ctx.sleep("for-ever", "1h")
 
 
-class Gate:
+class Latch:
     """A step that says that it runs, and runs until it is let go."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
-        self.go = asyncio.Event()
+        self.proceed = asyncio.Event()
         self.cancelled = False
 
     async def body(self) -> None:
         self.entered.set()
         try:
-            await self.go.wait()
+            await self.proceed.wait()
         except asyncio.CancelledError:
             self.cancelled = True
             raise
 
 
-gates: dict[str, Gate] = {}
+latches: dict[str, Latch] = {}
 
 
 @workflow
 async def gated(ctx: Context, name: str) -> str:
-    await ctx.step("gate").run(gates[name].body)
+    await ctx.step("gate").run(latches[name].body)
     return await ctx.step("after").run(lambda: "through")
 
 
 @workflow
 async def goes_on(ctx: Context, left: int) -> int:
-    value = await ctx.wait_for(go)
+    value = await ctx.wait_for(proceed)
     if left:
         ctx.continue_as_new(left - 1)
     return value
@@ -156,20 +156,20 @@ async def until_waiting(client: Kagzi, id: str) -> None:
 
 async def test_signals_in_order_early_and_late(client: Kagzi) -> None:
     run = await client.start(adds_up, 3, id="sum")
-    await client.signal("sum", go, 1)
+    await client.signal("sum", proceed, 1)
     await until_waiting(client, "sum")
     await run.signal("go", 2)
-    await client.signal(run.id, go, 3)
+    await client.signal(run.id, proceed, 3)
     assert await run.result(timeout=LOADED_MACHINE) == 6
     with pytest.raises(PreconditionFailed):
-        await run.signal(go, 4)
+        await run.signal(proceed, 4)
     with pytest.raises(NotFound):
-        await client.signal("nobody", go, 1)
+        await client.signal("nobody", proceed, 1)
 
 
 async def test_signal_with_start_starts_once(client: Kagzi) -> None:
-    first = await client.signal_with_start(adds_up, 2, go, 20, id="box")
-    second = await client.signal_with_start(adds_up, 2, go, 22, id="box")
+    first = await client.signal_with_start(adds_up, 2, proceed, 20, id="box")
+    second = await client.signal_with_start(adds_up, 2, proceed, 22, id="box")
     assert (first.created, second.created, second.id) == (True, False, first.id)
     assert await first.result(timeout=LOADED_MACHINE) == 42
 
@@ -179,7 +179,7 @@ async def test_a_paused_run_keeps_its_signals_until_it_is_resumed(client: Kagzi)
     await until_waiting(client, "paused")
     await run.pause("lunch")
     assert await run.status() is RunStatus.PAUSED
-    await run.signal(go, 41)
+    await run.signal(proceed, 41)
     assert await run.status() is RunStatus.PAUSED
     assert "paused" in str(await run.explain())
     await run.resume()
@@ -187,13 +187,13 @@ async def test_a_paused_run_keeps_its_signals_until_it_is_resumed(client: Kagzi)
 
 
 async def test_a_pause_lets_a_running_step_finish_and_no_other_begin(client: Kagzi) -> None:
-    gate = gates["pause"] = Gate()
+    latch = latches["pause"] = Latch()
     run = await client.start(gated, "pause")
     async with asyncio.timeout(WAIT_S):
-        await gate.entered.wait()
+        await latch.entered.wait()
         await run.pause()
         assert (await run.info()).pause_requested
-        gate.go.set()
+        latch.proceed.set()
         while await run.status() is not RunStatus.PAUSED:
             pass  # each look is a round trip
     assert [(step.id, step.output) for step in await run.steps()] == [("gate", b"null")]
@@ -202,14 +202,14 @@ async def test_a_pause_lets_a_running_step_finish_and_no_other_begin(client: Kag
 
 
 async def test_a_cancellation_reaches_a_running_step_at_once(client: Kagzi) -> None:
-    gate = gates["cancel"] = Gate()
+    latch = latches["cancel"] = Latch()
     run = await client.start(gated, "cancel")
     async with asyncio.timeout(WAIT_S):
-        await gate.entered.wait()
+        await latch.entered.wait()
     await run.cancel("enough")
     with pytest.raises(RunError, match="cancelled"):
         await run.result(timeout=LOADED_MACHINE)
-    assert gate.cancelled
+    assert latch.cancelled
     # Its beginning is announced without waiting: a cancellation may be recorded before it.
     assert [step.id for step in await run.steps()] in ([], ["gate"])
 
@@ -262,7 +262,7 @@ async def test_a_retry_starts_the_child_again_that_was_cancelled_with_its_parent
         while (info := await run.info()).status is not RunStatus.SLEEPING:
             assert info.status is not RunStatus.PAUSED, info.problem
             await asyncio.sleep(0.01)
-    await client.signal("helper", go, 4)
+    await client.signal("helper", proceed, 4)
     result = await run.result(timeout=LOADED_MACHINE)
     if parent is pays_with_help:
         assert result == 6 + 7
@@ -282,10 +282,10 @@ async def test_a_result_follows_a_run_that_was_continued(client: Kagzi) -> None:
 async def test_signals_reach_what_a_run_was_continued_as(client: Kagzi) -> None:
     run = await client.start(goes_on, 2, id="chain")
     for number in (1, 2, 3):  # by the handle of the first, however far the chain is
-        await run.signal(go, number)
+        await run.signal(proceed, number)
     assert await run.result(timeout=LOADED_MACHINE) == 3
     with pytest.raises(PreconditionFailed):
-        await run.signal(go, 4)
+        await run.signal(proceed, 4)
 
 
 async def test_the_timeout_of_a_workflow_ends_it(client: Kagzi) -> None:
@@ -299,10 +299,10 @@ async def test_count_and_explain(client: Kagzi) -> None:
     assert await client.count(labels={"batch": "a"}) == 5
     assert await client.count(labels={"batch": "a"}, status="completed") == 0
     lonely = await client.start("unheard-of", 1, id="lonely")
-    said = await client.explain("lonely")
-    assert "unheard-of" in str(said)
-    assert said.reason
-    assert said.remedy
+    reported = await client.explain("lonely")
+    assert "unheard-of" in str(reported)
+    assert reported.reason
+    assert reported.remedy
     await client.start(waits, 1, id="waiting")
     await until_waiting(client, "waiting")
     assert "go" in str(await client.explain("waiting"))

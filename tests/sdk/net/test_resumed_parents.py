@@ -17,7 +17,7 @@ from tests.support.timeouts import LOADED_MACHINE_S
 CHILDREN = 12
 RESULT_BYTES = HISTORY_PAGE_BYTES + 100_000
 WAIT_S = LOADED_MACHINE_S
-GO = Signal("go", None)
+PROCEED = Signal("go", None)
 
 
 class Family:
@@ -52,7 +52,7 @@ async def one(ctx: Context, number: int) -> int:
 async def large_parent(ctx: Context) -> int:
     family.parents_begun += 1
     sizes = await asyncio.gather(*(one(ctx, number) for number in range(CHILDREN)))
-    await ctx.wait_for(GO)
+    await ctx.wait_for(PROCEED)
     return sum(sizes)
 
 
@@ -127,7 +127,7 @@ async def test_a_kept_parent_gets_each_result_once_and_one_with_each_claim(datab
             await asleep(run, number)
             family.may_end[number].set()
         await asleep(run, CHILDREN)
-        await run.signal(GO, None)
+        await run.signal(PROCEED, None)
         assert await run.result() == CHILDREN * RESULT_BYTES
         assert family.parents_begun == 1
         assert line.sent < 2.5 * CHILDREN * RESULT_BYTES, f"{line.sent / RESULT_BYTES / CHILDREN:.1f} times all results"
@@ -142,7 +142,7 @@ async def test_another_worker_replays_a_history_of_several_pages(database: str) 
             await asleep(run, CHILDREN)
         begun, sent = family.parents_begun, line.sent
         async with working(line):
-            await run.signal(GO, None)
+            await run.signal(PROCEED, None)
             assert await run.result() == CHILDREN * RESULT_BYTES
         assert family.parents_begun > begun
         assert line.sent - sent < 1.5 * CHILDREN * RESULT_BYTES

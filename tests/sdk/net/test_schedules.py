@@ -62,9 +62,9 @@ async def test_what_cannot_be_is_refused_before_it_is_sent(client: Kagzi) -> Non
     schedule = client.schedule("s")
     for builder, says in (
         (schedule.cron("* * * * *"), "no workflow"),
-        (schedule.workflow(report).cron("* * * * *"), "wants an input"),
-        (schedule.workflow(report).input("x"), "neither"),
-        (schedule.workflow(report).input("x").cron("* * * * *").every("5m"), "both"),
+        (schedule.workflow(report).cron("* * * * *"), "needs an input"),
+        (schedule.workflow(report).input("x"), "exactly one"),
+        (schedule.workflow(report).input("x").cron("* * * * *").every("5m"), "exactly one"),
         (schedule.workflow(report).input("x").every("10ms"), "every=10ms is below the minimum, 1s"),
         (schedule.workflow(report).input("x").every("5"), "unit"),
         (schedule.workflow(tick).input("x").every("5m"), "takes no input"),
@@ -102,9 +102,9 @@ async def test_a_worker_sets_up_what_it_declares(client: Kagzi) -> None:
     assert (await client.schedules.apply(declared)).updated_at == made.updated_at
     with pytest.raises(InvalidArgument, match="twice"):
         Worker(workflows=[report], schedules=[declared, declared])
-    with pytest.raises(InvalidArgument, match="no schedule"):
+    with pytest.raises(InvalidArgument, match="not a schedule"):
         Worker(workflows=[report]).schedules(["declared"])  # type: ignore[list-item]
-    with pytest.raises(InvalidArgument, match="wants an input"):
+    with pytest.raises(InvalidArgument, match="needs an input"):
         kagzi.schedule("x", workflow=report, every="5m")
 
 

@@ -25,7 +25,7 @@ async def test_a_task_is_accepted_and_receipted(server: FakeServer, worker: Work
     executions = await worker.executor.accepted(2)
     assert [each.task.run_id for each in executions] == ["r1", "r2"]
     receipt = await stream.next(lambda request: request.received)
-    assert [held.run_id for held in receipt.received] == ["r1", "r2"]
+    assert [leased.run_id for leased in receipt.received] == ["r1", "r2"]
     assert receipt.received[0].lease == lease()
 
 
@@ -89,7 +89,7 @@ async def test_what_was_not_answered_is_sent_again_byte_for_byte(server: FakeSer
 
     stream, hello = await again(server)
     assert hello.hello.register == REGISTER
-    assert sorted(held.run_id for held in hello.hello.held) == ["r1", "r2"]
+    assert sorted(leased.run_id for leased in hello.hello.held) == ["r1", "r2"]
     assert await stream.operations(2) == both
     repeated = [raw for raw in stream.raw if pb.SessionRequest.FromString(raw).runs]
     assert repeated == [raw for raw in sent if b"\x0a\x01a" not in raw]
@@ -244,7 +244,7 @@ async def test_heartbeats_name_what_is_held(server: FakeServer, worker: Worker) 
     assert not idle.heartbeat
     stream.say(tasks=[task("r1")])
     beat = await stream.next(lambda request: request.heartbeat)
-    assert [(held.run_id, held.lease) for held in beat.heartbeat] == [("r1", lease())]
+    assert [(leased.run_id, leased.lease) for leased in beat.heartbeat] == [("r1", lease())]
     (execution,) = worker.executor.executions
     execution.port.send(lambda _: execution.close()).complete_run.output.data = b"1"
     (operation,) = await stream.operations(1)
@@ -282,7 +282,7 @@ async def test_a_stopping_server_is_left_and_its_last_answers_are_taken(server: 
     assert (await answers.next()).seq == 1
     stream.hang_up()
     stream, hello = await again(server)
-    assert [held.run_id for held in hello.hello.held] == ["r1"]
+    assert [leased.run_id for leased in hello.hello.held] == ["r1"]
 
 
 async def test_goodbye(server: FakeServer, worker: Worker) -> None:
@@ -304,7 +304,7 @@ async def test_a_worker_that_is_refused_learns_why_at_once(server: FakeServer, w
 
 
 async def test_a_server_that_never_welcomes_is_given_up(server: FakeServer, worker: Worker) -> None:
-    with pytest.raises(Unavailable, match="did not welcome"):
+    with pytest.raises(Unavailable, match="did not accept"):
         await worker.session.start(timeout_s=0.1)
 
 
@@ -339,25 +339,26 @@ async def test_a_history_of_a_lost_run_is_refused(server: FakeServer, worker: Wo
 async def test_an_answer_that_is_too_large_costs_its_run_and_not_the_others(
     server: FakeServer, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A server that does not cut its answers. The stream breaks; whose answer it is shows when messages are sent again one by one."""
-    too_large = pb.NotParked(results=[pb.HistoryStep(output=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))])
+    """A server that does not cut its answers. The stream breaks; whose answer it is shows when messages are sent again
+    one by one."""
+    too_large = pb.Fetched(results=[pb.HistoryStep(output=common_pb2.Payload(data=b"x" * limits.MESSAGE_READ_BYTES))])
     stream = await welcomed(worker, server)
     stream.say(tasks=[task("small"), task("large")])
     small, large = await worker.executor.accepted(2)
     answers = Answers()
-    large.port.send(answers).park.stay = True
-    [asked] = await stream.operations(1)
+    large.port.send(answers).fetch_results.known_seq = 0
+    [fetch] = await stream.operations(1)
     step("s", answers, worker, 0)
-    stream.say(answers=[pb.OperationAnswer(id=asked.id, not_parked=too_large)])
+    stream.say(answers=[pb.OperationAnswer(id=fetch.id, fetched=too_large)])
     stream, _ = await again(server)
-    [asked_again] = await stream.operations(1)
-    assert asked_again.id == asked.id
-    stream.say(answers=[pb.OperationAnswer(id=asked.id, not_parked=too_large)])
+    [fetched_again] = await stream.operations(1)
+    assert fetched_again.id == fetch.id
+    stream.say(answers=[pb.OperationAnswer(id=fetch.id, fetched=too_large)])
     stream, hello = await again(server)
-    assert [held.run_id for held in hello.hello.held] == ["small"]
+    assert [leased.run_id for leased in hello.hello.held] == ["small"]
     [other] = await stream.operations(1)
     stream.acknowledge(other)
     assert (await answers.next()).seq == 1
-    assert large.abandoned == ["an answer was too large to be read"]
+    assert large.abandoned == ["a response was too large to be read"]
     assert not small.abandoned
     assert any("run large" in message for message in caplog.messages)

@@ -80,7 +80,7 @@ buy: Workflow[Any, None] = Workflow(_buy, name="buy")
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "text"),
+    ("value", "field", "text"),
     [
         (Order("ada", cast("Any", "9")), "$.total", "Expected int, got str (at $.total)"),
         ({"user": "ada"}, "$", "Object missing required field total"),
@@ -89,11 +89,11 @@ buy: Workflow[Any, None] = Workflow(_buy, name="buy")
     ],
 )
 async def test_an_input_that_does_not_fit_is_refused_before_anything_is_sent(
-    server: FakeServer, client: Kagzi, given: Any, field: str, text: str
+    server: FakeServer, client: Kagzi, value: Any, field: str, text: str
 ) -> None:
-    for call in (client.start(buy, given), client.run(buy, given)):
+    for call in (client.start(buy, value), client.run(buy, value)):
         with pytest.raises(
-            InvalidArgument, match="input of workflow 'buy' does not fit Order, as which it is"
+            InvalidArgument, match="input of workflow 'buy' does not fit its declared type Order"
         ) as caught:
             await call
         assert text in str(caught.value)
@@ -139,14 +139,14 @@ async def test_starts_of_one_pass_travel_together(server: FakeServer, client: Ka
 
 
 async def test_starts_made_while_batches_are_under_way_wait_for_company(server: FakeServer, client: Kagzi) -> None:
-    gate = server.gates["StartBatch"] = asyncio.Event()
+    latch = server.latches["StartBatch"] = asyncio.Event()
     starts: list[asyncio.Task[Any]] = []
     for n in range(30):
         starts.append(asyncio.create_task(client.start("greet", n, id=f"o{n}")))
         await asyncio.sleep(0)
     async with asyncio.timeout(WAIT_S):
         await server.until_called("StartBatch", 2)
-        gate.set()
+        latch.set()
         await asyncio.gather(*starts)
     sizes = [len(batch.starts) for batch in batches(server)]
     assert sum(sizes) == 30
@@ -250,7 +250,7 @@ async def test_the_timeout_of_a_workflow_is_sent_as_it_is_for_the_server_to_coun
         ({"delay": "1s", "start_at": datetime(2030, 1, 1, tzinfo=UTC)}, "delay and start_at"),
         ({"start_at": datetime(2030, 1, 1)}, "no time zone"),
         ({"deadline": "1h"}, "is not a datetime"),
-        ({"labels": {"a": 1}}, "must be texts"),
+        ({"labels": {"a": 1}}, "must both be strings"),
         ({"priority": 101}, "-100..100"),
         ({"retry": 3}, "is not a Retry"),
         ({"on_conflict": "ignore"}, "must be one of"),
@@ -274,9 +274,9 @@ async def test_an_input_over_the_servers_own_limit_is_not_sent(server: FakeServe
 
 
 async def test_inputs_must_fit_the_workflow(client: Kagzi) -> None:
-    with pytest.raises(InvalidArgument, match="wants an input"):
+    with pytest.raises(InvalidArgument, match="needs an input"):
         await client.start(greet)
     with pytest.raises(InvalidArgument, match="takes no input"):
-        await client.start(tick, 5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue,reportArgumentType]
+        await client.start(tick, 5)  # type: ignore[call-overload]
     with pytest.raises(InvalidArgument, match="neither a workflow"):
-        await client.start(_greet, 5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue,reportArgumentType]
+        await client.start(_greet, 5)  # type: ignore[call-overload]

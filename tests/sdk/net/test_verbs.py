@@ -232,9 +232,13 @@ async def test_an_explanation_is_a_sentence_with_facts(server: FakeServer, clien
         sentence="No worker serves 'buy'.", reason="no_worker", facts={"workflow": "buy"}, remedy="kagzi worker FILE"
     )
     server.answers["ExplainWorkflow"] = lambda _: answer
-    said = await client.explain("order-1")
-    assert str(said) == "No worker serves 'buy'."
-    assert (said.reason, dict(said.facts), said.remedy) == ("no_worker", {"workflow": "buy"}, "kagzi worker FILE")
+    reported = await client.explain("order-1")
+    assert str(reported) == "No worker serves 'buy'."
+    assert (reported.reason, dict(reported.facts), reported.remedy) == (
+        "no_worker",
+        {"workflow": "buy"},
+        "kagzi worker FILE",
+    )
 
 
 async def test_info_says_what_the_workflow_says_of_itself(server: FakeServer, client: Kagzi) -> None:

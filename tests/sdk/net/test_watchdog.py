@@ -68,9 +68,9 @@ def watchdog(server: Heartbeats, *, limit_s: float = 60.0) -> Watchdog:
     )
 
 
-def block_the_loop(server: Heartbeats, beats: int) -> list[pb.HeartbeatRequest]:
+def block_the_loop(server: Heartbeats, count: int) -> list[pb.HeartbeatRequest]:
     """Blocks its thread until so many heartbeats have arrived beside it."""
-    return [server.seen.get(timeout=WAIT_S) for _ in range(beats)]
+    return [server.seen.get(timeout=WAIT_S) for _ in range(count)]
 
 
 async def test_a_blocked_loop_keeps_its_leases_and_is_told_which_code_blocks_it(
@@ -84,7 +84,7 @@ async def test_a_blocked_loop_keeps_its_leases_and_is_told_which_code_blocks_it(
     finally:
         dog.stop()
     assert all(request.worker_id == "w1" and request.namespace_id == "default" for request in seen)
-    assert [(held.run_id, held.lease) for held in seen[0].held] == [("r1", lease())]
+    assert [(leased.run_id, leased.lease) for leased in seen[0].held] == [("r1", lease())]
     blamed = [record.getMessage() for record in caplog.records if "blocked here" in record.getMessage()]
     assert len(blamed) == 1
     assert "block_the_loop" in blamed[0]
@@ -109,12 +109,12 @@ async def test_a_process_that_hangs_loses_its_runs_in_the_end(
             deadline = time.monotonic() + WAIT_S
             while not caplog.records and time.monotonic() < deadline:
                 time.sleep(0.01)  # noqa: ASYNC251  blocking the loop is the subject
-        beats = heartbeats.seen.qsize()
+        count = heartbeats.seen.qsize()
         time.sleep(LEASE_MS / 1_000)  # noqa: ASYNC251
-        assert heartbeats.seen.qsize() == beats
+        assert heartbeats.seen.qsize() == count
     finally:
         dog.stop()
-    assert "not kept any longer" in caplog.records[0].getMessage()
+    assert "no longer renewed" in caplog.records[0].getMessage()
 
 
 async def test_the_thread_ends_with_the_worker(heartbeats: Heartbeats) -> None:
@@ -147,4 +147,4 @@ async def test_a_server_that_cannot_be_reached_does_not_end_the_watch(
         block_the_loop(heartbeats, 1)
     finally:
         dog.stop()
-    assert "no heartbeat" in caplog.text
+    assert "could not send a heartbeat" in caplog.text

@@ -62,14 +62,14 @@ async def test_both_spellings_say_the_same(server: FakeServer) -> None:
     fluent = Worker(server.address).namespace("shop").max_concurrent(50).label("a", "1").version("1.4.2")
     fluent = fluent.hostname("rack-7").build_id("b-12").retries(3).retry(Retry.attempts(2))
     fluent = fluent.workflows([hello, ("bye", _hello)]).build()
-    said: list[pb.RegisterRequest] = []
+    reported: list[pb.RegisterRequest] = []
     for worker in (keywords, fluent):
         stream, register = await entered(worker, server)
-        said.append(register)
+        reported.append(register)
         leaving = asyncio.create_task(worker.__aexit__(None, None, None))
         await stream.next(lambda request: request.update.goodbye)
         await leaving
-    first, second = said
+    first, second = reported
     assert first.worker_id != second.worker_id
     first.worker_id = second.worker_id
     assert first == second
@@ -95,7 +95,7 @@ def test_a_worker_without_workflows_cannot_be_built() -> None:
 
 @pytest.mark.parametrize("say", [lambda w: w.hostname(""), lambda w: w.version(2), lambda w: w.build_id("x" * 300)])
 def test_what_cannot_be_a_name_is_refused_by_the_builder(say: Callable[[Worker], Worker]) -> None:
-    with pytest.raises(InvalidArgument, match="must be a text of 1 to 256 bytes"):
+    with pytest.raises(InvalidArgument, match="must be a string of 1 to 256 bytes"):
         say(Worker("a:1"))
 
 
@@ -125,9 +125,9 @@ async def test_the_build_is_what_was_said_else_the_environment_else_a_hash_of_th
         ({"max_concurrent": True}, "whole number"),
         ({"retries": -1}, "0 .no retry. or more"),
         ({"retries": 1, "retry": Retry.none()}, "both given"),
-        ({"labels": {"a": 1}}, "must be texts"),
+        ({"labels": {"a": 1}}, "must both be strings"),
         ({"workflows": [hello, hello]}, "more than once"),
-        ({"workflows": [_hello]}, "is no workflow"),
+        ({"workflows": [_hello]}, "is not a workflow"),
         ({"shutdown_grace": "30"}, "no unit"),
         ({"retry": 3}, "is not a Retry"),
     ],
@@ -152,7 +152,7 @@ async def test_nobody_there_is_told_within_seconds() -> None:
 async def test_a_worker_is_at_work_once_at_a_time(server: FakeServer) -> None:
     worker = Worker(server.address, workflows=[hello])
     stream, _ = await entered(worker, server)
-    with pytest.raises(PreconditionFailed, match="at work already"):
+    with pytest.raises(PreconditionFailed, match="already running"):
         await worker.__aenter__()
     leaving = asyncio.create_task(worker.__aexit__(None, None, None))
     await stream.next(lambda request: request.update.goodbye)
@@ -168,7 +168,8 @@ async def test_leaving_drains_finishes_and_says_goodbye(server: FakeServer) -> N
     await stream.next(lambda request: request.update.drain)
     assert operation.complete_run.output.data == b'"Hello, ada!"'
     assert not leaving.done()
-    stream.say(answers=[pb.OperationAnswer(id=operation.id, seq=1, closed=pb.RunClosed(status=4))])  # type: ignore[arg-type]
+    closed: Any = pb.RunClosed(status=4)  # type: ignore[arg-type]
+    stream.say(answers=[pb.OperationAnswer(id=operation.id, seq=1, closed=closed)])
     await stream.next(lambda request: request.update.goodbye)
     async with asyncio.timeout(WAIT_S):
         await leaving
@@ -223,7 +224,7 @@ async def test_a_worker_refused_in_the_middle_says_why(server: FakeServer) -> No
             await running
 
 
-# --- told to stop -------------------------------------------------------------------------------------------------------
+# --- told to stop -----------------------------------------------------------------------------------------------------
 
 
 def handlers() -> list[Any]:

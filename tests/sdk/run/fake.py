@@ -1,7 +1,7 @@
-"""A tiny server in memory, for tests of the runner without a network: it answers operations as the real one does.
+"""A tiny server in memory, for tests of executions without a network: its store is `fake_store`.
 
-Messages are read and written by `kagzi.wire`, so that a run sees just what it would see on a session. Time is the loop's, plus what
-a test skips with `advance`.
+Messages are read and written by `kagzi.wire`, so that a run sees just what it would see on a session. Time is the
+loop's, plus what a test skips with `advance`.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail
-from kagzi.core.records import ClaimedRun, HistoryPage, Lease, Payload, RunKey
-from kagzi.core.run.outcomes import Begun, Outcome, Recorded, Refused
-from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.core.errors import REASON
+from kagzi.core.records import ClaimedRun, HistoryPage, Payload
+from kagzi.core.run.outcomes import Begun, LeaseLost, Outcome, Recorded, Refused
+from kagzi.core.states import RunStatus
 from kagzi.sdk.execution.ports import Answer, Execution, OnAnswer
 from kagzi.sdk.worker.executor import Executor
 from kagzi.sdk.worker.lease_clock import LeaseClock
@@ -26,32 +27,32 @@ from kagzi.wire.operations import write_answer
 from kagzi.wire.tasks import write_history_step, write_task
 from tests.support.timeouts import LOADED_MACHINE_S
 
-from .fake_operations import FakeRun, Operations
+from .fake_run import FakeRun
+from .fake_store import FakeStore
 
 START_US = 1_700_000_000_000_000
 TIMEOUT_S = LOADED_MACHINE_S
 _replace = msgspec.structs.replace
 
 
-class Cut(Exception):
-    """The worker is gone: the server hears nothing more from it."""
-
-
 class FakePort:
-    """One lease of a run. `cut_after` commits it falls silent: the worker hears no more answers, the server no operations."""
+    """One lease of a run. `cut_after` commits it falls silent: the worker hears no more answers, the server no
+    operations."""
 
-    def __init__(self, server: "FakeServer", run: FakeRun, cut_after: int | None, lose_last_answer: bool) -> None:
+    def __init__(self, server: "FakeServer", run: FakeRun, crash_after: int | None, drop_last_answer: bool) -> None:
         self._server = server
         self.run = run
         self.lease = run.lease
         self.execution: Execution | None = None
         self.closed = asyncio.Event()
-        self.was_cut = asyncio.Event()
+        self.crashed = asyncio.Event()
         self.sends = 0
+        self.last_seq = run.seq
+        self.foreign_seq = 0
         self.accepted_at = server.monotonic()
-        self.asked_at = -math.inf
-        self._cut_after = cut_after
-        self._lose_last_answer = lose_last_answer
+        self.requested_at = -math.inf
+        self._crash_after = crash_after
+        self._drop_last_answer = drop_last_answer
         self._commits = 0
         self._queue: list[tuple[pb.Operation, OnAnswer | None]] = []
         self._on_their_way: list[list[tuple[pb.Operation, OnAnswer | None]]] = []
@@ -74,21 +75,20 @@ class FakePort:
         return operation
 
     def lease_is_over(self) -> bool:
-        return self._server.clock is not None and self._server.clock.is_over(self.accepted_at, self.asked_at)
+        return self._server.clock is not None and self._server.clock.is_over(self.accepted_at, self.requested_at)
 
     def ask_about_lease(self) -> Callable[[], None]:
-        return partial(setattr, self, "asked_at", self._server.monotonic())
+        return partial(setattr, self, "requested_at", self._server.monotonic())
 
     async def fetch_history(self, after: int, known_seq: int = 0) -> Sequence[pb.HistoryStep]:
         await asyncio.sleep(0)
         await self._server.fetching(self)
-        steps = sorted(self.run.steps.values(), key=lambda step: step.begun_seq)
         self._server.fetches.append((after, known_seq))
         return [
             write_history_step(
                 _replace(step, output=None, error=None, details=None) if 0 < step.seq <= known_seq else step
             )
-            for step in steps
+            for step in self.run.history
             if step.begun_seq > after
         ]
 
@@ -104,34 +104,36 @@ class FakePort:
         self._server.later(self._server.latency(), self._arrived)
 
     def _arrived(self) -> None:
-        """Messages are slow or quick, but they never overtake each other: the first on its way is the one that arrives."""
+        """Messages are slow or quick, but they never overtake each other: the first on its way is the one that
+        arrives."""
         try:
             self._commit(self._on_their_way.pop(0))
         except (AssertionError, LookupError) as broken:
             self._server.broken.append(broken)
-            self._server.news.set()
-            self.was_cut.set()
+            self._server.changes.set()
+            self.crashed.set()
 
     def _commit(self, batch: list[tuple[pb.Operation, OnAnswer | None]]) -> None:
         answers: list[tuple[OnAnswer, Answer]] = []
         for operation, on_answer in batch:
-            if self.was_cut.is_set():
+            if self.crashed.is_set():
                 break
-            if self.run.lease != self.lease:
+            outcome = LeaseLost() if self.run.lease != self.lease else self._apply(operation)
+            if outcome is None:
+                return
+            if isinstance(outcome, LeaseLost):
                 assert self.execution is not None
                 self.execution.abandon("its lease was lost")
                 break
-            outcome = self._apply(operation)
-            if outcome is None:
-                return
             self._commits += 1
-            cut = self._cut_after is not None and self._commits >= self._cut_after
+            answer = self._answer(outcome)
+            crashes = self._crash_after is not None and self._commits >= self._crash_after
             if on_answer is None and isinstance(outcome, Refused):
                 self._announcement_refused(outcome.error)
-            if on_answer is not None and not (cut and self._lose_last_answer):
-                answers.append((on_answer, self._answer(outcome)))
-            if cut:
-                self.was_cut.set()
+            if on_answer is not None and not (crashes and self._drop_last_answer):
+                answers.append((on_answer, answer))
+            if crashes:
+                self.crashed.set()
         for on_answer, answer in answers:
             if not self.closed.is_set():
                 on_answer(answer)
@@ -143,53 +145,52 @@ class FakePort:
             self.execution.server_failed(error.message)
         else:
             assert error.code is ErrorCode.CANCELLED, error
-            self.execution.cancel(error.message)
+            self.execution.cancel(error.metadata.get(REASON, ""))
 
     def _apply(self, operation: pb.Operation) -> Outcome | None:
         """None: the worker is cut off just before or just after it."""
         kind = operation.WhichOneof("kind")
         self._server.moment(self, f"before {kind}")
-        outcome = None if self.was_cut.is_set() else self._server.apply(self, operation)
+        outcome = None if self.crashed.is_set() else self._server.apply(self.run, operation)
         if outcome is not None:
             self._server.moment(self, f"after {kind}")
-        return None if self.was_cut.is_set() else outcome
+        return None if self.crashed.is_set() else outcome
 
     def _answer(self, outcome: Outcome) -> Answer:
-        if isinstance(outcome, Recorded | Begun):
-            return Answer(outcome.seq, outcome.at, None)
         message = write_answer(1, outcome, self._server.now)
-        return Answer(message.seq, message.at_us, message)
+        self._acknowledged(message.seq)
+        plain = isinstance(outcome, Recorded | Begun)
+        return Answer(message.seq, message.at_us, None if plain else message)
+
+    def _acknowledged(self, seq: int) -> None:
+        if seq > self.last_seq:
+            if seq > self.last_seq + 1:
+                self.foreign_seq = seq - 1
+            self.last_seq = seq
 
 
-class FakeServer(Operations):
-    """Runs and their leases. `rng` may delay answers by some passes of the loop."""
+class FakeServer(FakeStore):
+    """Runs and their leases. `latency`: how many passes of the loop a message takes."""
 
     def __init__(self, *workflows: AnyWorkflow, latency: Callable[[], int] = lambda: 0, **options: Any) -> None:
         self.loop = asyncio.get_running_loop()
-        self.latency = latency
+        self.changes = asyncio.Event()  # the status of a run has changed
+        super().__init__(self._time, self.changes.set, self._notify)
+        self.latency = self.notice_latency = latency
         self.registry = Registry(workflows)
         self.options = options
         self.executor = self.new_executor()
-        self.runs: list[FakeRun] = []
         self.messages = 0
         self.fetches: list[tuple[int, int]] = []  # of histories: after which number, and what was known
         self.fetching: Callable[[FakePort], Awaitable[None]] = _at_once
         self.clock: LeaseClock | None = None  # None: leases never end by themselves
         self.broken: list[Exception] = []  # rules that a worker broke
-        self.refuse: Callable[[Any], ErrorDetail | None] = lambda command: None
         self.moment: Callable[[FakePort, str], None] = lambda port, what: None  # just before and after each commit
-        self.news = asyncio.Event()  # the status of a run has changed
         self._skipped_us = 0
-        self._frozen_at: int | None = None
         self._began_at = self.loop.time()
 
     def new_executor(self) -> Executor:
         return Executor(self.registry, **self.options)
-
-    @property
-    def now(self) -> int:
-        """The server's time; while an operation is applied it stands still."""
-        return self._frozen_at or self._time()
 
     def _time(self) -> int:
         return START_US + self._skipped_us + int((self.loop.time() - self._began_at) * 1_000_000)
@@ -211,43 +212,31 @@ class FakeServer(Operations):
 
     def start(self, workflow: Any, input: Any = ..., *, raw: bytes | None = None) -> FakeRun:
         data = raw if raw is not None else None if input is ... else msgspec.json.encode(input)
-        run = FakeRun(
-            run_id=f"00000000-0000-7000-8000-{len(self.runs):012d}",
-            workflow_type=workflow if isinstance(workflow, str) else workflow.name,
-            version="1" if isinstance(workflow, str) else workflow.version,
-            input=None if data is None else Payload(data),
-            created_at=self.now,
-            on_change=self.news.set,
-        )
-        self.runs.append(run)
-        self.news.set()
-        return run
+        name, version = (workflow, "1") if isinstance(workflow, str) else (workflow.name, workflow.version)
+        return self.insert(name, version, None if data is None else Payload(data))
 
     def claim(
         self,
         run: FakeRun,
         *,
-        cut_after: int | None = None,
-        lose_last_answer: bool = False,
+        crash_after: int | None = None,
+        drop_last_answer: bool = False,
         page: int = 10_000,
         executor: Executor | None = None,
     ) -> FakePort:
         """Hand the run to the executor, as the server does."""
-        self._fire_due(run)
-        run.lease += 1
-        run.become(RunStatus.RUNNING)
-        run.changed.clear()
-        port = run.port = FakePort(self, run, cut_after, lose_last_answer)
+        self.lease(run)
+        port = run.port = FakePort(self, run, crash_after, drop_last_answer)
         port.execution = (executor or self.executor).accept(write_task(self._claimed(run, page)), port)
         return port
 
     def _claimed(self, run: FakeRun, page: int) -> ClaimedRun:
-        steps = sorted(run.steps.values(), key=lambda step: step.begun_seq)
+        steps = run.history
         first = tuple(steps[:page])
         more = len(steps) > page
         return ClaimedRun(
-            run=RunKey("default", run.run_id),
-            lease=Lease(run.lease, 7),
+            run=run.state.run,
+            lease=run.state.lease,
             worker_id="w",
             workflow_id="wid",
             workflow_type=run.workflow_type,
@@ -260,39 +249,28 @@ class FakeServer(Operations):
             last_seq=run.seq,
             history=HistoryPage(first, more, first[-1].begun_seq if first and more else 0),
             cancel_requested=run.cancel_requested,
-            pause_requested=run.pause_requested,
+            pause_requested=run.state.pause_requested,
         )
 
-    # --- from outside -------------------------------------------------------------------------------------------------
+    # --- what others do to a run --------------------------------------------------------------------------------------
 
-    def signal(self, run: FakeRun, name: str, value: Any) -> None:
-        payload = Payload(msgspec.json.encode(value))
-        for step in sorted(run.steps.values(), key=lambda step: step.begun_seq):
-            if step.kind is StepKind.SIGNAL and not step.seq and run.signal_names[step.step_id] == name:
-                run.steps[step.step_id] = _replace(
-                    step, status=StepStatus.COMPLETED, seq=run.next_seq(), at=self.now, output=payload
-                )
-                self._stir(run)
-                return
-        run.signals.append((name, payload))
-
-    def cancel(self, run: FakeRun, reason: str = "not needed") -> None:
-        run.cancel_requested = True
-        if run.status is RunStatus.SLEEPING:
-            run.become(RunStatus.PENDING)
-        elif run.status is RunStatus.RUNNING and run.port is not None and run.port.execution is not None:
+    def cancel(self, run: FakeRun, reason: str = "not needed") -> bool:
+        holds = super().cancel(run, reason)
+        if holds and run.port is not None and run.port.execution is not None:
             run.port.execution.cancel(reason)
+        return holds
 
-    def pause(self, run: FakeRun) -> None:
-        run.pause_requested = True
-        if run.status is not RunStatus.RUNNING:
-            run.become(RunStatus.PAUSED)
-        elif run.port is not None and run.port.execution is not None:
+    def pause(self, run: FakeRun) -> bool:
+        holds = super().pause(run)
+        if holds and run.port is not None and run.port.execution is not None:
             run.port.execution.pause("")
+        return holds
 
-    def resume(self, run: FakeRun) -> None:
-        run.pause_requested = False
-        run.become(RunStatus.PENDING)
+    def _notify(self, run: FakeRun) -> None:
+        port = run.port
+        if port is not None and port.execution is not None:
+            execution = port.execution
+            self.later(self.notice_latency(), lambda: None if port.closed.is_set() else execution.results_available())
 
     async def run(self, workflow: Any, input: Any = ...) -> FakeRun:
         """Start it and see it through, waking it whenever it sleeps."""
@@ -320,15 +298,6 @@ class FakeServer(Operations):
             while run.status is RunStatus.RUNNING:
                 run.changed.clear()
                 await run.changed.wait()
-
-    # --- operations -----------------------------------------------------------------------------------------------------
-
-    def apply(self, port: FakePort, operation: pb.Operation) -> Outcome:
-        self._frozen_at = self._time()
-        try:
-            return self._apply(port.run, operation)
-        finally:
-            self._frozen_at = None
 
 
 async def _at_once(_: FakePort) -> None: ...

@@ -1,7 +1,7 @@
 """Random workflows: steps, failures, sleeps, signals, children, and every way to do several things at once.
 
-A program is a list of actions, each a tuple of its name and its parts. `interpret` is the workflow function; what it returns shows
-all results, and in which order concurrent ones were seen.
+A program is a list of actions, each a tuple of its name and its parts. `interpret` is the workflow function; what it
+returns shows all results, and in which order concurrent ones were seen.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class World:
         return f"{n}: {await self.body('ok')}"
 
 
-class Interpreter:
+class ProgramRunner:
     def __init__(self, world: World) -> None:
         self.world = world
 

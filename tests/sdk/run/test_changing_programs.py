@@ -1,7 +1,8 @@
 """Code that changes under a run is harmless, or it is noticed before anything is done a second time.
 
-A random program is killed at a random moment, and another build goes on, in which one of its actions has moved into a task, a gather,
-a TaskGroup, a branch or a helper, has changed places with its neighbour, is there twice, has another name, or is gone.
+A random program is killed at a random moment, and another build goes on, in which one of its actions has moved into a
+task, a gather, a TaskGroup, a branch or a helper, has changed places with its neighbour, is there twice, has another
+name, or is gone.
 
 KAGZI_TEST_PROGRAMS says how many programs; `make properties` plays 2,000.
 """
@@ -22,7 +23,7 @@ from tests.support.changing_programs import CHANGES, HARMLESS, ChangingPlayer, c
 from tests.support.random_programs import PROGRAMS, Body, Program
 from tests.support.virtual_loop import run_virtually
 
-from .stage import Ending, Script, Stage
+from .playback import Ending, Playback, Script
 
 COUNT = int(os.environ.get("KAGZI_TEST_PROGRAMS", "60"))
 CHANGES_EACH = 6
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.timeout(120 + 2 * COUNT)
 _ENDED = (StepStatus.COMPLETED, StepStatus.FAILED)
 
 
-class ChangingStage(Stage):
+class ChangingPlayback(Playback):
     """The worker that comes after the crash has the other code. If the run is paused, the first code comes back."""
 
     def __init__(self, player: ChangingPlayer, seed: int, script: Script, other: list[Any]) -> None:
@@ -59,7 +60,8 @@ class ChangingStage(Stage):
             self.again.append(body)
 
     def on_pause(self) -> None:
-        """Nothing was recorded by the code that does not fit, and no body ran but those which were under way at the crash."""
+        """Nothing was recorded by the code that does not fit, and no body ran but those which were under way at the
+        crash."""
         root = self.root
         assert root.problem is not None
         assert root.problem.kind is ErrorKind.NONDETERMINISM, root.problem
@@ -79,10 +81,10 @@ def perform(player: ChangingPlayer, seed: int, script: Script, other: list[Any])
     code = player.program
 
     async def performance() -> tuple[Ending, int]:
-        stage = ChangingStage(player, seed, script, other)
-        ending = await stage.play()
-        assert not stage.again, (stage.again, other, stage.root.log)
-        return ending, stage.pauses
+        playback = ChangingPlayback(player, seed, script, other)
+        ending = await playback.play()
+        assert not playback.again, (playback.again, other, playback.root.log)
+        return ending, playback.pauses
 
     try:
         return run_virtually(performance())
@@ -113,7 +115,8 @@ def test_changed_code_is_harmless_or_noticed_before_a_body_runs_a_second_time() 
                 continue
             ending, pauses = perform(player, seed, Script(crash_at=crash_at), other)
             what = f"{how}, crash at {crash_at}: {other}"
-            # Children of one type are told apart by their order alone: the other code may get the failure of another child.
+            # Children of one type are told apart by their order alone: the other code may get the failure of another
+            # child.
             assert ending.status is RunStatus.COMPLETED or (ending.status is RunStatus.FAILED and not pauses), what
             assert not pauses or ending.result == expected.result, what
             assert not (pauses and how in HARMLESS), what

@@ -1,4 +1,5 @@
-"""What the watchdog sees of sync steps: who waits for a thread, who holds the GIL; and that nothing is reported all the time."""
+"""What the watchdog sees of sync steps: who waits for a thread, who holds the GIL; and that nothing is reported all the
+time."""
 
 import asyncio
 import hashlib
@@ -45,13 +46,13 @@ def test_it_is_said_again_later_and_what_was_not_sent_is_kept() -> None:
 
 
 async def test_who_waits_for_a_thread_is_counted_and_who_holds_them_is_named() -> None:
-    threads, gate, begun = StepThreads(2), threading.Event(), threading.Semaphore(0)
+    threads, latch, begun = StepThreads(2), threading.Event(), threading.Semaphore(0)
 
     def body() -> None:
         begun.release()
-        gate.wait(WAIT_S)
+        latch.wait(WAIT_S)
 
-    jobs = [threads.begin(body, copy_context(), tell_start=False, step=f"s{number}") for number in range(5)]
+    jobs = [threads.begin(body, copy_context(), report_start=False, step=f"s{number}") for number in range(5)]
     for _ in range(2):
         assert await asyncio.to_thread(begun.acquire, timeout=WAIT_S)
     crowd = threads.crowd()
@@ -63,23 +64,23 @@ async def test_who_waits_for_a_thread_is_counted_and_who_holds_them_is_named() -
     crowd = threads.crowd()
     assert crowd is not None
     assert crowd.waiting == 2
-    gate.set()
+    latch.set()
     await asyncio.wait([job.done for job in jobs], timeout=WAIT_S)
     assert threads.crowd() is None
 
 
-def look_for(watch: GilWatch, body: threading.Thread, busy: list[Busy]) -> list[str]:
+def reports_during(watch: GilWatch, body: threading.Thread, busy: list[Busy]) -> list[str]:
     """What is said while the body runs."""
-    said: list[str] = []
-    pause, looked_at = threading.Event(), time.monotonic()
+    reports: list[str] = []
+    pause, polled_at = threading.Event(), time.monotonic()
     while body.is_alive():
         pause.wait(0.05)
-        elapsed_s = time.monotonic() - looked_at
-        found = watch.look(tuple(busy), (), elapsed_s=elapsed_s, late_s=0.0)
-        if found is not None:
-            said.append(found)
-        looked_at = time.monotonic()
-    return said
+        elapsed_s = time.monotonic() - polled_at
+        report = watch.poll(tuple(busy), (), elapsed_s=elapsed_s, late_s=0.0)
+        if report is not None:
+            reports.append(report)
+        polled_at = time.monotonic()
+    return reports
 
 
 def hashing(end: float) -> None:
@@ -104,7 +105,7 @@ def test_a_step_that_lets_go_of_the_interpreter_is_not_blamed(body: object) -> N
     thread = threading.Thread(target=run)
     thread.start()
     with closing(GilWatch(0.1)) as watch:
-        assert look_for(watch, thread, busy) == []
+        assert reports_during(watch, thread, busy) == []
 
 
 def test_threads_are_as_many_as_runs_unless_told_otherwise() -> None:

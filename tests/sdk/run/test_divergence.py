@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kagzi.core.error_details import ErrorKind
-from kagzi.core.records import HistoryStep
-from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.core.run.state import StepState
+from kagzi.core.states import KindCode, RunStatus, StepCode
 from kagzi.sdk.worker.registry import Registry
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
@@ -110,7 +110,7 @@ async def test_a_race_without_its_winner() -> None:
         await ctx.sleep("night", "8h")
 
     _, run = await deploy(racing, renamed)
-    assert_paused(run, "won by its branch 'x'")
+    assert_paused(run, "won by branch 'x'")
 
 
 async def test_code_that_fits_lets_it_go_on() -> None:
@@ -143,7 +143,7 @@ async def test_steps_of_branches_that_were_given_up_are_no_divergence() -> None:
     assert run.steps["race"].seq
 
 
-# --- calls that moved -----------------------------------------------------------------------------------------------------------
+# --- calls that moved -------------------------------------------------------------------------------------------------
 
 
 async def charged(ctx: Context) -> str:
@@ -252,8 +252,14 @@ async def test_a_step_that_was_begun_is_missed_too() -> None:
         ran.clear()
         run = server.start(flow)
         port = server.claim(run)
-        run.steps["charge"] = HistoryStep(
-            step_id="charge", kind=StepKind.FUNCTION, status=StepStatus.RUNNING, begun_seq=run.next_seq()
+        run.state.steps["charge"] = StepState(
+            step_id="charge",
+            name="charge",
+            kind=KindCode.FUNCTION,
+            status=StepCode.RUNNING,
+            begun_seq=run.state.next_seq(),
+            lease=run.state.lease,
+            created_at=server.now,
         )
         assert port.execution is not None
         port.execution.abandon("killed")
@@ -284,7 +290,7 @@ async def test_a_new_step_at_the_end_of_a_branch_needs_changed_and_changed_says_
     assert not ran
 
 
-# --- what must not be taken for divergence ----------------------------------------------------------------------------------------
+# --- what must not be taken for divergence ----------------------------------------------------------------------------
 
 
 async def test_a_first_execution_waits_for_what_is_outside_kagzi(caplog: pytest.LogCaptureFixture) -> None:
@@ -358,7 +364,7 @@ async def test_code_that_waits_for_what_was_given_up_does_not_wait_for_ever() ->
         await ctx.wait_for(Signal("go", int))
 
     _, run = await deploy(racing, waiting)
-    assert_paused(run, "waits for the recorded signal 'go'", "gave that up", f"{__file__}:")
+    assert_paused(run, "waits for the recorded signal 'go'", "abandoned it", f"{__file__}:")
 
 
 def test_lint_names_what_replay_would_not_survive() -> None:
@@ -382,13 +388,13 @@ def test_lint_names_what_replay_would_not_survive() -> None:
             ctx.now(),
         ]
 
-    found = findings(careless.fn)
+    matches = findings(careless.fn)
     names = ["dt.datetime.now", "random.random", "uuid4", "time.sleep", "open"]
-    assert sorted(finding.message.split(": ")[1].split("(")[0] for finding in found) == sorted(names)
-    assert all(finding.file == __file__ and f"{__file__}:{finding.line}: " in finding.message for finding in found)
+    assert sorted(finding.message.split(": ")[1].split("(")[0] for finding in matches) == sorted(names)
+    assert all(finding.file == __file__ and f"{__file__}:{finding.line}: " in finding.message for finding in matches)
     assert all(
         "Use ctx." in finding.message or "await ctx.sleep" in finding.message or "step" in finding.message
-        for finding in found
+        for finding in matches
     )
     with pytest.warns(KagziWarning) as warned:
         Registry([careless])

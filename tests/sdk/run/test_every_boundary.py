@@ -1,7 +1,7 @@
 """P6, P9, P11 for random programs: whatever happens between any two things that a run does, it ends as it would have.
 
-KAGZI_TEST_PROGRAMS says how many programs; `make properties` plays 2,000. Each is played once undisturbed, and then once for every
-moment of its life: with a crash there, and with a cancellation there.
+KAGZI_TEST_PROGRAMS says how many programs; `make properties` plays 2,000. Each is played once undisturbed, and then
+once for every moment of its life: with a crash there, and with a cancellation there.
 """
 
 import os
@@ -15,7 +15,7 @@ from kagzi.core.states import RunStatus
 from tests.support.random_programs import PROGRAMS, Player, Program
 from tests.support.virtual_loop import run_virtually
 
-from .stage import Ending, Script, Stage
+from .playback import Ending, Playback, Script
 
 COUNT = int(os.environ.get("KAGZI_TEST_PROGRAMS", "60"))
 pytestmark = pytest.mark.timeout(120 + 2 * COUNT)
@@ -33,12 +33,12 @@ def perform(player: Player, seed: int, script: Script) -> Ending:
     """On a loop of its own, so that equal seeds give equal times: up to its moment each performance is the same."""
 
     async def performance() -> Ending:
-        stage = Stage(player, seed, script)
-        ending = await stage.play()
-        stage.check()
-        assert script.cancel_at is not None or stage.crashes == (script.crash_at is not None), "it ended too early"
+        playback = Playback(player, seed, script)
+        ending = await playback.play()
+        playback.check()
+        assert script.cancel_at is not None or playback.crashes == (script.crash_at is not None), "it ended too early"
         if ending.status is RunStatus.COMPLETED:
-            await stage.check_replay()
+            await playback.check_replay()
         return ending
 
     return run_virtually(performance())

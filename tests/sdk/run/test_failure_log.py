@@ -1,4 +1,5 @@
-"""Failures are seen: one line for each failed attempt and each failed run, with the user's own frames, and what happens next."""
+"""Failures are seen: one line for each failed attempt and each failed run, with the user's own frames, and what happens
+next."""
 
 import asyncio
 import io
@@ -15,7 +16,7 @@ from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import InvalidArgument, NonRetryable, RunError, StepError
 from kagzi.core.states import RunStatus
 from kagzi.sdk.worker.failure_log import in_time, run_failed
-from kagzi.sdk.worker.tracebacks import folded_exception
+from kagzi.sdk.worker.tracebacks import shortened_exception
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.failures import describe
@@ -51,8 +52,8 @@ Lines = Callable[[], list[logging.LogRecord]]
 
 def texts(records: list[logging.LogRecord]) -> list[tuple[str, str]]:
     """Level and message, without the run they begin with and the time that was left when the answer came."""
-    said = ((each.levelname, each.getMessage().partition(": ")[2]) for each in records)
-    return [(level, re.sub(r"retrying (in [\d.]+ m?s|at once)", "retrying SOON", text)) for level, text in said]
+    logged = ((each.levelname, each.getMessage().partition(": ")[2]) for each in records)
+    return [(level, re.sub(r"retrying (in [\d.]+ m?s|at once)", "retrying SOON", text)) for level, text in logged]
 
 
 async def test_each_failed_attempt_is_one_line_that_says_what_happens_next(lines: Lines) -> None:
@@ -79,7 +80,7 @@ async def test_each_failed_attempt_is_one_line_that_says_what_happens_next(lines
     assert failed.exc_info is None, "the step's own line has the traceback"
 
 
-async def test_the_traceback_is_the_users_and_the_rest_is_folded(lines: Lines) -> None:
+async def test_the_traceback_is_the_users_and_the_rest_is_hidden(lines: Lines) -> None:
     @workflow
     async def w(ctx: Context) -> int:
         return await ctx.step("price", retry=Retry.none()).run(price_later, "tea")
@@ -96,16 +97,16 @@ async def test_the_traceback_is_the_users_and_the_rest_is_folded(lines: Lines) -
         logging.getLogger().removeHandler(handler)
     shown = [line for line in stream.getvalue().splitlines() if line.startswith("  | ")]
     assert shown[0] == "  | Traceback (most recent call last):"
-    assert re.fullmatch(r"  \|   \.\.\. \d frames? of kagzi folded", shown[1])
+    assert re.fullmatch(r"  \|   \.\.\. \d frames? of kagzi hidden", shown[1])
     assert "in price_later" in shown[2]
-    assert re.search(r"\.\.\. \d+ frames of asyncio folded", shown[-5])
+    assert re.search(r"\.\.\. \d+ frames of asyncio hidden", shown[-5])
     assert "in price" in shown[-4]
     assert "PRICES[item]" in shown[-3]
     assert shown[-1] == "  | KeyError: 'tea'"
     files = re.findall(r'File "([^"]+)"', stream.getvalue())
     assert set(files) == {__file__}
     assert run.error is not None
-    assert "of kagzi folded" in run.error.traceback
+    assert "of kagzi hidden" in run.error.traceback
 
 
 async def test_a_replay_logs_nothing_again(lines: Lines) -> None:
@@ -127,7 +128,7 @@ async def test_a_replay_logs_nothing_again(lines: Lines) -> None:
             ("ERROR", "step 'second' failed, attempt 1 of 1: no attempts left. KeyError: 'tea'"),
         ]
         server.executor = server.new_executor()
-        run.status, run.output = RunStatus.PENDING, None
+        run.status = RunStatus.PENDING
         await server.finish(run)
         assert len(lines()) == 2
 
@@ -143,9 +144,9 @@ async def test_what_runs_say_themselves_is_not_said_again_either(caplog: pytest.
 
     async with fake_server(patient, kept_runs_max=0) as server:
         run = await server.run(patient)
-    said = [each for each in caplog.records if each.name == "kagzi.workflow"]
-    assert [each.getMessage() for each in said] == ["day 0", "day 1", "day 2"]
-    assert vars(said[2]).items() >= {"run_id": run.run_id, "workflow_id": "wid", "day": 2}.items()
+    logged = [each for each in caplog.records if each.name == "kagzi.workflow"]
+    assert [each.getMessage() for each in logged] == ["day 0", "day 1", "day 2"]
+    assert vars(logged[2]).items() >= {"run_id": run.run_id, "workflow_id": "wid", "day": 2}.items()
 
 
 @pytest.mark.parametrize(
@@ -261,9 +262,9 @@ def test_of_a_bug_in_kagzi_every_frame_is_shown() -> None:
         parse_duration("soon")
     except InvalidArgument as error:
         bug = error.with_traceback(None if error.__traceback__ is None else error.__traceback__.tb_next)
-    shown = folded_exception(bug)
+    shown = shortened_exception(bug)
     assert "in parse_duration" in shown
-    assert "folded" not in shown
+    assert "hidden" not in shown
 
 
 def test_a_run_that_is_retried_as_a_whole_says_when(lines: Lines) -> None:
@@ -314,12 +315,12 @@ async def test_a_child_that_fails_has_lines_of_its_own(lines: Lines) -> None:
 
 
 async def test_runs_that_are_paused_for_their_code_or_a_signal_are_named_with_what_to_do(lines: Lines) -> None:
-    go = Signal("go", int)
+    proceed = Signal("go", int)
 
     @workflow("flow")
     async def before(ctx: Context) -> None:
         await ctx.step("one").run(lambda: 1)
-        await ctx.wait_for(go)
+        await ctx.wait_for(proceed)
 
     @workflow("flow")
     async def after(ctx: Context) -> None:

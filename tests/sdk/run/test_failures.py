@@ -110,13 +110,13 @@ async def test_programming_errors_are_not_tried_again_unless_retry_on_lists_them
 
     @workflow
     async def w(ctx: Context) -> list[Any]:
-        told: list[Any] = []
+        notified: list[Any] = []
         for name, retry in (("plain", None), ("listed", Retry.attempts(2).initial("1ms").retry_on([ValueError]))):
             try:
                 await ctx.step(name, retry=retry).run(wrong, name)
             except StepError as error:
-                told.append([error.attempts, str(error.kind), error.non_retryable, error.exhausted])
-        return told
+                notified.append([error.attempts, str(error.kind), error.non_retryable, error.exhausted])
+        return notified
 
     async with fake_server(w) as server:
         run = await server.run(w)
@@ -182,16 +182,16 @@ async def test_every_exported_error_is_recorded_and_matched_by_its_public_name()
 
     @workflow
     async def w(ctx: Context) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        notified: dict[str, Any] = {}
         for cls in EXPORTED_ERRORS:
             try:
                 await ctx.step(cls.__name__, retry=Retry.none()).run(fails, cls.__name__)
             except StepError as error:
-                told[cls.__name__] = [
+                notified[cls.__name__] = [
                     error.error.type,
                     [each.__name__ for each in EXPORTED_ERRORS if error.matches(each)],
                 ]
-        return told
+        return notified
 
     async with fake_server(w) as server:
         result = (await server.run(w)).result

@@ -19,11 +19,12 @@ LOOPS = pytest.mark.parametrize(
 
 
 class Web:
-    """Tasks that wait for each other in every way, with leaves that wait for `gates`. Everything that happens is counted."""
+    """Tasks that wait for each other in every way, with leaves that wait for `gates`. Everything that happens is
+    counted."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.gates: list[asyncio.Future[None]] = []
+        self.latches: list[asyncio.Future[None]] = []
         self.tasks: set[asyncio.Task[Any]] = set()
         self.happened = 0
 
@@ -40,9 +41,9 @@ class Web:
         self.happened += 1
         kind = self.random.choice(["leaf", "gather", "deep", "group", "wait", "queue", "yield", "shield", "chain"])
         if depth == 0 or kind == "leaf":
-            gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.gates.append(gate)
-            await gate
+            latch: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.latches.append(latch)
+            await latch
         else:
             await getattr(self, f"_{kind}")(depth - 1)
         self.happened += 1
@@ -103,19 +104,19 @@ def test_when_it_is_quiet_nothing_happens_any_more(
     async def scenario() -> None:
         web = Web(seed)
         web.make(web.grow(3))
-        quiet = asyncio.Event()
-        watch = IdleDetector(asyncio.get_running_loop(), web.tasks, quiet.set)
+        idle = asyncio.Event()
+        watch = IdleDetector(asyncio.get_running_loop(), web.tasks, idle.set)
         while True:
-            quiet.clear()
+            idle.clear()
             watch.start()
-            await asyncio.wait_for(quiet.wait(), LOADED_MACHINE_S)
+            await asyncio.wait_for(idle.wait(), LOADED_MACHINE_S)
             happened = web.happened
             for _ in range(20):
                 await asyncio.sleep(0)
             assert web.happened == happened
-            if not web.gates:
+            if not web.latches:
                 break
-            web.gates.pop(web.random.randrange(len(web.gates))).set_result(None)
+            web.latches.pop(web.random.randrange(len(web.latches))).set_result(None)
         assert all(task.done() for task in web.tasks)
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -130,14 +131,14 @@ async def test_a_task_that_runs_on_is_waited_for() -> None:
             await asyncio.sleep(0)
 
     task = asyncio.create_task(busy())
-    found = asyncio.Event()
-    watch = IdleDetector(asyncio.get_running_loop(), {task}, found.set)
+    detected = asyncio.Event()
+    watch = IdleDetector(asyncio.get_running_loop(), {task}, detected.set)
     watch.start()
     for _ in range(50):
         await asyncio.sleep(0)
-    assert not found.is_set()
+    assert not detected.is_set()
     stop.set()
-    await asyncio.wait_for(found.wait(), LOADED_MACHINE_S)
+    await asyncio.wait_for(detected.wait(), LOADED_MACHINE_S)
 
 
 async def test_starting_again_counts_anew_and_calls_once() -> None:

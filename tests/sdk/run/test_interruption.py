@@ -53,11 +53,11 @@ async def test_cleanup_is_done_after_a_cancellation_and_nothing_else_is() -> Non
 
 
 async def test_a_cancellation_waits_for_a_cleanup_that_is_under_way() -> None:
-    began, go_on = asyncio.Event(), asyncio.Event()
+    began, proceed = asyncio.Event(), asyncio.Event()
 
     async def slow() -> str:
         began.set()
-        await go_on.wait()
+        await proceed.wait()
         return "done"
 
     @workflow
@@ -71,7 +71,7 @@ async def test_a_cancellation_waits_for_a_cleanup_that_is_under_way() -> None:
         server.claim(run)
         await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         server.cancel(run)
-        go_on.set()
+        proceed.set()
         await server.until_left(run)
         assert run.status is RunStatus.CANCELLED
         assert run.steps["slow"].status is StepStatus.COMPLETED
@@ -112,11 +112,11 @@ async def test_a_function_that_returns_after_all_has_completed() -> None:
 
 
 async def test_a_pause_lets_running_steps_finish_and_begins_none() -> None:
-    began, go_on = asyncio.Event(), asyncio.Event()
+    began, proceed = asyncio.Event(), asyncio.Event()
 
     async def slow(value: int) -> int:
         began.set()
-        await go_on.wait()
+        await proceed.wait()
         return value
 
     @workflow
@@ -129,7 +129,7 @@ async def test_a_pause_lets_running_steps_finish_and_begins_none() -> None:
         server.claim(run)
         await asyncio.wait_for(began.wait(), LOADED_MACHINE_S)
         server.pause(run)
-        go_on.set()
+        proceed.set()
         await server.until_left(run)
         assert run.status is RunStatus.PAUSED
         assert {step_id: step.status for step_id, step in run.steps.items()} == {
@@ -208,17 +208,19 @@ async def test_cancelled_at_any_moment_it_cleans_up_once_and_ends() -> None:
                 await ctx.step("undo").run(undo, "two")
             raise
 
-    for kept, cut, moment in [(kept, cut, moment) for kept in (0, 10) for cut in (False, True) for moment in range(12)]:
+    for kept, lost, moment in [
+        (kept, lost, moment) for kept in (0, 10) for lost in (False, True) for moment in range(12)
+    ]:
         undone.clear()
         async with fake_server(w, kept_runs_max=kept, kept_s=100_000) as server:
             run = server.start(w)
-            server.moment = lambda port, what, server=server: server.news.set()
+            server.moment = lambda port, what, server=server: server.changes.set()
             server.claim(run)
             while len(run.log) < moment and run.status is RunStatus.RUNNING:
-                server.news.clear()
-                await server.news.wait()
+                server.changes.clear()
+                await server.changes.wait()
             server.cancel(run)
-            if cut and run.status is RunStatus.RUNNING:
+            if lost and run.status is RunStatus.RUNNING:
                 while not undone and run.status is RunStatus.RUNNING:  # noqa: ASYNC110  any moment will do
                     await asyncio.sleep(0)
                 if run.status is RunStatus.RUNNING and run.port is not None and run.port.execution is not None:
@@ -228,8 +230,8 @@ async def test_cancelled_at_any_moment_it_cleans_up_once_and_ends() -> None:
             if run.status is RunStatus.RUNNING:
                 await server.until_left(run)
             await server.finish(run)
-            assert run.status is RunStatus.CANCELLED, (kept, cut, moment, run.error)
+            assert run.status is RunStatus.CANCELLED, (kept, lost, moment, run.error)
             assert run.steps["undo"].seq
             assert run.steps["undo#2"].seq
             assert undone.count("two") == 1
-            assert undone.count("one") <= 1 + cut
+            assert undone.count("one") <= 1 + lost

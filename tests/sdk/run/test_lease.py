@@ -1,4 +1,5 @@
-"""A worker that was stopped for longer than its lease begins nothing before the server has said that the run is still its own."""
+"""A worker that was stopped for longer than its lease begins nothing before the server has said that the run is still
+its own."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -70,8 +71,8 @@ def two_steps(kind: str, body: Body, jump: list[Callable[[], None]]) -> Any:
 
 
 @EVERY_KIND
-@pytest.mark.parametrize("beats", [False, True], ids=["before its next heartbeat", "after it"])
-async def test_nothing_begins_in_a_run_that_others_have(kind: str, beats: bool) -> None:
+@pytest.mark.parametrize("heartbeats", [False, True], ids=["before its next heartbeat", "after it"])
+async def test_nothing_begins_in_a_run_that_others_have(kind: str, heartbeats: bool) -> None:
     body, jump = Body(), list[Callable[[], None]]()
     flow = two_steps(kind, body, jump)
     async with fake_server(flow) as server:
@@ -80,14 +81,14 @@ async def test_nothing_begins_in_a_run_that_others_have(kind: str, beats: bool) 
 
         def taken() -> None:
             worker.jump()
-            if beats:
+            if heartbeats:
                 worker.clock.renewed(worker.clock.now())
 
-        def lose(port: Any, what: str) -> None:
+        def take_away(port: Any, what: str) -> None:
             if what == "after complete_step":
                 run.lease += 1  # the answer is on its way, and another worker has the run
 
-        server.moment = lose
+        server.moment = take_away
         jump.append(taken)
         port = server.claim(run)
         await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
@@ -108,7 +109,7 @@ async def test_the_run_goes_on_if_it_is_still_ones_own(kind: str, caplog: pytest
         server.claim(run)
         await server.until_left(run)
         assert (run.status, run.result, run.lease, body.begun) == (RunStatus.COMPLETED, 1, 1, 1)
-        assert caplog.text.count("its lease may be over") == 1
+        assert caplog.text.count("its lease may have expired") == 1
 
 
 async def test_a_worker_that_was_not_stopped_asks_nobody() -> None:
@@ -144,11 +145,11 @@ async def test_a_try_that_was_waited_for_does_not_begin() -> None:
         worker = Stopped(server, for_s=3 * LEASE_S)
         run = server.start(tries)
 
-        def lose(port: Any, what: str) -> None:
+        def take_away(port: Any, what: str) -> None:
             if what == "after fail_step":
                 run.lease += 1
 
-        server.moment = lose
+        server.moment = take_away
         port = server.claim(run)
         await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
         assert body.begun == 1
@@ -158,18 +159,18 @@ def test_what_is_accepted_soon_after_a_gap_is_asked_about() -> None:
     now = [100.0]
     clock = LeaseClock(lambda: now[0])
     never = float("-inf")
-    assert not clock.is_over(accepted_at=100.0, asked_at=never)  # no server has said yet how long leases are
+    assert not clock.is_over(accepted_at=100.0, requested_at=never)  # no server has said yet how long leases are
     clock.lease_s = LEASE_S
     now[0] = 101.9
-    assert not clock.is_over(accepted_at=100.0, asked_at=never)
+    assert not clock.is_over(accepted_at=100.0, requested_at=never)
     now[0] = 102.1
-    assert clock.is_over(accepted_at=100.0, asked_at=never)
+    assert clock.is_over(accepted_at=100.0, requested_at=never)
     clock.renewed(102.1)
-    assert clock.is_over(accepted_at=100.0, asked_at=never)  # whether that heartbeat came in time is not known
-    assert clock.is_over(accepted_at=102.2, asked_at=never)  # may have been sent before
-    assert not clock.is_over(accepted_at=103.2, asked_at=never)
-    assert not clock.is_over(accepted_at=100.0, asked_at=102.2)
+    assert clock.is_over(accepted_at=100.0, requested_at=never)  # whether that heartbeat came in time is not known
+    assert clock.is_over(accepted_at=102.2, requested_at=never)  # may have been sent before
+    assert not clock.is_over(accepted_at=103.2, requested_at=never)
+    assert not clock.is_over(accepted_at=100.0, requested_at=102.2)
     clock.renewed(103.9)
     now[0] = 105.0
-    assert not clock.is_over(accepted_at=100.0, asked_at=102.2)
-    assert clock.is_over(accepted_at=100.0, asked_at=never)
+    assert not clock.is_over(accepted_at=100.0, requested_at=102.2)
+    assert clock.is_over(accepted_at=100.0, requested_at=never)

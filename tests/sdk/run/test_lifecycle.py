@@ -56,9 +56,9 @@ async def test_input_that_does_not_fit_fails_the_run_at_once(data: bytes, field:
 @pytest.mark.parametrize(
     ("annotation", "value", "text"),
     [
-        (int, "7", "does not fit int, as which it is declared: Expected int, got str (at $)"),
-        (None, 7, "does not fit None, as which it is declared: Expected null, got int (at $)"),
-        (list[Order], [{"user_id": 1}], "does not fit list["),
+        (int, "7", "does not fit its declared type int: Expected int, got str (at $)"),
+        (None, 7, "does not fit its declared type None: Expected null, got int (at $)"),
+        (list[Order], [{"user_id": 1}], "does not fit its declared type list["),
         (Order, {"user_id": "x", "items": []}, "Expected int, got str (at $.user_id)"),
     ],
 )
@@ -94,11 +94,11 @@ async def test_an_output_that_nobody_could_read_fails_the_run_instead_of_complet
     ],
 )
 async def test_an_output_that_is_read_as_declared_is_taken(annotation: Any, value: Any) -> None:
-    async def loose(ctx: Context) -> Any:
+    async def dangling(ctx: Context) -> Any:
         return value
 
-    loose.__annotations__["return"] = annotation
-    flow = workflow(loose)
+    dangling.__annotations__["return"] = annotation
+    flow = workflow(dangling)
     async with fake_server(flow) as server:
         run = server.start(flow)
         await server.finish(run)
@@ -114,7 +114,7 @@ async def test_a_run_does_not_go_on_with_an_input_that_does_not_fit() -> None:
         run = server.start(goes_on, 1)
         await server.finish(run)
         assert run.error is not None
-        assert run.error.message.startswith("input of workflow 'goes-on' does not fit int, as which it is declared")
+        assert run.error.message.startswith("input of workflow 'goes-on' does not fit its declared type int")
 
 
 async def test_workflows_without_input_and_with_a_default() -> None:
@@ -133,7 +133,7 @@ async def test_workflows_without_input_and_with_a_default() -> None:
         assert (await server.run(default, "me")).result == "me"
         refused = await server.run(none, 5)
         assert refused.error is not None
-        assert refused.error.message == "workflow 'none' takes no input, but got one."
+        assert refused.error.message == "workflow 'none' takes no input, but the run has one."
 
 
 async def test_an_error_of_the_function_is_recorded_with_its_cause() -> None:
@@ -205,19 +205,19 @@ async def test_a_kind_that_does_not_fit_the_history_pauses_the_run_with_a_proble
 
 
 async def test_tasks_that_are_open_when_the_function_returns_are_ended() -> None:
-    ends: list[str] = []
+    endings: list[str] = []
 
     async def forever() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            ends.append("body")
+            endings.append("body")
 
     async def aside(ctx: Context) -> None:
         try:
             await ctx.sleep("day", "1 day")
         finally:
-            ends.append("sleep")
+            endings.append("sleep")
 
     @workflow
     async def hasty(ctx: Context) -> str:
@@ -228,7 +228,7 @@ async def test_tasks_that_are_open_when_the_function_returns_are_ended() -> None
     async with fake_server(hasty) as server:
         run = await server.run(hasty)
         assert run.result == "done, 2 open"
-        assert sorted(ends) == ["body", "sleep"]
+        assert sorted(endings) == ["body", "sleep"]
 
 
 async def test_cancel_reaches_a_running_step_and_the_run_answers() -> None:
@@ -496,13 +496,15 @@ async def test_nothing_is_left_behind() -> None:
 
 
 def test_registrations_that_cannot_work_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match="'take-order' version 1 is given more than once: the same one twice"):
+    with pytest.raises(
+        InvalidArgument, match="'take-order' version 1 is given more than once: the same workflow twice"
+    ):
         Registry([take_order, take_order])
     with pytest.raises(InvalidArgument, match=r"must take \(ctx\) or \(ctx, input\)"):
         workflow(three)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(InvalidArgument, match="must be an `async def` function"):
         Registry([("sync", len)])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidArgument, match=r"is no workflow\. Decorate the function"):
+    with pytest.raises(InvalidArgument, match=r"is not a workflow\. Decorate the function"):
         Registry([three])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 
 

@@ -14,7 +14,7 @@ from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
 
 from .fake import FakeServer, fake_server
-from .fake_operations import FakeRun
+from .fake_run import FakeRun
 
 number = Signal("number", int)
 
@@ -31,9 +31,9 @@ async def takes_two(ctx: Context) -> list[int]:
 
 def replace(run: FakeRun, step_id: str, value: Any) -> None:
     """As a server does it: the value is another one, with a number of its own, and the run goes on."""
-    output = Payload(msgspec.json.encode(value))
-    run.steps[step_id] = msgspec.structs.replace(run.steps[step_id], output=output, seq=run.next_seq())
-    run.problem = None
+    step = run.state.steps[step_id]
+    step.output, step.seq = Payload(msgspec.json.encode(value)), run.state.next_result_seq()
+    run.state.problem = None
     run.become(RunStatus.PENDING)
 
 
@@ -146,7 +146,7 @@ async def test_its_neighbours_in_a_race_and_in_parallel_come_to_their_end() -> N
 
 
 async def test_a_cancelled_run_ends_although_its_signal_does_not_fit() -> None:
-    ends: list[str] = []
+    endings: list[str] = []
 
     @workflow
     async def tidy(ctx: Context) -> None:
@@ -154,7 +154,7 @@ async def test_a_cancelled_run_ends_although_its_signal_does_not_fit() -> None:
             await ctx.wait_for(number)
         except asyncio.CancelledError:
             async with ctx.cleanup():
-                ends.append(await ctx.step("undo").run(same, "undone"))
+                endings.append(await ctx.step("undo").run(same, "undone"))
             raise
 
     async with fake_server(tidy) as server:
@@ -165,7 +165,7 @@ async def test_a_cancelled_run_ends_although_its_signal_does_not_fit() -> None:
         run.become(RunStatus.PENDING)
         await server.finish(run)
         assert run.status is RunStatus.CANCELLED
-        assert ends == ["undone"]
+        assert endings == ["undone"]
         assert run.steps["undo"].status is StepStatus.COMPLETED
 
 

@@ -1,4 +1,5 @@
-"""Mistakes that newcomers make: each is told by its name, with what to write instead. Checkers see them, too (tests/types)."""
+"""Mistakes that newcomers make: each is told by its name, with what to write instead. Checkers see them, too
+(tests/types)."""
 
 import asyncio
 import gc
@@ -72,9 +73,9 @@ async def test_what_was_never_awaited_is_told_with_its_name_and_line() -> None:
             run = server.start(forgets)
             await server.finish(run)
         gc.collect()
-    told = [str(each.message) for each in caught]
+    notified = [str(each.message) for each in caught]
     here = line_of('any_ctx.step("charge").run(charge)')
-    assert told == [
+    assert notified == [
         f"coroutine '{call}, called at test_misuse.py:{here + place} (write await),' was never awaited"
         for place, call in enumerate(
             ("ctx.step('charge')", "step 'ship'", "ctx.sleep('nap')", "ctx.wait_for('approved')", "ctx.child('other')")
@@ -88,7 +89,8 @@ async def test_a_step_that_is_awaited_without_its_function() -> None:
         call: Any = ctx.step("charge")
         return await call
 
-    text = "ctx.step('charge') does nothing without a function. Write: await ctx.step('charge').run(function, argument, ...)"
+    remedy = "Write: await ctx.step('charge').run(function, argument, ...)"
+    text = f"ctx.step('charge') does nothing without a function. {remedy}"
     assert await error_of(flow) == text
 
 
@@ -119,7 +121,7 @@ async def test_who_blocks_the_loop_is_named(in_step: bool) -> None:
     loop_thread = threading.get_ident()
     seen: list[str] = []
 
-    def look() -> None:
+    def watch_loop() -> None:
         while not blocking.is_set():
             time.sleep(0.001)
         seen.append(blocked_by(sys._current_frames()[loop_thread]))
@@ -139,7 +141,7 @@ async def test_who_blocks_the_loop_is_named(in_step: bool) -> None:
     async def flow(ctx: Context) -> int:
         return await ctx.step("slow").run(slow) if in_step else block()
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=watch_loop)
     thread.start()
     async with fake_server(flow) as server:
         run = server.start(flow)

@@ -1,4 +1,5 @@
-"""A run parks if, and only if, nothing but Kagzi will wake it: behind generators, queues and frameworks, on both event loops."""
+"""A run parks if, and only if, nothing but Kagzi will wake it: behind generators, queues and frameworks, on both event
+loops."""
 
 import asyncio
 import logging
@@ -11,7 +12,7 @@ from kagzi.core.states import RunStatus
 from kagzi.sdk.workflow.decorator import workflow
 
 from .fake import TIMEOUT_S, FakeServer, fake_server
-from .waiting_programs import GO, PARKS, STAYS, Program
+from .waiting_programs import PARKS, PROCEED, STAYS, Program
 
 LOOPS = pytest.mark.parametrize(
     "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -27,7 +28,7 @@ async def plays_to_its_end(program: Program, *, kept: int) -> None:
         await server.until_left(run)
         assert run.status is RunStatus.SLEEPING
         assert (server.executor.active, server.executor.kept) == (0, kept)
-        server.signal(run, GO.name, "went")
+        server.signal(run, PROCEED.name, "went")
         server.claim(run)
         await server.until_left(run)
         assert (run.status, run.result) == (RunStatus.COMPLETED, "went")
@@ -47,16 +48,16 @@ async def stays_to_its_end(program: Program, log: pytest.LogCaptureFixture) -> N
     async with fake_server(waits) as server:
         run = server.start(waits)
         server.claim(run)
-        await until_told(server, log)
+        await until_notified(server, log)
         assert run.status is RunStatus.RUNNING
-        server.signal(run, GO.name, "went")
+        server.signal(run, PROCEED.name, "went")
         await server.until_left(run)
         assert (run.status, run.result, run.lease) == (RunStatus.COMPLETED, "went", 1)
 
 
-async def until_told(server: FakeServer, log: pytest.LogCaptureFixture) -> None:
+async def until_notified(server: FakeServer, log: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while "keeps its place on this worker" not in log.text:
+        while "keeps its slot on this worker" not in log.text:
             assert not server.broken, server.broken
             await asyncio.sleep(0.005)
 

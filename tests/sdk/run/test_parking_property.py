@@ -1,5 +1,5 @@
-"""Random programs of producers and consumers: whatever lies between a signal and who waits for it, the run sleeps, goes on with the same
-result whether its coroutine was kept or unwound, and runs no recorded step again."""
+"""Random programs of producers and consumers: whatever lies between a signal and who waits for it, the run sleeps, goes
+on with the same result whether its coroutine was kept or unwound, and runs no recorded step again."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from kagzi.sdk.workflow.signals import Signal
 
 from .fake import FakeServer, fake_server
 
-GO = Signal("go", int)
+PROCEED = Signal("go", int)
 LOOPS = pytest.mark.parametrize(
     "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
 )
@@ -43,7 +43,7 @@ class Plumbing:
         return await getattr(self, f"_{kind}")(depth - 1)
 
     async def _signal(self, depth: int) -> int:
-        return await self._step(await self._ctx.wait_for(GO))
+        return await self._step(await self._ctx.wait_for(PROCEED))
 
     async def _step(self, number: int) -> int:
         name = f"record-{self._random.randrange(3)}"
@@ -82,16 +82,16 @@ class Plumbing:
         return number
 
     async def _event(self, depth: int) -> int:
-        event, heard = asyncio.Event(), list[int]()
+        event, received = asyncio.Event(), list[int]()
 
         async def setter() -> None:
-            heard.append(await self.value(depth))
+            received.append(await self.value(depth))
             event.set()
 
         task = asyncio.create_task(setter())
         await event.wait()
         await task
-        return heard[0]
+        return received[0]
 
     async def _future(self, depth: int) -> int:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -162,7 +162,7 @@ async def signalled_to_its_end(server: FakeServer, run: Any) -> None:
         await server.until_left(run)
         if run.status is not RunStatus.SLEEPING:
             break
-        server.signal(run, GO.name, number)
+        server.signal(run, PROCEED.name, number)
     assert run.status is RunStatus.COMPLETED, run
 
 

@@ -1,4 +1,5 @@
-"""Replay is exact: whatever is cut off when, and whatever order things finish in, a run goes on as if nothing had happened."""
+"""Replay is exact: whatever is cut off when, and whatever order things finish in, a run goes on as if nothing had
+happened."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.states import RunStatus, StepKind
@@ -17,7 +18,7 @@ from kagzi.sdk.workflow.workflow import Workflow
 from tests.support.timeouts import LOADED_MACHINE_S
 
 from .fake import TIMEOUT_S, FakeRun, FakeServer, fake_server
-from .programs import PROGRAMS, Interpreter, Program, World, small_child
+from .programs import PROGRAMS, Program, ProgramRunner, World, small_child
 
 LOOPS = pytest.mark.parametrize(
     "loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -37,9 +38,9 @@ def on_loop(loop_factory: Callable[[], asyncio.AbstractEventLoop], main: Corouti
         runner.run(main)
 
 
-def workflow_of(interpreter: Interpreter, program: Program) -> Workflow[None, Any]:
+def workflow_of(runner: ProgramRunner, program: Program) -> Workflow[None, Any]:
     async def random_program(ctx: Context) -> Any:
-        return await interpreter.run(ctx, program)
+        return await runner.run(ctx, program)
 
     return Workflow(random_program)
 
@@ -66,15 +67,15 @@ async def see_through(server: FakeServer, run: FakeRun, world: World, cuts: list
     world.meanwhile = meanwhile
     async with asyncio.timeout(TIMEOUT_S):
         while not run.status.ended and not server.broken:
-            cut_after, lose_answer = cuts.pop() if cuts else (None, False)
+            crash_after, drop_answer = cuts.pop() if cuts else (None, False)
             executor = server.executor
-            port = server.claim(run, cut_after=cut_after, lose_last_answer=lose_answer)
+            port = server.claim(run, crash_after=crash_after, drop_last_answer=drop_answer)
             left = asyncio.create_task(server.until_left(run))
-            cut = asyncio.create_task(port.was_cut.wait())
-            await asyncio.wait([left, cut], return_when=asyncio.FIRST_COMPLETED)
+            crashed = asyncio.create_task(port.crashed.wait())
+            await asyncio.wait([left, crashed], return_when=asyncio.FIRST_COMPLETED)
             left.cancel()
-            cut.cancel()
-            if port.was_cut.is_set():
+            crashed.cancel()
+            if port.crashed.is_set():
                 assert port.execution is not None
                 server.executor = server.new_executor()
                 port.execution.abandon("cut")
@@ -104,7 +105,43 @@ async def wake(server: FakeServer, run: FakeRun, world: World) -> None:
             server.advance(max(run.due_at - server.now, 0) / 1_000_000)
 
 
+_STEPS: Program = [
+    ("gather", [[("wait", "1ms"), ("map", 4, 1)]]),
+    ("fail", "b"),
+    ("gather", [[("wait", "1ms"), ("map", 4, 3)]]),
+]
+# A child ends before a step is recorded, and its end reaches the worker after the step's acknowledgement.
+OVERTAKEN: Program = [("wait_long",), *[("first", [[("child", True)] * 2, _STEPS])] * 2]
+# A body ends while its branch, inside of another one, is being given up.
+ABANDONED_BRANCH: Program = [
+    ("first", [[("wait_long",)], [("map", 0, 3), ("sleep", "0s"), ("step", "b")]]),
+    ("once", "a"),
+    ("tasks", [
+        [("thrice", "a")],
+        [
+            ("race", [
+                [("thrice", "a"), ("handle",), ("handle",)],
+                [("facts",)],
+                [("race_step", [[("sleep", "1ms"), ("wait_long",), ("facts",)]]), ("facts",), ("child", False)],
+            ]),
+            ("child", True),
+            ("child", True),
+        ],
+        [("wait_long",), ("step", "b"), ("map", 0, 2)],
+    ]),
+]  # fmt: skip
+# A call that replay holds back is cancelled, and the run has nothing left to do but wait.
+BLOCKED_CALL: Program = [
+    ("race_step", [[("wait_long",), ("facts",), ("thrice", "b")]]),
+    ("handle",),
+    ("wait", "1ms"),
+]
+
+
 @LOOPS
+@example(program=OVERTAKEN, seed=238, cuts=[])
+@example(program=ABANDONED_BRANCH, seed=23577, cuts=[(5, True), (17, False), (6, False)])
+@example(program=BLOCKED_CALL, seed=789152537, cuts=[(5, True), (4, False)])
 @given(program=PROGRAMS, seed=SEEDS, cuts=st.lists(st.tuples(st.integers(1, 25), st.booleans()), max_size=4))
 @SOME
 def test_a_random_program_survives_cuts_and_replays_to_the_same_end(
@@ -113,7 +150,7 @@ def test_a_random_program_survives_cuts_and_replays_to_the_same_end(
     async def scenario() -> None:
         random = Random(seed)
         world = World(seed)
-        flow = workflow_of(Interpreter(world), program)
+        flow = workflow_of(ProgramRunner(world), program)
         options = {"kept_runs_max": random.choice([0, 10]), "kept_s": 100_000}
         async with fake_server(flow, small_child, latency=lambda: random.randrange(4), **options) as server:
             run = server.start(flow)
@@ -145,7 +182,7 @@ def test_a_result_does_not_depend_on_timing_unless_the_program_looks_at_it(
     async def outcome(server_seed: int) -> tuple[Any, set[str]]:
         random = Random(server_seed)
         world = World(server_seed)
-        flow = workflow_of(Interpreter(world), blind(program))
+        flow = workflow_of(ProgramRunner(world), blind(program))
         async with fake_server(flow, small_child, latency=lambda: random.randrange(4)) as server:
             run = server.start(flow)
             await see_through(server, run, world, [])
@@ -178,25 +215,25 @@ async def test_cut_after_every_operation() -> None:
         ("queue", [[("step", "x"), ("step", "y")], [("step", "x"), ("sleep", "1ms")]]),
     ]
     outcomes: list[Any] = []
-    for lose_answer in (False, True):
-        for cut_after in range(1, 31):
-            world = World(cut_after)
-            flow = workflow_of(Interpreter(world), program)
+    for drop_answer in (False, True):
+        for crash_after in range(1, 31):
+            world = World(crash_after)
+            flow = workflow_of(ProgramRunner(world), program)
             async with fake_server(flow) as server:
                 run = server.start(flow)
-                await see_through(server, run, world, [(cut_after, lose_answer)])
+                await see_through(server, run, world, [(crash_after, drop_answer)])
                 outcomes.append(run.result[:3])
     assert all(outcome == outcomes[0] for outcome in outcomes)
 
 
 async def test_branches_with_equal_step_names_keep_their_own_results() -> None:
-    gates = {name: asyncio.Event() for name in ("left", "right")}
+    latches = {name: asyncio.Event() for name in ("left", "right")}
     bodies: list[str] = []
 
     async def work(name: str, n: int) -> str:
         bodies.append(f"{name}{n}")
         if n == 1:
-            await gates[name].wait()
+            await latches[name].wait()
         return f"{name}{n}"
 
     async def branch(ctx: Context, name: str) -> list[str]:
@@ -209,12 +246,12 @@ async def test_branches_with_equal_step_names_keep_their_own_results() -> None:
     async with fake_server(both) as server:
         run = server.start(both)
         # The right branch finishes its second step; then the worker is gone.
-        port = server.claim(run, cut_after=7)
-        gates["right"].set()
-        await asyncio.wait_for(port.was_cut.wait(), LOADED_MACHINE_S)
+        port = server.claim(run, crash_after=7)
+        latches["right"].set()
+        await asyncio.wait_for(port.crashed.wait(), LOADED_MACHINE_S)
         assert port.execution is not None
         port.execution.abandon("cut")
-        gates["left"].set()
+        latches["left"].set()
         server.claim(run)
         await server.until_left(run)
         assert run.result == [["left0", "left1", "left2"], ["right0", "right1", "right2"]]

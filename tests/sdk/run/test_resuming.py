@@ -1,4 +1,5 @@
-"""A run whose coroutine is kept here comes back with a history of several pages: it goes on where it was, with what is new."""
+"""A run whose coroutine is kept here comes back with a history of several pages: it goes on where it was, with what is
+new."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -58,15 +59,15 @@ class Fetching:
 
     def __init__(self, server: FakeServer) -> None:
         server.fetching = self
-        self._asked = asyncio.Event()
-        self.go_on = asyncio.Event()
+        self._requested = asyncio.Event()
+        self.proceed = asyncio.Event()
 
     async def __call__(self, port: FakePort) -> None:
-        self._asked.set()
-        await self.go_on.wait()
+        self._requested.set()
+        await self.proceed.wait()
 
-    async def asked(self) -> None:
-        await asyncio.wait_for(self._asked.wait(), TIMEOUT_S)
+    async def requested(self) -> None:
+        await asyncio.wait_for(self._requested.wait(), TIMEOUT_S)
 
 
 async def come(server: FakeServer, run: FakeRun, *signals: Signal[str]) -> None:
@@ -92,9 +93,12 @@ async def test_a_history_that_is_not_its_own_begins_again() -> None:
         await come(server, run, ONE)
         [one] = [step_id for step_id, name in run.signal_names.items() if name == ONE.name]
         [two] = [step_id for step_id, name in run.signal_names.items() if name == TWO.name]
-        lost, still_open = run.steps[one], run.steps[two]
-        run.steps[one] = msgspec.structs.replace(still_open, step_id=one, begun_seq=lost.begun_seq)
-        run.steps[two] = msgspec.structs.replace(lost, step_id=two, begun_seq=still_open.begun_seq)  # after a failover
+        steps = run.state.steps
+        lost, still_open = steps[one], steps[two]
+        steps[one] = msgspec.structs.replace(still_open, step_id=one, begun_seq=lost.begun_seq, name=lost.name)
+        steps[two] = msgspec.structs.replace(  # after a failover
+            lost, step_id=two, begun_seq=still_open.begun_seq, name=still_open.name
+        )
         await come(server, run, THREE)
         assert begun == ["waits", "waits"]
         assert server.fetches[-1][1] == 0, "whoever begins again knows nothing"
@@ -107,12 +111,12 @@ async def test_a_coroutine_that_moved_meanwhile_begins_again() -> None:
         fetching = Fetching(server)
         server.signal(run, ONE.name, "ONE")
         server.claim(run, page=1)
-        await fetching.asked()
+        await fetching.requested()
         for task in asyncio.all_tasks():
             if task.get_name().startswith("kagzi-run-"):
                 task.cancel()
         await asyncio.sleep(0.01)
-        fetching.go_on.set()
+        fetching.proceed.set()
         await server.until_left(run)
         assert begun == ["waits", "waits"]
         await come(server, run, TWO, THREE)
@@ -121,7 +125,8 @@ async def test_a_coroutine_that_moved_meanwhile_begins_again() -> None:
 
 @pytest.mark.parametrize("kept", [0, 1], ids=["unwound", "kept"])
 async def test_what_comes_while_the_history_is_read_comes_in_order(kept: int) -> None:
-    """TWO is on the page of the claim, still open, when it comes; THREE, which comes after it, is on a page read later."""
+    """TWO is on the page of the claim, still open, when it comes; THREE, which comes after it, is on a page read
+    later."""
     begun.clear()
     async with fake_server(waits, kept_runs_max=kept, latency=lambda: 20) as server:
         run = server.start(waits)
@@ -130,10 +135,10 @@ async def test_what_comes_while_the_history_is_read_comes_in_order(kept: int) ->
         fetching = Fetching(server)
         server.signal(run, ONE.name, "ONE")
         server.claim(run, page=3)
-        await fetching.asked()
+        await fetching.requested()
         server.signal(run, TWO.name, "TWO")
         server.signal(run, THREE.name, "THREE")
-        fetching.go_on.set()
+        fetching.proceed.set()
         await server.until_left(run)
         assert (run.status, order) == (RunStatus.COMPLETED, ["ONE", "TWO", "THREE"])
         assert len(begun) == 2 - kept
@@ -162,9 +167,9 @@ async def test_a_cancellation_that_comes_while_the_history_is_read() -> None:
         fetching = Fetching(server)
         server.signal(run, ONE.name, "ONE")
         server.claim(run, page=1)
-        await fetching.asked()
+        await fetching.requested()
         server.cancel(run)
-        fetching.go_on.set()
+        fetching.proceed.set()
         await server.until_left(run)
         assert (run.status, begun) == (RunStatus.CANCELLED, ["waits"])
 
@@ -174,9 +179,9 @@ async def test_a_pause_that_comes_while_the_history_is_read() -> None:
         fetching = Fetching(server)
         server.signal(run, ONE.name, "ONE")
         server.claim(run, page=1)
-        await fetching.asked()
+        await fetching.requested()
         server.pause(run)
-        fetching.go_on.set()
+        fetching.proceed.set()
         await server.until_left(run)
         assert (run.status, server.executor.active) == (RunStatus.PAUSED, 0)
         server.resume(run)
@@ -189,12 +194,12 @@ async def test_a_lease_that_is_lost_while_the_history_is_read() -> None:
         fetching = Fetching(server)
         server.signal(run, ONE.name, "ONE")
         port = server.claim(run, page=1)
-        await fetching.asked()
+        await fetching.requested()
         assert port.execution is not None
         port.execution.abandon("taken over")
         assert port.closed.is_set()
         assert (server.executor.active, server.executor.kept, port.sends) == (0, 0, 0)
-        fetching.go_on.set()
+        fetching.proceed.set()
         run.become(RunStatus.PENDING)
         server.fetching = at_once
         await come(server, run, TWO, THREE)
@@ -206,7 +211,7 @@ async def test_a_worker_that_stops_while_the_history_is_read_hands_the_run_back(
         fetching = Fetching(server)
         server.signal(run, ONE.name, "ONE")
         port = server.claim(run, page=1)
-        await fetching.asked()
+        await fetching.requested()
         server.executor.release_all("the worker stops")
         server.executor.release_all("the worker stops, again")
         await asyncio.wait_for(server.executor.drained(), TIMEOUT_S)

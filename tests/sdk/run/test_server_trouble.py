@@ -1,4 +1,5 @@
-"""A server that cannot record what a run does: the run is handed back and done elsewhere, or later. It never fails by it."""
+"""A server that cannot record what a run does: the run is handed back and done elsewhere, or later. It never fails by
+it."""
 
 from datetime import timedelta
 
@@ -15,9 +16,9 @@ from kagzi.sdk.workflow.signals import Signal
 
 from .fake import FakePort, FakeServer, fake_server, refused
 
-GO = Signal("go", int)
+PROCEED = Signal("go", int)
 QUICK = Retry(max_attempts=2, initial_interval=timedelta(milliseconds=1))
-PROBLEM = "internal error, incident 4711. The server's log says more under this number."
+PROBLEM = "internal error, incident 4711. Look for this number in the server's log."
 
 
 async def give(value: int) -> int:
@@ -49,7 +50,7 @@ async def everything(ctx: Context) -> int:
     except KagziError:
         total += 100
     await ctx.sleep("nap", "1h")
-    total += await ctx.wait_for(GO)
+    total += await ctx.wait_for(PROCEED)
     total += await ctx.child(small, 5_000)
     total += await ctx.race(ctx.step("x").run(give, 1), late(ctx))
     if ctx.changed("patched"):
@@ -149,8 +150,8 @@ async def test_a_history_that_cannot_be_read_hands_the_run_back(monkeypatch: pyt
 async def leave_half(server: FakeServer) -> None:
     """A worker began the step, and was lost."""
     (run,) = server.runs
-    port = server.claim(run, cut_after=1)
-    await port.was_cut.wait()
+    port = server.claim(run, crash_after=1)
+    await port.crashed.wait()
     assert port.execution is not None
     port.execution.abandon("lost")
     await port.closed.wait()

@@ -40,11 +40,11 @@ async def test_the_last_status_counts_and_few_are_written() -> None:
 
 
 async def test_heartbeats_of_async_and_sync_steps_and_what_the_next_attempt_finds() -> None:
-    found: list[object] = []
+    recalled: list[object] = []
 
     def in_thread() -> None:
         info = current_step()
-        found.append(info.heartbeat_details)
+        recalled.append(info.heartbeat_details)
         info.heartbeat({"row": info.attempt})
         if info.attempt < 3:
             raise ConnectionError("again")
@@ -60,20 +60,20 @@ async def test_heartbeats_of_async_and_sync_steps_and_what_the_next_attempt_find
 
     async with fake_server(w) as server:
         run = await server.run(w)
-        assert found == [None, {"row": 1}, {"row": 2}]
-        assert ("loop", "half way") in run.beats
+        assert recalled == [None, {"row": 1}, {"row": 2}]
+        assert ("loop", "half way") in run.heartbeats
         assert run.result == f"{run.run_id}/loop"
 
 
 async def test_details_of_a_lost_worker_are_there_for_the_next() -> None:
-    found: list[object] = []
-    said = asyncio.Event()
+    recalled: list[object] = []
+    reported = asyncio.Event()
 
     async def long() -> None:
-        found.append(current_step().heartbeat_details)
+        recalled.append(current_step().heartbeat_details)
         current_step().heartbeat(7)
-        if len(found) == 1:
-            said.set()
+        if len(recalled) == 1:
+            reported.set()
             await asyncio.Event().wait()
 
     @workflow
@@ -83,13 +83,13 @@ async def test_details_of_a_lost_worker_are_there_for_the_next() -> None:
     async with fake_server(w) as server:
         run = server.start(w)
         port = server.claim(run)
-        await asyncio.wait_for(said.wait(), LOADED_MACHINE_S)
-        while not run.beats:  # noqa: ASYNC110  the fake answers within a few passes of the loop
+        await asyncio.wait_for(reported.wait(), LOADED_MACHINE_S)
+        while not run.heartbeats:  # noqa: ASYNC110  the fake answers within a few passes of the loop
             await asyncio.sleep(0)
         assert port.execution is not None
         port.execution.abandon("cut")
         await server.finish(run)
-        assert found == [None, 7]
+        assert recalled == [None, 7]
 
 
 async def test_a_step_that_runs_once_is_lost_rather_than_done_again() -> None:

@@ -70,8 +70,8 @@ async def test_replay_sends_nothing_but_the_end() -> None:
 
     async with fake_server(ten) as server:
         run = server.start(ten)
-        port = server.claim(run, cut_after=20)
-        await asyncio.wait_for(port.was_cut.wait(), LOADED_MACHINE_S)
+        port = server.claim(run, crash_after=20)
+        await asyncio.wait_for(port.crashed.wait(), LOADED_MACHINE_S)
         assert port.execution is not None
         port.execution.abandon("test")
         again = server.claim(run)
@@ -190,7 +190,7 @@ async def test_a_long_backoff_frees_the_worker() -> None:
 
 async def test_a_timeout_cancels_an_async_body_and_leaves_a_thread_behind() -> None:
     cancelled = asyncio.Event()
-    gate = threading.Event()
+    latch = threading.Event()
 
     async def slow() -> None:
         try:
@@ -207,7 +207,7 @@ async def test_a_timeout_cancels_an_async_body_and_leaves_a_thread_behind() -> N
         return ""
 
     def blocking() -> str:
-        gate.wait(10)
+        latch.wait(10)
         return "too late"
 
     @workflow(retry=Retry.none())
@@ -223,7 +223,7 @@ async def test_a_timeout_cancels_an_async_body_and_leaves_a_thread_behind() -> N
 
     async with fake_server(limited) as server:
         run = await server.run(limited)
-        gate.set()
+        latch.set()
         assert run.result == ["timeout True"] * 3
         assert cancelled.is_set()
 
@@ -265,7 +265,7 @@ async def test_an_output_that_has_no_json_form_fails_the_step_at_once() -> None:
         assert second.startswith("1 output of step 'bad#2' contains NaN or infinity (at $)")
         assert third.startswith("1 output of step 'bad#3' is 3,000,002 bytes as JSON; the limit is 2,097,152")
         assert fourth == (
-            "1 output of step 'lies' does not fit int, as which it is declared: Expected int, got str (at $). "
+            "1 output of step 'lies' does not fit its declared type int: Expected int, got str (at $). "
             "Correct the value or the annotation."
         )
 
@@ -295,8 +295,8 @@ async def test_inside_a_body_there_is_no_workflow() -> None:
                 ctx.step("nested").run(sync_inner, 1)
             return [await task, await sync_inner(4), current_step().idempotency_key]
 
-        found = await ctx.step("body").run(body)
-        return [*found, await inner(5), await sync_inner(5), await ctx.step("named").run(inner, 7)]
+        results = await ctx.step("body").run(body)
+        return [*results, await inner(5), await sync_inner(5), await ctx.step("named").run(inner, 7)]
 
     async with fake_server(w) as server:
         run = await server.run(w)

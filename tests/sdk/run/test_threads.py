@@ -20,14 +20,14 @@ from .fake import fake_server
 async def test_no_more_bodies_at_once_than_threads() -> None:
     running, most = 0, 0
     lock = threading.Lock()
-    gate = threading.Barrier(2)
+    latch = threading.Barrier(2)
 
     def body() -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-        gate.wait(10)
+        latch.wait(10)
         with lock:
             running -= 1
 
@@ -41,10 +41,10 @@ async def test_no_more_bodies_at_once_than_threads() -> None:
 
 
 async def test_the_timeout_of_a_sync_body_begins_when_it_has_a_thread() -> None:
-    gate = threading.Event()
+    latch = threading.Event()
 
     def waits() -> None:
-        gate.wait(10)
+        latch.wait(10)
 
     def quick() -> str:
         return "in time"
@@ -54,7 +54,7 @@ async def test_the_timeout_of_a_sync_body_begins_when_it_has_a_thread() -> None:
         first = asyncio.create_task(ctx.step("waits").run(waits))
         second = asyncio.create_task(ctx.step("quick", timeout="50ms").run(quick))
         await ctx.sleep("longer", "100ms")
-        gate.set()
+        latch.set()
         await first
         return await second
 
@@ -84,7 +84,7 @@ async def test_stop_iteration_is_an_error_like_any_other() -> None:
     def body() -> None:
         next(iter(()))
 
-    job = StepThreads(1).begin(body, copy_context(), tell_start=False)
+    job = StepThreads(1).begin(body, copy_context(), report_start=False)
     with pytest.raises(RuntimeError, match=r"the step raised StopIteration\(None\)"):
         await asyncio.wait_for(job.done, LOADED_MACHINE_S)
 

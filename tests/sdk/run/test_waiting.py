@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.records import HistoryStep
-from kagzi.core.states import RunStatus, StepKind, StepStatus
+from kagzi.core.run.state import StepState
+from kagzi.core.states import KindCode, RunStatus, StepCode, StepStatus
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
@@ -99,10 +99,10 @@ async def test_a_sleep_that_is_open_in_the_history_is_not_begun_again() -> None:
 
 @KEPT
 async def test_branches_that_sleep_do_not_keep_one_that_works(kept: int) -> None:
-    gate = asyncio.Event()
+    latch = asyncio.Event()
 
     async def work() -> str:
-        await gate.wait()
+        await latch.wait()
         return "worked"
 
     async def branch(ctx: Context, hours: int) -> int:
@@ -121,7 +121,7 @@ async def test_branches_that_sleep_do_not_keep_one_that_works(kept: int) -> None
         port = server.claim(run)
         await settle(server)
         assert run.status is RunStatus.RUNNING
-        gate.set()
+        latch.set()
         await server.until_left(run)
         assert run.status is RunStatus.SLEEPING
         assert port.closed.is_set()
@@ -150,7 +150,7 @@ async def test_every_way_of_asyncio_to_wait_for_tasks_can_be_parked(how: str, ke
             await sleeper(ctx)
 
     @workflow
-    async def joins(ctx: Context) -> str:
+    async def waits_for_tasks(ctx: Context) -> str:
         if how == "gather":
             return (await asyncio.gather(sleeper(ctx)))[0]
         if how == "wait":
@@ -174,13 +174,13 @@ async def test_every_way_of_asyncio_to_wait_for_tasks_can_be_parked(how: str, ke
             await task
             return "slept"
 
-    async with fake_server(joins, kept_runs_max=kept, kept_s=100_000) as server:
-        run = await server.run(joins)
+    async with fake_server(waits_for_tasks, kept_runs_max=kept, kept_s=100_000) as server:
+        run = await server.run(waits_for_tasks)
         assert (run.result, run.lease) == ("slept", 2)
 
 
 async def test_a_wait_outside_kagzi_keeps_the_place_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    gate = asyncio.Event()
+    latch = asyncio.Event()
     outside: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @workflow
@@ -201,7 +201,7 @@ async def test_a_wait_outside_kagzi_keeps_the_place_and_is_told(caplog: pytest.L
         outside.set_result(None)
         await server.until_left(run)  # looked at again within a second
         assert run.status is RunStatus.SLEEPING
-    gate.set()
+    latch.set()
 
 
 async def test_unwinding_cannot_be_swallowed() -> None:
@@ -314,13 +314,16 @@ async def test_a_server_that_will_not_park_the_run_is_not_asked_again_at_once() 
         def stray(_: FakePort, what: str) -> None:
             """A retry that is due and of which this worker does not know."""
             if what == "after sleep":
-                run.steps["stray"] = HistoryStep(
+                run.state.steps["stray"] = StepState(
                     step_id="stray",
-                    kind=StepKind.FUNCTION,
-                    status=StepStatus.PENDING,
+                    name="stray",
+                    kind=KindCode.FUNCTION,
+                    status=StepCode.PENDING,
                     begun_seq=1,
                     attempt=2,
                     retry_at=1,
+                    lease=run.state.lease,
+                    created_at=server.now,
                 )
 
         server.moment = stray

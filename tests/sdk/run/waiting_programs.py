@@ -1,5 +1,5 @@
-"""Small workflows that wait for a signal behind everything that a task can wait for: those that may leave their worker, and those
-that have to stay because something in this process will wake them."""
+"""Small workflows that wait for a signal behind everything that a task can wait for: those that may leave their worker,
+and those that have to stay because something in this process will wake them."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ import anyio.to_thread
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.signals import Signal
 
-GO = Signal("go", str)
+PROCEED = Signal("go", str)
 Program = Callable[[Context], Coroutine[Any, Any, str]]
 PARKS: dict[str, Program] = {}
 STAYS: dict[str, Program] = {}
@@ -41,10 +41,10 @@ async def values_of(queue: "asyncio.Queue[str]") -> AsyncGenerator[str]:
 
 
 async def feed(ctx: Context, queue: "asyncio.Queue[str]") -> None:
-    await queue.put(await ctx.wait_for(GO))
+    await queue.put(await ctx.wait_for(PROCEED))
 
 
-# --- generators -----------------------------------------------------------------------------------------------------------
+# --- generators -------------------------------------------------------------------------------------------------------
 
 
 @parks
@@ -86,8 +86,8 @@ async def asend(ctx: Context) -> str:
     queue: asyncio.Queue[str] = asyncio.Queue()
 
     async def echo() -> AsyncGenerator[str, str]:
-        told = yield ""
-        yield told + await queue.get()
+        notified = yield ""
+        yield notified + await queue.get()
 
     task = asyncio.create_task(feed(ctx, queue))
     async with aclosing(echo()) as values:
@@ -118,20 +118,20 @@ async def athrow(ctx: Context) -> str:
 @parks
 async def aclose(ctx: Context) -> str:
     queue: asyncio.Queue[str] = asyncio.Queue()
-    heard: list[str] = []
+    received: list[str] = []
 
     async def cleans_up() -> AsyncGenerator[str]:
         try:
             yield ""
         finally:
-            heard.append(await queue.get())
+            received.append(await queue.get())
 
     task = asyncio.create_task(feed(ctx, queue))
     values = cleans_up()
     await anext(values)
     await values.aclose()
     await task
-    return heard[0]
+    return received[0]
 
 
 @parks
@@ -152,45 +152,45 @@ async def a_context_manager(ctx: Context) -> str:
 async def a_signal_in_a_generator(ctx: Context) -> str:
     async def signals() -> AsyncGenerator[str]:
         while True:
-            yield await ctx.wait_for(GO)
+            yield await ctx.wait_for(PROCEED)
 
     async with aclosing(signals()) as values:
         return await anext(values)
 
 
-# --- asyncio's primitives ---------------------------------------------------------------------------------------------------
+# --- asyncio's primitives ---------------------------------------------------------------------------------------------
 
 
 @parks
 async def an_event(ctx: Context) -> str:
     event = asyncio.Event()
-    heard: list[str] = []
+    received: list[str] = []
 
     async def setter() -> None:
-        heard.append(await ctx.wait_for(GO))
+        received.append(await ctx.wait_for(PROCEED))
         event.set()
 
     task = asyncio.create_task(setter())
     await event.wait()
     await task
-    return heard[0]
+    return received[0]
 
 
 @parks
 async def a_condition(ctx: Context) -> str:
     condition = asyncio.Condition()
-    heard: list[str] = []
+    received: list[str] = []
 
     async def notifier() -> None:
-        heard.append(await ctx.wait_for(GO))
+        received.append(await ctx.wait_for(PROCEED))
         async with condition:
             condition.notify_all()
 
     task = asyncio.create_task(notifier())
     async with condition:
-        await condition.wait_for(partial(len, heard))
+        await condition.wait_for(partial(len, received))
     await task
-    return heard[0]
+    return received[0]
 
 
 @parks
@@ -199,7 +199,7 @@ async def a_semaphore(ctx: Context) -> str:
 
     async def holder() -> str:
         async with semaphore:
-            return await ctx.wait_for(GO)
+            return await ctx.wait_for(PROCEED)
 
     task = asyncio.create_task(holder())
     await asyncio.sleep(0)
@@ -212,7 +212,7 @@ async def a_barrier(ctx: Context) -> str:
     barrier = asyncio.Barrier(2)
 
     async def late() -> str:
-        value = await ctx.wait_for(GO)
+        value = await ctx.wait_for(PROCEED)
         await barrier.wait()
         return value
 
@@ -225,12 +225,12 @@ async def a_barrier(ctx: Context) -> str:
 async def a_full_queue(ctx: Context) -> str:
     queue: asyncio.Queue[str] = asyncio.Queue(1)
 
-    async def taker() -> str:
-        value = await ctx.wait_for(GO)
+    async def consumer() -> str:
+        value = await ctx.wait_for(PROCEED)
         await queue.get()
         return value
 
-    task = asyncio.create_task(taker())
+    task = asyncio.create_task(consumer())
     for value in ("one", "two"):
         await queue.put(value)
     return await task
@@ -245,7 +245,7 @@ async def a_task_that_is_only_a_get(ctx: Context) -> str:
     return value
 
 
-# --- futures, and tasks that are joined -------------------------------------------------------------------------------------
+# --- futures, and tasks that are joined -------------------------------------------------------------------------------
 
 
 @parks
@@ -253,7 +253,7 @@ async def a_future_that_another_task_sets(ctx: Context) -> str:
     future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def setter() -> None:
-        future.set_result(await ctx.wait_for(GO))
+        future.set_result(await ctx.wait_for(PROCEED))
 
     task = asyncio.create_task(setter())
     value = await future
@@ -261,7 +261,7 @@ async def a_future_that_another_task_sets(ctx: Context) -> str:
     return value
 
 
-class Desk:
+class Questions:
     """Questions are asked in one task and answered in another."""
 
     def __init__(self) -> None:
@@ -272,22 +272,22 @@ class Desk:
         return await self.pending[name]
 
     async def answer(self, ctx: Context) -> None:
-        value = await ctx.wait_for(GO)
+        value = await ctx.wait_for(PROCEED)
         self.pending["question"].set_result(value)
 
 
 @parks
 async def a_future_in_an_object(ctx: Context) -> str:
-    desk = Desk()
-    task = asyncio.create_task(desk.answer(ctx))
-    value = await desk.ask("question")
+    questions = Questions()
+    task = asyncio.create_task(questions.answer(ctx))
+    value = await questions.ask("question")
     await task
     return value
 
 
 @parks
 async def a_shielded_task(ctx: Context) -> str:
-    return await asyncio.shield(asyncio.create_task(ctx.wait_for(GO)))
+    return await asyncio.shield(asyncio.create_task(ctx.wait_for(PROCEED)))
 
 
 @parks
@@ -302,7 +302,7 @@ async def a_task_group(ctx: Context) -> str:
 @parks
 async def the_first_of_two(ctx: Context) -> str:
     queue: asyncio.Queue[str] = asyncio.Queue()
-    tasks = [asyncio.create_task(ctx.wait_for(GO)), asyncio.create_task(queue.get())]
+    tasks = [asyncio.create_task(ctx.wait_for(PROCEED)), asyncio.create_task(queue.get())]
     done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()
@@ -323,13 +323,13 @@ async def as_completed(ctx: Context) -> str:
 @parks
 async def a_limit_that_is_not_reached(ctx: Context) -> str:
     async with asyncio.timeout(None):
-        return await asyncio.wait_for(ctx.wait_for(GO), None)
+        return await asyncio.wait_for(ctx.wait_for(PROCEED), None)
 
 
 @parks
 async def beside_a_task_that_sleeps_for_ever(ctx: Context) -> str:
     forever = asyncio.create_task(anyio.sleep_forever())
-    value = await ctx.wait_for(GO)
+    value = await ctx.wait_for(PROCEED)
     forever.cancel()
     return value
 
@@ -340,10 +340,10 @@ async def after_a_timeout_that_is_over(ctx: Context) -> str:
         await asyncio.sleep(0)
     with anyio.move_on_after(_LONG_S):
         await anyio.lowlevel.checkpoint()
-    return await ctx.wait_for(GO)
+    return await ctx.wait_for(PROCEED)
 
 
-# --- anyio -----------------------------------------------------------------------------------------------------------------
+# --- anyio ------------------------------------------------------------------------------------------------------------
 
 
 @parks
@@ -352,7 +352,7 @@ async def a_memory_stream(ctx: Context) -> str:
 
     async def feeder() -> None:
         async with send:
-            await send.send(await ctx.wait_for(GO))
+            await send.send(await ctx.wait_for(PROCEED))
 
     async with anyio.create_task_group() as group, receive:
         group.start_soon(feeder)
@@ -362,39 +362,39 @@ async def a_memory_stream(ctx: Context) -> str:
 @parks
 async def a_full_memory_stream(ctx: Context) -> str:
     send, receive = anyio.create_memory_object_stream[str](1)
-    heard: list[str] = []
+    received: list[str] = []
 
-    async def taker() -> None:
-        heard.append(await ctx.wait_for(GO))
+    async def consumer() -> None:
+        received.append(await ctx.wait_for(PROCEED))
         await receive.receive()
 
     async with anyio.create_task_group() as group, send, receive:
-        group.start_soon(taker)
+        group.start_soon(consumer)
         await send.send("one")
         await send.send("two")
-    return heard[0]
+    return received[0]
 
 
 @parks
 async def an_anyio_event_in_a_scope(ctx: Context) -> str:
     event = anyio.Event()
-    heard: list[str] = []
+    received: list[str] = []
 
     async def setter() -> None:
-        heard.append(await ctx.wait_for(GO))
+        received.append(await ctx.wait_for(PROCEED))
         event.set()
 
     with anyio.CancelScope():
         async with anyio.create_task_group() as group:
             group.start_soon(setter)
             await event.wait()
-    return heard[0]
+    return received[0]
 
 
 @parks
 async def a_task_that_has_not_started(ctx: Context) -> str:
     async def slow(*, task_status: anyio.abc.TaskStatus[str]) -> None:
-        task_status.started(await ctx.wait_for(GO))
+        task_status.started(await ctx.wait_for(PROCEED))
 
     async with anyio.create_task_group() as group:
         return await group.start(slow)
@@ -403,11 +403,11 @@ async def a_task_that_has_not_started(ctx: Context) -> str:
 @parks
 async def anyio_locks(ctx: Context) -> str:
     lock, semaphore, limiter = anyio.Lock(), anyio.Semaphore(1), anyio.CapacityLimiter(1)
-    heard: list[str] = []
+    received: list[str] = []
 
     async def holder() -> None:
         async with lock, semaphore, limiter:
-            heard.append(await ctx.wait_for(GO))
+            received.append(await ctx.wait_for(PROCEED))
 
     async def waiter(what: Any) -> None:
         async with what:
@@ -418,16 +418,16 @@ async def anyio_locks(ctx: Context) -> str:
         await anyio.lowlevel.checkpoint()
         for each in (lock, semaphore, limiter):
             group.start_soon(waiter, each)
-    return heard[0]
+    return received[0]
 
 
-# --- what stays ----------------------------------------------------------------------------------------------------------------
+# --- what stays -------------------------------------------------------------------------------------------------------
 
 
 @stays
 async def a_timer(ctx: Context) -> str:
     sleep = asyncio.create_task(asyncio.sleep(_LONG_S))
-    value = await ctx.wait_for(GO)
+    value = await ctx.wait_for(PROCEED)
     sleep.cancel()
     return value
 
@@ -435,26 +435,26 @@ async def a_timer(ctx: Context) -> str:
 @stays
 async def a_timeout(ctx: Context) -> str:
     async with asyncio.timeout(_LONG_S):
-        return await ctx.wait_for(GO)
+        return await ctx.wait_for(PROCEED)
 
 
 @stays
 async def a_timeout_in_a_task(ctx: Context) -> str:
     async def limited() -> str:
-        return await asyncio.wait_for(ctx.wait_for(GO), _LONG_S)
+        return await asyncio.wait_for(ctx.wait_for(PROCEED), _LONG_S)
 
     return await asyncio.create_task(limited())
 
 
 @stays
 async def a_wait_with_a_timeout(ctx: Context) -> str:
-    done, _ = await asyncio.wait([asyncio.create_task(ctx.wait_for(GO))], timeout=_LONG_S)
+    done, _ = await asyncio.wait([asyncio.create_task(ctx.wait_for(PROCEED))], timeout=_LONG_S)
     return done.pop().result()
 
 
 @stays
 async def as_completed_with_a_timeout(ctx: Context) -> str:
-    (value,) = [await each for each in asyncio.as_completed([ctx.wait_for(GO)], timeout=_LONG_S)]
+    (value,) = [await each for each in asyncio.as_completed([ctx.wait_for(PROCEED)], timeout=_LONG_S)]
     return value
 
 
@@ -472,20 +472,20 @@ async def a_callback_of_the_loop(ctx: Context) -> str:
 @stays
 async def an_anyio_deadline(ctx: Context) -> str:
     with anyio.fail_after(_LONG_S):
-        return await ctx.wait_for(GO)
+        return await ctx.wait_for(PROCEED)
 
 
-def _hold(gate: threading.Event) -> None:
-    gate.wait(_LONG_S)
+def _hold(latch: threading.Event) -> None:
+    latch.wait(_LONG_S)
 
 
 async def _beside_a_thread(ctx: Context, in_thread: Callable[[Callable[[], None]], Any]) -> str:
-    gate = threading.Event()
-    thread = asyncio.ensure_future(in_thread(partial(_hold, gate)))
+    latch = threading.Event()
+    thread = asyncio.ensure_future(in_thread(partial(_hold, latch)))
     try:
-        return await ctx.wait_for(GO)
+        return await ctx.wait_for(PROCEED)
     finally:
-        gate.set()
+        latch.set()
         await asyncio.wait([thread])
 
 
@@ -507,7 +507,7 @@ async def an_anyio_thread(ctx: Context) -> str:
 async def _beside(ctx: Context, outside: Coroutine[Any, Any, Any]) -> str:
     task = asyncio.create_task(outside)
     try:
-        return await ctx.wait_for(GO)
+        return await ctx.wait_for(PROCEED)
     finally:
         task.cancel()
 
@@ -566,10 +566,10 @@ async def a_semaphore_of_the_module(ctx: Context) -> str:
 async def a_future_that_a_thread_sets(ctx: Context) -> str:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
-    gate = threading.Event()
+    latch = threading.Event()
 
     def work(future: "asyncio.Future[None]" = future) -> None:
-        gate.wait(_LONG_S)
+        latch.wait(_LONG_S)
         loop.call_soon_threadsafe(future.cancel)
 
     async def waits(future: "asyncio.Future[None]") -> None:
@@ -579,7 +579,7 @@ async def a_future_that_a_thread_sets(ctx: Context) -> str:
     task = asyncio.create_task(waits(future))
     del future, work
     try:
-        return await ctx.wait_for(GO)
+        return await ctx.wait_for(PROCEED)
     finally:
-        gate.set()
+        latch.set()
         await asyncio.wait([task])

@@ -11,7 +11,7 @@ OPEN_STEP = (StepStatus.PENDING, StepStatus.RUNNING)
 async def check_invariants(
     store: Store, namespace: str = "default", *, created_after: Timestamp | None = None
 ) -> list[RunRecord]:
-    """Every run of the namespace is in a shape that its state allows. Answers them, newest first."""
+    """Every run of the namespace is in a shape that its state allows. Returns them, newest first."""
     runs = list((await store.list_runs(namespace, RunFilter(created_after=created_after), None, 1_000)).rows)
     open_ids = [run.workflow_id for run in runs if not run.status.ended]
     assert len(open_ids) == len(set(open_ids)), "two open runs share a workflow_id"
@@ -53,7 +53,7 @@ def check_run(run: RunRecord) -> None:
 
 def check_steps(run: RunRecord, steps: list[StepRecord]) -> None:
     # One command may both begin and end a step (a sleep that is over at once): then both have its seq.
-    # What a race closed is no result: it may have the race's seq, or none.
+    # What a race closed is not a result: it may have the race's seq, or none.
     seqs = [step.begun_seq for step in steps]
     seqs += [step.seq for step in steps if step.seq not in (0, step.begun_seq) and step.status != StepStatus.ABANDONED]
     assert len(seqs) == len(set(seqs)), f"a seq was given twice in {run.run}: {sorted(seqs)}"

@@ -26,7 +26,6 @@ from .verbs import (
     STEADY,
     StoreHarness,
     acknowledge_cancel,
-    ask,
     beat,
     begin,
     complete,
@@ -35,6 +34,7 @@ from .verbs import (
     diverged,
     fail,
     fail_run,
+    fetch,
     finish,
     hand_back,
     leased,
@@ -181,7 +181,7 @@ class Player:
         claimed.sort(key=lambda one: one.run.run_id)
         self.tokens += [leased(one) for one in claimed]
         for one in claimed:  # what came due while nobody held it is resolved at the claim, or when its holder asks
-            await self.harness.do(ask(leased(one)))
+            await self.harness.do(fetch(leased(one)))
 
     async def do_begin(self, token: int, step: int, cleanup: int) -> Any:
         policy = (None, AT_ONCE, STEADY)[step % 3]
@@ -256,7 +256,7 @@ class Player:
         return await self.say(token, lambda holding: park(holding, known_seq=0 if known == 0 else 1_000_000))
 
     async def do_ask(self, token: int, _b: int, _c: int) -> Any:
-        return await self.say(token, ask)
+        return await self.say(token, fetch)
 
     async def do_race(self, token: int, winner: int, losers: int) -> Any:
         lost = [name for number, name in enumerate(STEPS[:6]) if (losers + 1) >> (number % 3) & 1]

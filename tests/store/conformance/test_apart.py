@@ -1,7 +1,7 @@
 """Rows that name a run of another namespace: no statement of the store follows the name.
 
-Nothing that is sent makes such rows, since an import renames what it brings (engine/transfers). They are put there all the same: each
-store must hold by itself.
+Nothing that is sent makes such rows, since an import renames what it brings (engine/transfers). They are put there all
+the same: each store must hold by itself.
 """
 
 import msgspec
@@ -39,7 +39,7 @@ async def brought(harness: StoreHarness, *parts: StepImage | LinkImage, **fields
     known = {"run_id": run.run_id, "workflow_id": run.run_id, "request_id": run.run_id, "workflow_type": "theirs"}
     image = RunImage(**{"created_at": 1, "last_seq": 1, **known, **waiting, **fields})  # type: ignore[arg-type]
     assert await harness.store.begin_import(run.run_id, "token", harness.now, 0) == "open"
-    assert await harness.store.stage_import(run, "token", parts, harness.now) == len(parts)
+    assert await harness.store.import_parts(run, "token", parts, harness.now) == len(parts)
     status, _ = await harness.store.finish_import(run, "token", image, harness.now)
     the(RunStatus, status)
     return run

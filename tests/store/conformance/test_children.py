@@ -11,6 +11,7 @@ from kagzi.core.records import Held, RunKey, StepRecord
 from kagzi.core.run.outcomes import (
     ChildStarted,
     Existing,
+    Fetched,
     LeaseLost,
     NotParked,
     Parked,
@@ -28,12 +29,12 @@ from .verbs import (
     DAY_US,
     StoreHarness,
     acknowledge_cancel,
-    ask,
     begin,
     by_id,
     complete,
     complete_run,
     fail_run,
+    fetch,
     hand_back,
     leased,
     notified_of_result,
@@ -158,7 +159,7 @@ async def test_a_child_may_be_inserted_as_leased(harness: StoreHarness) -> None:
     assert started.status == child.status == S.RUNNING
 
 
-# --- the end ------------------------------------------------------------------------------------------------------------
+# --- the end ----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(harness: StoreHarness) -> None:
@@ -188,8 +189,9 @@ async def test_a_leased_parent_gets_the_result_and_its_holder_is_to_be_notified(
     child = await harness.child(parent)
     the(RunClosed, await harness.do(complete_run(await harness.hold(child, worker_id="worker-2"))))
     assert harness.effects == notified_of_result(parent)
-    for question in (ask(parent), park(parent, "child", known_seq=0)):
-        (result,) = the(NotParked, await harness.do(question)).results
+    fetched = the(Fetched, await harness.do(fetch(parent)))
+    not_parked = the(NotParked, await harness.do(park(parent, "child", known_seq=0)))
+    for (result,) in (fetched.results, not_parked.results):
         assert (result.step_id, result.status, result.output) == ("child", StepStatus.COMPLETED, payload("result"))
     refused(await harness.do(park(parent)), ErrorCode.PRECONDITION_FAILED)
 

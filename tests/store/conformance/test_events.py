@@ -2,19 +2,19 @@
 
 from kagzi.core.events import EventKind, RunEvent
 from kagzi.core.records import Payload, RunKey
-from kagzi.core.run.outcomes import NotParked, RetryScheduled, Started, TimerSet
+from kagzi.core.run.outcomes import Fetched, RetryScheduled, Started, TimerSet
 from kagzi.core.states import RunStatus
 
 from .verbs import (
     AT_ONCE,
     BOOM,
     StoreHarness,
-    ask,
     begin,
     complete,
     complete_run,
     fail,
     fail_run,
+    fetch,
     hand_back,
     park,
     patch,
@@ -60,7 +60,7 @@ async def a_full_life(harness: StoreHarness) -> RunKey:
     await harness.child(holding)
     await harness.do(complete(holding, "b", "2", 2))
     harness.clock.advance(s=1)
-    the(NotParked, await harness.do(ask(holding)))
+    the(Fetched, await harness.do(fetch(holding)))
     await harness.signal(run)
     await harness.do(sleep(holding, "over", s=0))
     await harness.do(begin(holding, "loser"))

@@ -181,10 +181,10 @@ async def test_a_paused_run_never_claimed_is_cancelled_at_once(harness: StoreHar
     assert (await harness.run(run)).status == S.CANCELLED
 
 
-# --- quarantine ---------------------------------------------------------------------------------------------------------
+# --- quarantine -------------------------------------------------------------------------------------------------------
 
 
-async def lose_worker(harness: StoreHarness, claim_cap: int) -> RunStatus:
+async def expire_lease(harness: StoreHarness, claim_cap: int) -> RunStatus:
     """Somebody claims the run and is never heard of again."""
     claimed = await harness.claim_one()
     harness.clock.advance(us=LEASE_US + 1)
@@ -200,7 +200,7 @@ async def lose_worker(harness: StoreHarness, claim_cap: int) -> RunStatus:
 
 async def test_a_run_whose_every_worker_is_lost_is_paused(harness: StoreHarness) -> None:
     run = await harness.start()
-    assert [await lose_worker(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
+    assert [await expire_lease(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
     record = await harness.run(run)
     assert record.problem is not None
     assert (record.problem.kind, record.problem.code) == (ErrorKind.LOST, ErrorCode.PRECONDITION_FAILED)
@@ -210,7 +210,7 @@ async def test_a_run_whose_every_worker_is_lost_is_paused(harness: StoreHarness)
     assert await harness.resume(run) == S.PENDING
     record = await harness.run(run)
     assert (record.problem, record.lost_leases) == (None, 0)
-    assert [await lose_worker(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
+    assert [await expire_lease(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
 
 
 async def test_the_cap_is_ten_if_nobody_says_otherwise(harness: StoreHarness) -> None:
@@ -230,8 +230,8 @@ async def test_the_cap_is_ten_if_nobody_says_otherwise(harness: StoreHarness) ->
 async def test_every_result_starts_the_count_anew(harness: StoreHarness) -> None:
     run = await harness.start()
     for n in range(4):
-        await lose_worker(harness, 3)
-        await lose_worker(harness, 3)
+        await expire_lease(harness, 3)
+        await expire_lease(harness, 3)
         holding = await harness.hold(run)
         assert (await harness.run(run)).lost_leases == 2
         await harness.done(holding, f"{n}")
@@ -306,7 +306,7 @@ async def test_a_lost_stream_of_a_run_to_be_paused_pauses_it(harness: StoreHarne
     assert not record.pause_requested
 
 
-# --- cancellation goes before pausing -----------------------------------------------------------------------------------
+# --- cancellation goes before pausing ---------------------------------------------------------------------------------
 
 
 async def test_a_run_being_cancelled_is_not_paused(harness: StoreHarness) -> None:
@@ -335,7 +335,7 @@ async def test_quarantined_while_it_cleans_up_it_is_still_closed_at_its_limit(ha
     assert (await harness.run(run)).status == S.CANCELLED
 
 
-# --- the reason, and a clean sheet --------------------------------------------------------------------------------------
+# --- the reason, and a clean sheet ------------------------------------------------------------------------------------
 
 
 async def test_the_reason_is_kept_until_it_is_resumed(harness: StoreHarness) -> None:

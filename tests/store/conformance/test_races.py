@@ -12,12 +12,12 @@ from .invariants import check_invariants
 from .verbs import (
     STEADY,
     StoreHarness,
-    ask,
     begin,
     by_id,
     complete,
     complete_run,
     fail,
+    fetch,
     finish,
     hand_back,
     leased,
@@ -103,7 +103,7 @@ async def test_a_loser_takes_no_result_any_more(harness: StoreHarness) -> None:
         outcome = await harness.do(command)
         assert not isinstance(outcome, Recorded), f"{command} came to {outcome}"
     assert await harness.steps(holding.run) == before
-    answer = await harness.do(ask(holding))
+    answer = await harness.do(fetch(holding))
     names = [step.step_id for step in answer.results]  # type: ignore[union-attr]
     assert "nap" not in names
     assert "b" not in names

@@ -1,4 +1,5 @@
-"""A signal's value that does not fit pauses its run; then it is replaced or dropped, and nothing of that is lost or done twice."""
+"""A signal's value that does not fit pauses its run; then it is replaced or dropped, and nothing of that is lost or
+done twice."""
 
 import pytest
 
@@ -7,14 +8,13 @@ from kagzi.core.events import EventKind
 from kagzi.core.records import Held, RunKey
 from kagzi.core.run.commands import SignalReplacement
 from kagzi.core.run.misfits import Misfit, problem_of
-from kagzi.core.run.outcomes import NotParked, Parked, SignalBound, TimerSet
+from kagzi.core.run.outcomes import Fetched, Parked, SignalBound, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Signalled, SignalReplaced
 
 from .test_events import events
 from .verbs import (
     StoreHarness,
-    ask,
     begin,
     by_id,
     complete,
@@ -22,6 +22,7 @@ from .verbs import (
     continue_as,
     diverged,
     fail_run,
+    fetch,
     hand_back,
     park,
     payload,
@@ -61,7 +62,7 @@ async def paused_by_signal(harness: StoreHarness, *, early: bool = False, s: flo
     else:
         the(TimerSet, await harness.do(wait_signal(holding, s=s)))
         await harness.signal(holding.run, value="wrong", request_id="first")
-        (step,) = the(NotParked, await harness.do(ask(holding))).results
+        (step,) = the(Fetched, await harness.do(fetch(holding))).results
         seq = step.seq
     await harness.do(diverged(holding, problem=problem(seq)))
     record = await harness.run(holding.run)
@@ -272,5 +273,5 @@ async def test_results_that_came_meanwhile_stay(harness: StoreHarness) -> None:
     harness.clock.advance(s=5)
     await change(harness, holding.run, "right")
     new = await harness.hold(holding.run)
-    results = {step.step_id for step in the(NotParked, await harness.do(ask(new))).results}
+    results = {step.step_id for step in the(Fetched, await harness.do(fetch(new))).results}
     assert results == {"approved", "nap"}

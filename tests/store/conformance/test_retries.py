@@ -34,7 +34,7 @@ from .verbs import (
 async def fail_until_final(
     harness: StoreHarness, holding: Held, step_id: str, policy: RetryPolicy | None
 ) -> StepFailed:
-    """Every attempt fails. Answers the final outcome; never executes more often than 20 times."""
+    """Every attempt fails. Returns the final outcome; never executes more often than 20 times."""
     for attempt in range(1, 21):
         begun = the(Begun, await harness.do(begin(holding, step_id, attempt, retry=policy)))
         assert begun.attempt == attempt

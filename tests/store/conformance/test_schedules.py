@@ -1,4 +1,5 @@
-"""Schedules on every store, fired by two engines that race: each nominal time becomes one run, or a skip that says why."""
+"""Schedules on every store, fired by two engines that race: each nominal time becomes one run, or a skip that says
+why."""
 
 import asyncio
 from collections import Counter
@@ -22,6 +23,7 @@ from kagzi.core.limits import Settings
 from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import NamespaceRecord, Payload, RunFilter, RunRecord, Served, WorkerRecord
 from kagzi.core.run.commands import StartRequest
+from kagzi.core.schedules.firing import FiredSchedule, Firing
 from kagzi.core.schedules.schedule import Fire, ScheduleRecord, ScheduleSpec
 from kagzi.core.schedules.scheduled_time import split_scheduled_time
 from kagzi.core.states import RunStatus
@@ -29,7 +31,7 @@ from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import times_of
-from kagzi.store.protocol import FiredSchedule, Firing, NullBus, Store
+from kagzi.store.protocol import NullBus, Store
 from kagzi.system import SystemIds, SystemRng
 from tests.support.clock import FakeClock
 
@@ -243,7 +245,7 @@ async def test_overlap_skip_names_the_run_that_is_in_the_way(schedules: Schedule
     schedules.clock.advance(s=60)
     await schedules.tick()
     assert not (await schedules.fires())[-1].skipped
-    assert len(await schedules.fires()) == 4  # the refused trigger is no part of the history
+    assert len(await schedules.fires()) == 4  # the refused trigger is not part of the history
 
 
 async def test_overlap_buffer_one_waits_for_the_end_of_the_other(schedules: ScheduleHarness) -> None:

@@ -2,15 +2,18 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.records import Held, Payload, RunKey
-from kagzi.core.run.commands import SignalReplacement
+from kagzi.core.run.commands import Command, SignalReplacement
 from kagzi.core.run.outcomes import (
     Existing,
+    Fetched,
     Known,
     LeaseLost,
     NotParked,
@@ -30,12 +33,12 @@ from .invariants import check_invariants
 from .places import Place
 from .verbs import (
     StoreHarness,
-    ask,
     begin,
     by_id,
     complete,
     complete_run,
     fail_run,
+    fetch,
     hand_back,
     leased,
     notified_of_result,
@@ -68,7 +71,7 @@ async def waiting(harness: StoreHarness, *, s: float | None = None, **options: o
     return holding
 
 
-# --- early, in order, once ----------------------------------------------------------------------------------------------
+# --- early, in order, once --------------------------------------------------------------------------------------------
 
 
 async def test_a_signal_that_came_early_is_kept(harness: StoreHarness) -> None:
@@ -155,7 +158,7 @@ async def test_a_payload_is_kept_byte_for_byte(harness: StoreHarness) -> None:
     assert received(await harness.do(wait_signal(holding, "näme"))) == value
 
 
-# --- whom it reaches ----------------------------------------------------------------------------------------------------
+# --- whom it reaches --------------------------------------------------------------------------------------------------
 
 
 async def test_a_signal_wakes_a_run_that_sleeps_for_it(harness: StoreHarness) -> None:
@@ -191,8 +194,9 @@ async def test_a_leased_run_gets_the_result_and_its_holder_is_to_be_notified(har
     await harness.signal(holding.run)
     assert harness.effects == notified_of_result(holding)
     assert (await harness.run(holding.run)).status == S.RUNNING
-    for question in (ask(holding, known_seq=begun.seq), park(holding, "approved", known_seq=begun.seq)):
-        (step,) = the(NotParked, await harness.do(question)).results
+    fetched = the(Fetched, await harness.do(fetch(holding, known_seq=begun.seq)))
+    not_parked = the(NotParked, await harness.do(park(holding, "approved", known_seq=begun.seq)))
+    for (step,) in (fetched.results, not_parked.results):
         assert (step.step_id, step.status, step.output) == ("approved", StepStatus.COMPLETED, payload("yes"))
         assert step.seq > begun.seq
 
@@ -283,7 +287,7 @@ async def test_a_workflow_id_means_the_run_that_has_not_ended(harness: StoreHarn
     the(SignalBound, await harness.do(wait_signal(new)))
 
 
-# --- against time -------------------------------------------------------------------------------------------------------
+# --- against time -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_wait_that_comes_to_its_end_fails(harness: StoreHarness) -> None:
@@ -312,14 +316,15 @@ async def test_a_wait_that_comes_to_its_end_fails(harness: StoreHarness) -> None
     assert received(await harness.do(wait_signal(leased(claimed), step_id="approved#2"))) == payload("yes")
 
 
-@pytest.mark.parametrize("stay", [False, True])
-async def test_a_park_finds_a_wait_that_has_come_to_its_end(harness: StoreHarness, stay: bool) -> None:
+@pytest.mark.parametrize(("verb", "outcome"), [(park, NotParked), (fetch, Fetched)])
+async def test_what_asks_for_results_ends_a_wait_that_is_due(
+    harness: StoreHarness, verb: Callable[..., Command], outcome: type[Any]
+) -> None:
     holding = await harness.running()
     begun = the(TimerSet, await harness.do(wait_signal(holding, s=5)))
     await harness.do(wait_signal(holding, "other"))
     harness.clock.advance(s=5)
-    question = park(holding, "approved", "other", known_seq=begun.seq + 1, stay=stay)
-    (step,) = the(NotParked, await harness.do(question)).results
+    (step,) = the(outcome, await harness.do(verb(holding, "approved", "other", known_seq=begun.seq + 1))).results
     assert (step.step_id, step.status) == ("approved", StepStatus.FAILED)
     assert step.error is not None
     assert step.error.kind == ErrorKind.TIMEOUT
@@ -357,13 +362,13 @@ async def test_a_wait_of_no_time_takes_what_is_there(harness: StoreHarness) -> N
     the(SignalBound, await harness.do(wait_signal(holding, s=0)))
     begun = await harness.do(wait_signal(holding, step_id="nothing", s=0))
     if isinstance(begun, TimerSet):
-        (step,) = the(NotParked, await harness.do(ask(holding, known_seq=begun.seq))).results
+        (step,) = the(Fetched, await harness.do(fetch(holding, known_seq=begun.seq))).results
     else:
         step = the(Known, begun).step
     assert (step.step_id, step.status) == ("nothing", StepStatus.FAILED)
 
 
-# --- many, and at once --------------------------------------------------------------------------------------------------
+# --- many, and at once ------------------------------------------------------------------------------------------------
 
 
 async def test_many_signals_at_once_are_each_bound_once(harness: StoreHarness, second_harness: StoreHarness) -> None:
@@ -421,7 +426,7 @@ async def test_a_run_keeps_a_limited_number_of_signals(harness: StoreHarness, mo
     the(Signalled, await one_more())
 
 
-# --- signal-with-start --------------------------------------------------------------------------------------------------
+# --- signal-with-start ------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_may_be_started_with_a_signal(harness: StoreHarness) -> None:
@@ -463,7 +468,7 @@ async def test_racing_starts_with_signals_make_one_run_that_gets_them_all(
     assert sorted(int(received(outcome).data) for outcome in waits) == list(range(12))
 
 
-# --- refusals -----------------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 async def test_only_the_holder_waits(harness: StoreHarness) -> None:

@@ -1,4 +1,5 @@
-"""How much one answer, and one batch of answers, may hold: results come in pages, and what would read too much comes in the next batch."""
+"""How much one answer, and one batch of answers, may hold: results come in pages, and what would read too much comes in
+the next batch."""
 
 import pytest
 
@@ -6,9 +7,19 @@ from kagzi.core import limits
 from kagzi.core.pages.sizes import outcome_bytes, task_bytes
 from kagzi.core.records import Held, HistoryStep
 from kagzi.core.run.commands import Command
-from kagzi.core.run.outcomes import Deferred, Known, NotParked, Outcome, Parked, Recorded, SignalBound, TimerSet
+from kagzi.core.run.outcomes import (
+    Deferred,
+    Fetched,
+    Known,
+    NotParked,
+    Outcome,
+    Parked,
+    Recorded,
+    SignalBound,
+    TimerSet,
+)
 
-from .verbs import StoreHarness, ask, begin, complete, park, payload, sleep, the, wait_signal
+from .verbs import StoreHarness, begin, complete, fetch, park, payload, sleep, the, wait_signal
 
 LARGE = 1_900_000
 MOST_AT_ONCE = limits.BATCH_ANSWER_BYTES + limits.PAYLOAD_BYTES
@@ -21,21 +32,21 @@ async def waiting(harness: StoreHarness, names: list[str]) -> Held:
     return holding
 
 
-async def all_pages(harness: StoreHarness, holding: Held, *, known_seq: int = 0) -> list[NotParked]:
-    pages: list[NotParked] = []
+async def all_pages(harness: StoreHarness, holding: Held, *, known_seq: int = 0) -> list[Fetched]:
+    pages: list[Fetched] = []
     while True:
-        pages.append(the(NotParked, await harness.do(ask(holding, known_seq=known_seq))))
+        pages.append(the(Fetched, await harness.do(fetch(holding, known_seq=known_seq))))
         if not pages[-1].more:
             return pages
         known_seq = pages[-1].results[-1].seq
 
 
-def results_of(pages: list[NotParked]) -> list[HistoryStep]:
+def results_of(pages: list[Fetched]) -> list[HistoryStep]:
     return [step for page in pages for step in page.results]
 
 
 async def until_done(harness: StoreHarness, *commands: Command) -> tuple[list[Outcome], int]:
-    """Write what is deferred again, as the journal does. Answers the outcomes, and how many batches it took."""
+    """Write what is deferred again, as the journal does. Returns the outcomes, and how many batches it took."""
     done: list[Outcome] = []
     left, batches = list(commands), 0
     while left:
@@ -65,7 +76,7 @@ async def test_results_come_in_pages(harness: StoreHarness, count: int, size: in
     assert [step.seq for step in results] == sorted(step.seq for step in results)
     assert all(step.output == payload("x" * size) for step in results)
     known = results[-1].seq
-    assert the(NotParked, await harness.do(ask(holding, known_seq=known))) == NotParked(harness.now, ())
+    assert the(Fetched, await harness.do(fetch(holding, known_seq=known))) == Fetched(harness.now, ())
 
 
 async def test_thousands_of_small_results_are_pages_too(harness: StoreHarness) -> None:
@@ -138,8 +149,8 @@ async def test_who_asks_first_is_answered_first(harness: StoreHarness) -> None:
         for name in ("a", "b", "c"):
             await harness.signal(holding.run, name, "x" * LARGE)
     for order in (asking, asking[::-1]):
-        outcomes = await harness.write(*(ask(holding) for holding in order))
-        answered = [isinstance(outcome, NotParked) for outcome in outcomes]
+        outcomes = await harness.write(*(fetch(holding) for holding in order))
+        answered = [isinstance(outcome, Fetched) for outcome in outcomes]
         assert answered == sorted(answered, reverse=True)
         assert any(answered)
         assert not all(answered)

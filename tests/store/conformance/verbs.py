@@ -1,4 +1,4 @@
-"""The words in which the promises are told: commands by one short name each, and a harness to say them to."""
+"""Store harness: commands by one short name each, and a store with a clock and ids of its own to send them to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -33,6 +33,7 @@ from kagzi.core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -155,14 +156,13 @@ def finish(leased: Held, step_id: str) -> FinishSleep:
     return FinishSleep(run=leased.run, lease=leased.lease, step_id=step_id)
 
 
-def park(leased: Held, *waits: str, known_seq: int = 1_000_000, stay: bool = False) -> Park:
+def park(leased: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
     """By default the worker knows every result there is."""
-    return Park(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq, stay=stay)
+    return Park(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
-def ask(leased: Held, *, known_seq: int = 0) -> Park:
-    """What has come? Never parks."""
-    return park(leased, known_seq=known_seq, stay=True)
+def fetch(leased: Held, *waits: str, known_seq: int = 0) -> FetchResults:
+    return FetchResults(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
 def wait_signal(
@@ -263,7 +263,8 @@ def cancel_notice(holding: Held, reason: str = "no longer wanted", worker_id: st
 
 
 class StoreHarness:
-    """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled in."""
+    """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled
+    in."""
 
     def __init__(self, store: Store, clock: FakeClock, ids: CountingIds) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""What a scenario has come to: makes commands of its drafts, and knows how to ask a store for everything else."""
+"""The state of a scenario: makes commands of its drafts, and calls of everything else that a store is asked for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -44,7 +44,7 @@ class Scene:
     def holds(self) -> int:
         return len(self._leased)
 
-    # --- commands -------------------------------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------------------------------
 
     def command(self, draft: Draft | Again) -> c.Command:
         if isinstance(draft, Again):
@@ -218,7 +218,7 @@ class Scene:
         leased = self._lease_of(run)
         return lambda store: store.renew(leased, self.now, self.now + LEASE_US)
 
-    def cut(self, run: int) -> Call:
+    def shorten_leases(self, run: int) -> Call:
         leased = self._lease_of(run)
         return lambda store: store.shorten_leases(leased, self.now + 1_000)
 
@@ -226,7 +226,7 @@ class Scene:
         leased = self._lease_of(run)
         return lambda store: store.release(leased, self.now)
 
-    def lose(self, run: int) -> Call:
+    def lost_before_ack(self, run: int) -> Call:
         leased = self._lease_of(run)
         return lambda store: store.lost_before_ack(leased, self.now, [self.now + 1_000])
 

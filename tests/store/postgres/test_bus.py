@@ -10,12 +10,12 @@ import pytest
 from kagzi.store.postgres import PostgresBus
 from kagzi.store.postgres.connection.bus import PAYLOAD_BYTES, _payloads
 from kagzi.store.protocol import POLL_AGAIN, EndedRun, RemoteNotice, TypeKey, Wake
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 
 
-class Ear:
+class Listener:
     def __init__(self) -> None:
         self._received: asyncio.Queue[Wake] = asyncio.Queue()
 
@@ -28,36 +28,41 @@ class Ear:
 
 
 @pytest.fixture
-async def buses(url: str) -> AsyncIterator[tuple[PostgresBus, Ear, PostgresBus, Ear]]:
+async def buses(url: str) -> AsyncIterator[tuple[PostgresBus, Listener, PostgresBus, Listener]]:
     one, two = PostgresBus(url, server_id="one"), PostgresBus(url, server_id="two")
-    ear_one, ear_two = Ear(), Ear()
-    await one.open(ear_one)
-    await two.open(ear_two)
-    yield one, ear_one, two, ear_two
+    listener_one, listener_two = Listener(), Listener()
+    await one.open(listener_one)
+    await two.open(listener_two)
+    yield one, listener_one, two, listener_two
     await one.close()
     await two.close()
 
 
-async def test_the_others_receive_it_and_the_sender_does_not(buses: tuple[PostgresBus, Ear, PostgresBus, Ear]) -> None:
-    one, ear_one, two, ear_two = buses
+async def test_the_others_receive_it_and_the_sender_does_not(
+    buses: tuple[PostgresBus, Listener, PostgresBus, Listener],
+) -> None:
+    one, listener_one, two, listener_two = buses
     from_one = Wake(frozenset({TypeKey("default", "ship: it"), TypeKey("other", "ship")}), frozenset({"default"}))
     from_two = Wake(ended=frozenset({"two"}), notices=frozenset({RemoteNotice("worker", "default", "run", "result")}))
     await one.publish(from_one)
     await two.publish(from_two)
-    assert await ear_two.next() == from_one
-    assert await ear_one.next() == from_two  # and not its own, which came before
+    assert await listener_two.next() == from_one
+    assert await listener_one.next() == from_two  # and not its own, which came before
 
 
 async def test_a_broken_listener_comes_back_and_polls_again(
-    buses: tuple[PostgresBus, Ear, PostgresBus, Ear], connection: asyncpg.Connection
+    buses: tuple[PostgresBus, Listener, PostgresBus, Listener], connection: asyncpg.Connection
 ) -> None:
-    one, _, _, ear_two = buses
-    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    await connection.execute(cut)
-    assert await ear_two.next() == POLL_AGAIN
+    one, _, _, listener_two = buses
+    terminate = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await connection.execute(terminate)
+    assert await listener_two.next() == POLL_AGAIN
     wake = Wake(frozenset({TypeKey("default", "ship")}))
     await one.publish(wake)
-    assert await ear_two.next() == wake
+    assert await listener_two.next() == wake
 
 
 def test_a_long_list_of_names_is_sent_in_several_messages() -> None:
@@ -72,16 +77,16 @@ def test_a_long_list_of_names_is_sent_in_several_messages() -> None:
 
 
 async def test_runs_that_ended_are_named_and_older_servers_get_their_namespaces(
-    buses: tuple[PostgresBus, Ear, PostgresBus, Ear],
+    buses: tuple[PostgresBus, Listener, PostgresBus, Listener],
 ) -> None:
-    one, _, _, ear_two = buses
+    one, _, _, listener_two = buses
     runs = frozenset(EndedRun("default", f"01890000-0000-7000-8000-{n:012}") for n in range(1_000))
     wake = Wake(ended=frozenset({"crowded"}), ended_runs=runs)
     messages = [json.loads(message) for message in _payloads("server", wake)]
     assert len(messages) > 1
     assert {namespace for message in messages for namespace in message[2]} == {"crowded", "default"}
     await one.publish(wake)
-    received = [await ear_two.next() for _ in messages]
+    received = [await listener_two.next() for _ in messages]
     assert frozenset().union(*(each.ended_runs for each in received)) == runs
     assert frozenset().union(*(each.ended for each in received)) == {"crowded"}
 

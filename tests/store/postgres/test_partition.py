@@ -56,7 +56,7 @@ async def test_everything_is_as_before_but_divided(url: str) -> None:
 async def test_a_second_time_there_is_nothing_to_do_and_another_number_is_refused(url: str) -> None:
     assert await PostgresPartitioner(url).partition(2)
     assert not await PostgresPartitioner(url).partition(2)
-    with pytest.raises(PreconditionFailed, match="2 parts already"):
+    with pytest.raises(PreconditionFailed, match="already has 2 partitions"):
         await PostgresPartitioner(url).partition(3)
 
 

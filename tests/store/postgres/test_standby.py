@@ -1,4 +1,5 @@
-"""Nothing is acknowledged from a read that shows what the synchronous standby may not have. Real primary, real standby."""
+"""Nothing is acknowledged from a read that shows what the synchronous standby may not have. Real primary, real
+standby."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -14,8 +15,9 @@ from kagzi.store.postgres import PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection import barrier
 from kagzi.store.postgres.connection import connection as connections
 from kagzi.system import SystemRng
+from tests.support.polling import until
 from tests.support.postgres import Databases
-from tests.support.standby import WAITING, Pair, connected, until
+from tests.support.standby import WAITING, Pair, connected
 
 from .verbs import NOW, OUTPUT, begin, complete, running, signal, start, write
 
@@ -54,7 +56,7 @@ async def opened(url: str) -> PostgresStore:
     return store
 
 
-# --- what can befall a commit that waits --------------------------------------------------------------------------------
+# --- what can befall a commit that waits ------------------------------------------------------------------------------
 
 
 async def restart(pair: Pair, store: PostgresStore) -> None:
@@ -98,8 +100,8 @@ async def state(url: str) -> int:
 
 
 async def answered_alone(pair: Pair, answer: Coroutine[Any, Any, object], *, waiting: int = 1) -> bool:
-    """Whether the answer comes although no standby is there to confirm it; otherwise there are so many that wait for one.
-    When it is there again, the answer comes."""
+    """Whether the answer comes although no standby is there to confirm it; otherwise there are so many that wait for
+    one. When it is there again, the answer comes."""
     answering = asyncio.create_task(answer)
     await answered_or_waiting(pair, answering, waiting)
     alone = answering.done()
@@ -122,7 +124,7 @@ async def test_a_repeated_command_waits_for_the_standby(
 ) -> None:
     request = await COMMANDS[command](store)
     before = await state(url)
-    await lose_connection(pair, store, request, FAULTS[fault])
+    await commit_here_only(pair, store, request, FAULTS[fault])
     assert await state(url) == before + 1, "the fault did not hit: the commit is not visible"
     assert await state(pair.on_standby(url)) == before, "the fault did not hit: the standby has it"
     assert not await answered_alone(pair, write(store, request))
@@ -138,7 +140,7 @@ async def test_a_commit_that_stopped_waiting_is_noticed_by_roles_that_want_no_wa
         await stranger.execute("ALTER ROLE kagzi_plain SET client_min_messages = error")
     store = await opened(url.replace("postgres@", "kagzi_plain@"))
     request = await start_of(store)
-    await lose_connection(pair, store, request, cancel)
+    await commit_here_only(pair, store, request, cancel)
     assert not await answered_alone(pair, write(store, request))
     await store.close()
 
@@ -148,12 +150,12 @@ async def test_without_the_barrier_the_loss_is_seen(
 ) -> None:
     monkeypatch.setattr(barrier.Barrier, "needed", False)
     request = await start_of(store)
-    await lose_connection(pair, store, request, restart)
+    await commit_here_only(pair, store, request, restart)
     assert await answered_alone(pair, write(store, request))
     assert await state(url) > await state(pair.on_standby(url))
 
 
-async def lose_connection(pair: Pair, store: PostgresStore, command: Command, fault: Fault) -> None:
+async def commit_here_only(pair: Pair, store: PostgresStore, command: Command, fault: Fault) -> None:
     """The command is committed here, and only here: nobody is told so."""
     await pair.detach()
     writing = asyncio.create_task(write(store, command))
@@ -163,7 +165,7 @@ async def lose_connection(pair: Pair, store: PostgresStore, command: Command, fa
         await asyncio.wait_for(writing, 60)
 
 
-# --- other servers --------------------------------------------------------------------------------------------------------
+# --- other servers ----------------------------------------------------------------------------------------------------
 
 
 Call = Callable[[PostgresStore], Coroutine[Any, Any, object]]
@@ -197,7 +199,8 @@ def end_and_get(leased: Held) -> tuple[Call, Call]:
 async def test_another_server_does_not_return_what_a_lost_backend_left_behind(
     pair: Pair, url: str, store: PostgresStore, options: str, what: Callable[[Held], tuple[Call, Call]]
 ) -> None:
-    """Its own connections have lost nothing: that something is not replicated can be known from nothing but a barrier."""
+    """Its own connections have lost nothing: that something is not replicated can be known from nothing but a
+    barrier."""
     other = await opened(url + options)
     [leased] = await running(store, 1)
     write_it, read_it = what(leased)
@@ -233,7 +236,7 @@ async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytes
     await store.close()
 
 
-# --- commits are never cancelled --------------------------------------------------------------------------------------------
+# --- commits are never cancelled --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", COMMANDS)

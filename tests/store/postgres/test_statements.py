@@ -1,14 +1,15 @@
-"""Every statement can be prepared, and the hot ones go by the indexes whatever the tables held when they were planned."""
+"""Every statement can be prepared, and the hot ones go by the indexes whatever the tables held when they were
+planned."""
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
 import pytest
 
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, STATEMENTS
+from tests.store.postgres.verbs import flatten
 
 from .verbs import NOW
 
@@ -202,14 +203,8 @@ async def plan_of(connection: asyncpg.Connection, name: str) -> dict[str, Any]:
     return json.loads(text)[0]["Plan"]
 
 
-def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from flatten(child)
-
-
 async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Connection) -> None:
-    """The groups of a wave come sorted: they must drive the join, or two servers could wait for each other."""
+    """The groups of a batch come sorted: they must drive the join, or two servers could wait for each other."""
     for name, value in HOT_SETTINGS.items():
         await connection.execute(f"SET {name} = '{value}'")
     for name in ("write_fast", "settle"):

@@ -1,11 +1,11 @@
 """What the writer knows by heart makes it quicker and nothing else.
 
-The same commands are given to three stores: one that remembers and writes in batches, one that forgets everything before
-each write, and one that looks at each command alone. Outcomes and tables must not differ.
+The same commands are given to three stores: one that remembers and writes in batches, one that forgets everything
+before each write, and one that looks at each command alone. Outcomes and tables must not differ.
 """
 
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -31,22 +31,8 @@ from tests.store.conformance.verbs import (
     park,
     sleep,
 )
-from tests.support.clock import FakeClock
-from tests.support.providers import CountingIds, LoadedRng
 
 STEPS = ("a", "b", "nap")
-
-
-@pytest.fixture
-async def cellars() -> AsyncIterator[list[StoreHarness]]:
-    cellars: list[StoreHarness] = []
-    for _ in range(3):
-        store = SqliteStore(":memory:", rng=LoadedRng())
-        await store.open()
-        cellars.append(StoreHarness(store, FakeClock(), CountingIds()))
-    yield cellars
-    for harness in cellars:
-        await harness.store.close()
 
 
 def commands_for(rng: random.Random, holding: Held) -> list[Command]:
@@ -98,35 +84,35 @@ async def picture(harness: StoreHarness, holdings: Sequence[Held]) -> object:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_memory_makes_no_difference(cellars: list[StoreHarness], seed: int) -> None:
+async def test_memory_makes_no_difference(harnesses: list[StoreHarness], seed: int) -> None:
     rng = random.Random(seed)
-    runs = [[await harness.start(retry=STEADY if n % 2 else None) for n in range(4)] for harness in cellars]
+    runs = [[await harness.start(retry=STEADY if n % 2 else None) for n in range(4)] for harness in harnesses]
     assert runs[0] == runs[1] == runs[2]
     holdings: dict[str, Held] = {}
     for _ in range(60):
-        claimed = [await harness.claim(limit=4) for harness in cellars]
+        claimed = [await harness.claim(limit=4) for harness in harnesses]
         assert claimed[0] == claimed[1] == claimed[2]
         holdings |= {one.run.run_id: leased(one) for one in claimed[0]}
         batch = [command for _ in range(6) for command in commands_for(rng, rng.choice(list(holdings.values())))]
         outcomes = [
             list(await how(harness, batch))
-            for how, harness in zip((remembering, forgetting, looking), cellars, strict=True)
+            for how, harness in zip((remembering, forgetting, looking), harnesses, strict=True)
         ]
         assert outcomes[0] == outcomes[1] == outcomes[2], batch
         if rng.random() < 0.1:
             run = rng.choice(runs[0])
-            cancelled = [await harness.cancel(run) for harness in cellars]
+            cancelled = [await harness.cancel(run) for harness in harnesses]
             assert cancelled[0] == cancelled[1] == cancelled[2]
-        for harness in cellars:
+        for harness in harnesses:
             harness.clock.advance(s=1)
-        fired = [await harness.fire() for harness in cellars]
+        fired = [await harness.fire() for harness in harnesses]
         assert fired[0] == fired[1] == fired[2]
-    pictures = [await picture(harness, list(holdings.values())) for harness in cellars]
+    pictures = [await picture(harness, list(holdings.values())) for harness in harnesses]
     assert pictures[0] == pictures[1] == pictures[2]
 
 
-async def test_a_hundred_completions_are_one_transaction_and_few_statements(cellars: list[StoreHarness]) -> None:
-    harness = cellars[0]
+async def test_a_hundred_completions_are_one_transaction_and_few_statements(harnesses: list[StoreHarness]) -> None:
+    harness = harnesses[0]
     holdings = [await harness.running() for _ in range(100)]
     await harness.write(*(begin(holding, "a") for holding in holdings))
     before = harness.store.transactions, harness.store.statements
@@ -135,8 +121,8 @@ async def test_a_hundred_completions_are_one_transaction_and_few_statements(cell
     assert harness.store.statements - before[1] <= 4  # 64 + 32 + 4 results, one update of the runs
 
 
-async def test_ordinary_steps_are_written_without_a_read(cellars: list[StoreHarness]) -> None:
-    harness = cellars[0]
+async def test_ordinary_steps_are_written_without_a_read(harnesses: list[StoreHarness]) -> None:
+    harness = harnesses[0]
     holding = await harness.running()
     before = harness.store.statements
     await harness.write(begin(holding, "a"), complete(holding, "a"), begin(holding, "b"), complete(holding, "b"))

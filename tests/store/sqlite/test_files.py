@@ -53,7 +53,7 @@ async def test_a_file_that_others_could_read_is_its_owners_only_once_it_was_open
     store = store_at(path)
     await store.open()
     assert set(modes(tmp_path).values()) == {0o600}
-    assert caplog.text.count("was open to other users (mode 0644)") == 3
+    assert caplog.text.count("was readable by other users (mode 0644)") == 3
     await store.close()
     other.close()
     caplog.clear()
@@ -112,10 +112,10 @@ async def test_a_store_opens_only_at_the_latest_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ("UPDATE schema_migrations SET checksum = 'other'", "another text"),
+        ("UPDATE schema_migrations SET checksum = 'other'", "differs from the one that was applied"),
         (
             f"INSERT INTO schema_migrations VALUES ({LATEST + 1}, 'future', 'x')",
-            f"newer than the {LATEST} this code knows",
+            f"newer than {LATEST}, which this code knows",
         ),
     ],
 )
@@ -146,7 +146,7 @@ async def test_a_path_that_cannot_be_a_store_is_explained(tmp_path: Path) -> Non
     text.write_text("These are notes, and not a little of them: " * 100)
     cases = [
         (tmp_path / "absent" / "kagzi.db", "does not exist. Create it first"),
-        (tmp_path, "is a folder. Name a file in it"),
+        (tmp_path, "is a directory. Name a file in it"),
         (text, "is not an SQLite database"),
     ]
     for path, says in cases:
@@ -160,7 +160,7 @@ async def test_a_path_that_cannot_be_a_store_is_explained(tmp_path: Path) -> Non
 def test_a_file_of_somebody_else_is_explained(tmp_path: Path) -> None:
     error = connection.path_error(str(tmp_path / "kagzi.db"), PermissionError("denied"))
     assert isinstance(error, InvalidArgument)
-    assert "cannot be written by this user" in error.message
+    assert "is not writable by this user" in error.message
 
 
 async def test_an_old_library_is_named(monkeypatch: pytest.MonkeyPatch, path: str) -> None:

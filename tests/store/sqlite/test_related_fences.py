@@ -4,7 +4,7 @@ As in test_fences: a store that remembers, one that forgets and one that looks a
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 
 import pytest
@@ -19,7 +19,6 @@ from tests.store.conformance.verbs import (
     AT_ONCE,
     StoreHarness,
     acknowledge_cancel,
-    ask,
     beat,
     begin,
     complete,
@@ -28,6 +27,7 @@ from tests.store.conformance.verbs import (
     diverged,
     fail,
     fail_run,
+    fetch,
     finish,
     hand_back,
     leased,
@@ -40,29 +40,15 @@ from tests.store.conformance.verbs import (
     the,
     wait_signal,
 )
-from tests.support.clock import FakeClock
-from tests.support.providers import CountingIds, LoadedRng
 
-from .test_fences import forgetting, looking, remembering
+from .test_fences import forgetting, looking, picture, remembering
 
 STEPS = ("a", "b", "nap", "child", "approved", "race")
 
 
 @pytest.fixture
-async def cellars() -> AsyncIterator[list[StoreHarness]]:
-    cellars: list[StoreHarness] = []
-    for _ in range(3):
-        store = SqliteStore(":memory:", rng=LoadedRng())
-        await store.open()
-        cellars.append(StoreHarness(store, FakeClock(), CountingIds()))
-    yield cellars
-    for harness in cellars:
-        await harness.store.close()
-
-
-@pytest.fixture
-def harness(cellars: list[StoreHarness]) -> StoreHarness:
-    return cellars[0]
+def harness(harnesses: list[StoreHarness]) -> StoreHarness:
+    return harnesses[0]
 
 
 def child_of(parent: Held, number: int, step_id: str, *, attach: bool) -> StartChild:
@@ -94,7 +80,7 @@ def commands_for(rng: random.Random, holding: Held, numbers: Iterator[int]) -> l
         lambda: [say_status(one, step, 0.5)],
         lambda: [beat(one, step, "half", 0)],
         lambda: [park(one, known_seq=rng.choice((0, 1_000_000)))],
-        lambda: [ask(one)],
+        lambda: [fetch(one)],
         lambda: [complete_run(one)],
         lambda: [fail_run(one)],
         lambda: [hand_back(one)],
@@ -128,20 +114,20 @@ def interference(rng: random.Random, run: RunKey) -> Callable[[StoreHarness], Aw
     )
 
 
-async def same(cellars: list[StoreHarness], act: Callable[[StoreHarness], Awaitable[object]]) -> object:
-    answers = [await act(harness) for harness in cellars]
+async def same(harnesses: list[StoreHarness], act: Callable[[StoreHarness], Awaitable[object]]) -> object:
+    answers = [await act(harness) for harness in harnesses]
     assert answers[0] == answers[1] == answers[2]
     return answers[0]
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_memory_makes_no_difference_to_parents_and_children(cellars: list[StoreHarness], seed: int) -> None:
+async def test_memory_makes_no_difference_to_parents_and_children(harnesses: list[StoreHarness], seed: int) -> None:
     rng, numbers = random.Random(seed), count()
     for _ in range(4):
-        await same(cellars, lambda harness: harness.start(retry=AT_ONCE))
+        await same(harnesses, lambda harness: harness.start(retry=AT_ONCE))
     holdings: dict[str, Held] = {}
     for _ in range(60):
-        claimed = [await harness.claim(limit=4) for harness in cellars]
+        claimed = [await harness.claim(limit=4) for harness in harnesses]
         assert claimed[0] == claimed[1] == claimed[2]
         holdings |= {one.run.run_id: leased(one) for one in claimed[0]}
         if not holdings:
@@ -151,22 +137,18 @@ async def test_memory_makes_no_difference_to_parents_and_children(cellars: list[
         ]
         outcomes = [
             list(await how(harness, batch))
-            for how, harness in zip((remembering, forgetting, looking), cellars, strict=True)
+            for how, harness in zip((remembering, forgetting, looking), harnesses, strict=True)
         ]
         assert outcomes[0] == outcomes[1] == outcomes[2], batch
         if rng.random() < 0.5:
-            await same(cellars, interference(rng, RunKey("default", rng.choice(list(holdings)))))
-        for harness in cellars:
+            await same(harnesses, interference(rng, RunKey("default", rng.choice(list(holdings)))))
+        for harness in harnesses:
             harness.clock.advance(s=1)
-        await same(cellars, lambda harness: harness.fire(claim_cap=3))
-    pictures = [await pictures_of(harness, list(holdings.values())) for harness in cellars]
+        await same(harnesses, lambda harness: harness.fire(claim_cap=3))
+    pictures = [await picture(harness, list(holdings.values())) for harness in harnesses]
     assert pictures[0] == pictures[1] == pictures[2]
-    await same(cellars, lambda harness: harness.cascade())
-    await same(cellars, lambda harness: harness.runs())
-
-
-async def pictures_of(harness: StoreHarness, holdings: Sequence[Held]) -> object:
-    return [await harness.picture(holding.run) for holding in holdings]
+    await same(harnesses, lambda harness: harness.cascade())
+    await same(harnesses, lambda harness: harness.runs())
 
 
 async def test_a_cancellation_is_known_to_the_writer_at_once(harness: StoreHarness) -> None:

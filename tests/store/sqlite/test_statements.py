@@ -48,7 +48,7 @@ def reads_one_end(name: str, line: str) -> bool:
     if line == "SCAN runs USING INDEX runs_cascade":
         return name in ("poll", "cascades")
     if line == "SCAN workers USING INDEX workers_present":
-        return name == "lose_workers"
+        return name == "expire_workers"
     return name == "poll" and line == "SCAN runs USING INDEX runs_pending"
 
 

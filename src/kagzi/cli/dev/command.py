@@ -10,7 +10,7 @@ import click
 
 from ..exits import Exit
 from ..logs import hand_on, log_options, show_logs
-from ..operate.server_setup import server_config
+from ..operate.server_setup import listen_options, server_config
 
 SAMPLE = "kagzi.cli.dev.sample"
 DATABASE = "kagzi.db"
@@ -25,14 +25,7 @@ DATABASE = "kagzi.db"
     show_default=True,
     help="Keep state in this directory.",
 )
-@click.option(
-    "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
-)
-@click.option(
-    "--http",
-    metavar="HOST:PORT",
-    help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
-)
+@listen_options
 @click.option(
     "--namespace",
     "-n",
@@ -47,13 +40,11 @@ def dev(
     *,
     target: str,
     data: Path,
-    listen: str | None,
-    http: str | None,
     namespace: str | None,
-    retention: str | None,
     reload: bool,
     log_level: str | None,
     log_format: str | None,
+    **flags: object,
 ) -> int:
     """Run a server and a worker for development, and reload FILE when it changes.
 
@@ -77,9 +68,7 @@ def dev(
         began=began,
     )
     data.mkdir(parents=True, exist_ok=True)
-    config = server_config(
-        {"db": f"sqlite:///{data / DATABASE}", "listen": listen, "http": http, "retention": retention}
-    )
+    config = server_config({"db": f"sqlite:///{data / DATABASE}", **flags})
 
     async def run() -> None:
         await Supervisor(setup, config).run()

@@ -1,17 +1,16 @@
 """`kagzi server`."""
 
-from typing import Any
-
 import click
 
 from ..logs import log_options
-from .server_setup import server_config
+from ..options import options
+from .server_setup import listen_options, server_config
 
 _TIMINGS = {
     "lease": "Time without heartbeats after which other workers take over a worker's runs.  [default: 15s]",
     "heartbeat": "Interval between heartbeats of a worker.  [default: 5s]",
     "reconnect-grace": "Time for a worker to reconnect before other workers take over its runs.  [default: 3s]",
-    "look-interval": "Interval between polls for due timers and pending runs.  [default: 5s]",
+    "poll-interval": "Interval between polls for due timers and pending runs.  [default: 5s]",
     "resident-wait": "Waits up to this long keep their slot on the worker.  [default: 1s]",
     "cleanup": "Time for a cancelled run to clean up.  [default: 5m]",
     "schedule-late": "Scheduled times later than this count as missed.  [default: 1m]",
@@ -19,12 +18,6 @@ _TIMINGS = {
     "housekeeping": "Interval between rounds of background maintenance.  [default: 1m]",
     "grace": "Time for a graceful shutdown.  [default: 10s]",
 }
-
-
-def _timing_options(command: Any) -> Any:
-    for name, text in reversed(_TIMINGS.items()):
-        command = click.option(f"--{name}", metavar="DURATION", help=text)(command)
-    return command
 
 
 @click.command()
@@ -36,15 +29,8 @@ def _timing_options(command: Any) -> Any:
 @click.option(
     "--db-direct", metavar="URL", help="Direct URL of the PostgreSQL database, if --db goes through a pooler."
 )
-@click.option(
-    "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
-)
-@click.option(
-    "--http",
-    metavar="HOST:PORT",
-    help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
-)
-@_timing_options
+@listen_options
+@options(*(click.option(f"--{name}", metavar="DURATION", help=text) for name, text in _TIMINGS.items()))
 @click.option(
     "--claim-cap", metavar="N", help="Pause a run after it has lost this many workers in a row.  [default: 10]"
 )

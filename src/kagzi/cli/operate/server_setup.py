@@ -1,4 +1,4 @@
-"""From options to the server's configuration: flags over environment over file, and a bad value names its option."""
+"""The server's configuration from options, the environment and the project file. A bad value names its option."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING
 import click
 
 from ...core.errors import InvalidArgument
+from ..options import options
 
 if TYPE_CHECKING:
     from ...server.config import ServerConfig
+
+listen_options = options(
+    click.option(
+        "--listen", metavar="HOST:PORT", help="Address for gRPC; port 0 picks a free one.  [default: 127.0.0.1:50051]"
+    ),
+    click.option(
+        "--http",
+        metavar="HOST:PORT",
+        help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
+    ),
+)
 
 
 def server_config(flags: Mapping[str, object]) -> ServerConfig:

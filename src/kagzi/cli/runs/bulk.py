@@ -14,7 +14,7 @@ from ...core.text.plurals import counted
 from ..console import hint, put_fields, say
 from ..exits import Exit, Stop
 from ..groups import Listing
-from ..options import PAIR, Server, duration, options, same_server
+from ..options import PAIR, Server, options, same_server
 from ..output import Output, Rows, list_command, server_command
 from ..views import cells, view
 from .filters import chosen_runs, filter_options
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
     _Operation = tuple[str, BulkProgress]  # its id, and how far it is
 
-_LISTS = ("status", "workflow")
-_PLAIN = ("parent", "version", "schedule", "id", "concurrency-key")
+_FILTERS = {
+    option.opts[0].removeprefix("--"): option
+    for option in click.command()(filter_options(lambda: None)).params
+    if isinstance(option, click.Option)
+}
 _DONE = {
     "cancel": "cancelled",
     "retry": "reopened",
@@ -80,31 +83,17 @@ def refuse_filters(run: str, *, yes: bool, filters: Sequence[tuple[str, str]], *
 
 
 def _merged(options: dict[str, Any], filters: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """--filter KEY=VALUE means --KEY VALUE. Raises BadParameter."""
+    """--filter KEY=VALUE means --KEY VALUE, and label.NAME=VALUE --label NAME=VALUE. Raises BadParameter."""
     merged = dict(options)
     for key, value in filters:
-        if key.startswith("label."):
-            merged["labels"] = (*merged["labels"], (key.removeprefix("label."), value))
-        elif key in _LISTS:
-            merged[key] = (*merged[key], _status(value) if key == "status" else value)
-        elif key in ("since", "until"):
-            merged[key] = duration(value)
-        elif key == "problem" and value in ("true", "false"):
-            merged[key] = value == "true"
-        elif key in _PLAIN:
-            merged[key.replace("-", "_")] = value
-        else:
-            known = ", ".join((*_LISTS, "label.NAME", "since", "until", "problem=true", *_PLAIN))
+        kind, _, label = key.partition(".")
+        option = _FILTERS.get(kind)
+        if option is None or (kind == "label") != bool(label):
+            known = ", ".join(_FILTERS).replace("label", "label.NAME")
             raise click.BadParameter(f"{key}={value} is not one of {known}.", param_hint="'--filter'")
+        chosen = option.type.convert(f"{label}={value}" if label else value, option, click.get_current_context())
+        merged[option.name] = (*merged[option.name], chosen) if option.multiple else chosen
     return merged
-
-
-def _status(value: str) -> str:
-    from ...core.states import RunStatus
-
-    if value not in list(RunStatus):
-        raise click.BadParameter(f"status={value} is not one of {', '.join(RunStatus)}.", param_hint="'--filter'")
-    return value
 
 
 async def _run(client: Kagzi, action: BulkAction, matching: Matching, run: str, reason: str, *, yes: bool) -> Output:

@@ -12,8 +12,8 @@ from ..output import Output, server_command
 from ..views import view
 
 if TYPE_CHECKING:
+    from ...core.records import Explanation
     from ...sdk.client.client import Kagzi
-    from ...sdk.client.run_records import Explanation
 
 
 @click.command()

@@ -12,11 +12,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from ..options import Command
 
 # Text that begins like this is mistyped JSON more often than it is plain text.
 _LIKE_JSON = ("{", "[", '"')

@@ -21,8 +21,9 @@ CountedList: TypeAlias = Literal[
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """`key` is what the list is about: the workflow type of versions, types, schedules and workers, the worker of events, the run of
-    steps, the schedule of fires; empty is all of the namespace. Workers not heard of since `alive_since` are offline."""
+    """`key` is what the list is about: the workflow type of versions, types, schedules and workers, the worker of
+    events, the run of steps, the schedule of fires; empty is all of the namespace. Workers not heard of since
+    `alive_since` are offline."""
 
     rows: CountedList
     namespace: str = ""

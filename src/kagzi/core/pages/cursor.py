@@ -56,6 +56,7 @@ def _digest(cursor: Cursor, bound_to: str) -> str:
 
 def _refused() -> InvalidArgument:
     return InvalidArgument(
-        "page_token does not belong to this list. Use the token of the last answer, with the same namespace and filters.",
+        "page_token does not belong to this list. Use the token of the previous response, with the same namespace and "
+        "filters.",
         field="page_token",
     )

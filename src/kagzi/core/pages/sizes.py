@@ -1,11 +1,12 @@
-"""About how many bytes a value takes: what pages, messages and waiting answers are counted by. Never less than its encoding."""
+"""About how many bytes a value takes: what pages, messages and waiting answers are counted by. Never less than its
+encoding."""
 
 from collections.abc import Iterable, Mapping
 
 from .. import limits
 from ..error_details import ErrorDetail
 from ..records import ClaimedRun, HistoryStep, Payload
-from ..run.outcomes import Known, NotParked, Outcome, Refused, SignalBound, StepFailed
+from ..run.outcomes import Fetched, Known, NotParked, Outcome, Refused, SignalBound, StepFailed
 
 ANSWER_BYTES = 256  # an answer in memory, or on the wire, besides the payloads it carries
 STEP_BYTES = 200  # likewise a step of a history; ids are counted apart
@@ -59,7 +60,7 @@ def outcome_bytes(outcome: Outcome) -> int:
     if kind not in _CARRIERS:
         return ANSWER_BYTES
     match outcome:
-        case NotParked(results=results):
+        case Fetched(results=results) | NotParked(results=results):
             return ANSWER_BYTES + sum(map(history_step_bytes, results))
         case Known(step=step):
             return ANSWER_BYTES + history_step_bytes(step)
@@ -71,7 +72,7 @@ def outcome_bytes(outcome: Outcome) -> int:
             return ANSWER_BYTES
 
 
-_CARRIERS = frozenset((NotParked, Known, SignalBound, StepFailed, Refused))
+_CARRIERS = frozenset((Fetched, NotParked, Known, SignalBound, StepFailed, Refused))
 
 
 def _mapping_bytes(mapping: Mapping[str, str]) -> int:

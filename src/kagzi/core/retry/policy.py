@@ -16,10 +16,11 @@ _MAX_EXPONENT = 1_000  # beyond it every interval is the maximum; keeps floats f
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """`maximum_attempts` counts executions in total: 1 = no retry, -1 = unlimited. (0, "inherit", exists on the wire only.)
+    """`maximum_attempts` counts executions in total: 1 = no retry, -1 = unlimited. (0, "inherit", exists on the wire
+    only.)
 
-    `retry_on_errors` and `non_retryable_errors` are class names (plain or qualified) and codes of errors that are retried, or not,
-    whatever their kind.
+    `retry_on_errors` and `non_retryable_errors` are class names (plain or qualified) and codes of errors that are
+    retried, or not, whatever their kind.
     """
 
     maximum_attempts: int = 3
@@ -60,7 +61,8 @@ def after_failure(
     rng: Rng,
     deadline_at: Timestamp | None = None,
 ) -> RetryDecision:
-    """What follows the failure of attempt number `attempt` (1, 2, ...). A retry that would come after the deadline is none."""
+    """What follows the failure of attempt number `attempt` (1, 2, ...). A retry that would come after the deadline is
+    none."""
     if is_final(policy, error):
         return Exhausted(msgspec.structs.replace(error, non_retryable=True))
     if policy.maximum_attempts != UNLIMITED and attempt >= policy.maximum_attempts:
@@ -74,8 +76,8 @@ def after_failure(
 def is_final(policy: RetryPolicy, error: ErrorDetail) -> bool:
     """Whether the error itself forbids another try.
 
-    `non_retryable` on the error decides first, then what the policy says about it, then its kind: permanent errors are not
-    retried. See ADR 0029.
+    `non_retryable` on the error decides first, then what the policy says about it, then its kind: permanent errors are
+    not retried. See ADR 0029.
     """
     if error.non_retryable:
         return True
@@ -86,14 +88,14 @@ def is_final(policy: RetryPolicy, error: ErrorDetail) -> bool:
 def retried_by_name(policy: RetryPolicy, error: ErrorDetail) -> bool | None:
     """What the policy's two lists say about the error: retry it, do not, or (None) nothing.
 
-    A code is nearer to an error than its class, and a class nearer than its bases: the nearest one that is listed decides.
-    Codes and names are compared, never messages.
+    A code is nearer to an error than its class, and a class nearer than its bases: the nearest one that is listed
+    decides. Codes and names are compared, never messages.
     """
     if not policy.retry_on_errors and not policy.non_retryable_errors:
         return None
     codes = _codes(error)
     for listed, verdict in ((policy.non_retryable_errors, False), (policy.retry_on_errors, True)):
-        if not codes.isdisjoint(fold_code(name) for name in listed):
+        if not codes.isdisjoint(normalized_code(name) for name in listed):
             return verdict
     final = frozenset(map(current_name, policy.non_retryable_errors))
     retried = frozenset(map(current_name, policy.retry_on_errors))
@@ -105,7 +107,7 @@ def retried_by_name(policy: RetryPolicy, error: ErrorDetail) -> bool | None:
     return None
 
 
-def fold_code(code: str) -> str:
+def normalized_code(code: str) -> str:
     """`InvalidArgument`, `INVALID_ARGUMENT` and `ERROR_CODE_INVALID_ARGUMENT` are one code."""
     return code.upper().removeprefix("ERROR_CODE_").replace("_", "")
 
@@ -113,7 +115,7 @@ def fold_code(code: str) -> str:
 def _codes(error: ErrorDetail) -> frozenset[str]:
     """Kagzi's code, and the one in the terms of whoever raised it: an HTTP status, a gRPC code."""
     codes = ("" if error.code is ErrorCode.USER else error.code, error.metadata.get(OWN_CODE, ""))
-    return frozenset(fold_code(code) for code in codes if code)
+    return frozenset(normalized_code(code) for code in codes if code)
 
 
 def _names(error: ErrorDetail) -> Iterator[str]:
@@ -124,7 +126,8 @@ def _names(error: ErrorDetail) -> Iterator[str]:
 
 
 def delay_after(policy: RetryPolicy, attempt: int, error: ErrorDetail, *, rng: Rng) -> int:
-    """Milliseconds to wait after attempt number `attempt` failed; never less than the error asks for, up to a century."""
+    """Milliseconds to wait after attempt number `attempt` failed; never less than the error asks for, up to a
+    century."""
     exponent = min(attempt - 1, _MAX_EXPONENT)
     try:
         interval = policy.initial_interval_ms * policy.backoff_coefficient**exponent

@@ -1,4 +1,4 @@
-"""Why an error was not retried, in words, and what would have it retried."""
+"""Explains why an error was not retried, and how to have it retried."""
 
 import msgspec
 
@@ -23,8 +23,8 @@ _PROGRAMMING = frozenset(qualified_name(cls) for cls in PROGRAMMING_ERRORS)
 
 
 def why_not_retried(policy: RetryPolicy, error: ErrorDetail) -> str:
-    """`not retried: ValueError is a programming error; retry_on=[ValueError] retries it`. Empty if there is nothing to add: the
-    attempts were used up, or whoever raised the error said that it is final."""
+    """`not retried: ValueError is a programming error; retry_on=[ValueError] retries it`. Empty if there is nothing to
+    add: the attempts were used up, or whoever raised the error said that it is final."""
     if error.exhausted or error.code is not ErrorCode.USER or _EXPLICIT in (error.type, *error.bases):
         return ""
     name = error.type.rpartition(".")[2]
@@ -35,7 +35,7 @@ def why_not_retried(policy: RetryPolicy, error: ErrorDetail) -> str:
         return ""
     status = error.metadata.get(OWN_CODE, "")
     if status.isdigit():
-        return f'not retried: HTTP {status} does not pass by itself; retry_on=["{status}"] retries it'
+        return f'not retried: HTTP {status} is permanent; retry_on=["{status}"] retries it'
     return f"not retried: {name} {_means(error)}; retry_on=[{name}] retries it"
 
 
@@ -45,4 +45,4 @@ def _means(error: ErrorDetail) -> str:
     base = next((base for base in error.bases if base in _PROGRAMMING), "")
     if base:
         return "is a programming error" if "." not in error.type else f"is a {base}, a programming error"
-    return "does not pass by itself"
+    return "is permanent"

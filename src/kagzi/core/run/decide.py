@@ -23,11 +23,13 @@ from .commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
     RecordPatch,
     ReleaseRun,
+    ResultsCommand,
     SetStatus,
     StartChild,
     WaitSignal,
@@ -55,7 +57,7 @@ def _is_too_much(run: RunState, command: Command) -> bool:
         step = run.steps.get(command.step_id)
         if step is not None and step.withheld:
             return True
-    elif not isinstance(command, Park):
+    elif not isinstance(command, ResultsCommand):
         return False
     return run.answer_bytes > BATCH_ANSWER_BYTES
 
@@ -72,6 +74,7 @@ _RULES: dict[type[Command], Callable[[RunState, Any, Timestamp, Rng], Outcome]] 
     RecordPatch: markers.record_patch,
     SetStatus: markers.set_status,
     BeatStep: markers.beat_step,
+    FetchResults: parking.fetch_results,
     Park: parking.park,
     CompleteRun: endings.complete_run,
     FailRun: endings.fail_run,

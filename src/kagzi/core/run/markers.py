@@ -67,7 +67,7 @@ def set_status(run: RunState, command: SetStatus, now: Timestamp, rng: Rng) -> O
     if size > STATUS_TEXT_BYTES:
         return status_too_long(size)
     run.status_text, run.progress, run.changed = command.text, command.progress, True
-    return Recorded(run.seq, now)
+    return Recorded(0, now)
 
 
 def beat_step(run: RunState, command: BeatStep, now: Timestamp, rng: Rng) -> Outcome:
@@ -78,4 +78,4 @@ def beat_step(run: RunState, command: BeatStep, now: Timestamp, rng: Rng) -> Out
         return step
     step.details, step.changed = command.details, True
     run.reported_alive = run.changed = True
-    return Recorded(run.seq, now)
+    return Recorded(0, now)

@@ -11,7 +11,8 @@ from ..times import Timestamp
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
-    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need not."""
+    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need not.
+    0: it is no part of the history (a status, a heartbeat), so it has no number."""
 
     seq: int
     at: Timestamp
@@ -76,10 +77,17 @@ class Parked(msgspec.Struct, frozen=True, gc=False):
     wake_at: Timestamp | None
 
 
+class Fetched(msgspec.Struct, frozen=True):
+    """`results` were recorded now (due sleeps) or had been recorded beyond known_seq, in the order of their seqs. `more`: the page is
+    full; ask again with known_seq set to the last one of it."""
+
+    at: Timestamp
+    results: tuple[HistoryStep, ...]
+    more: bool = False
+
+
 class NotParked(msgspec.Struct, frozen=True):
-    """The lease stays. `results` were recorded (due sleeps) or had been recorded beyond known_seq; it may be empty when only
-    a retry has come due. They are in the order of their seqs. `more`: the page is full; ask again with known_seq set to the
-    last one of it."""
+    """The lease stays. `results` and `more` as in Fetched; there may be none when only a retry has come due."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
@@ -155,6 +163,7 @@ Outcome: TypeAlias = (
     | TimerSet
     | SignalBound
     | ChildStarted
+    | Fetched
     | Parked
     | NotParked
     | RunClosed

@@ -1,15 +1,16 @@
-"""Park: the worker lets go of a run that can only wait, unless something has come that it does not know."""
+"""Results that a worker does not know: it fetches them, and lets go of a run that can only wait if there are none."""
 
 from itertools import takewhile
 
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..pages.sizes import results_page
 from ..providers import Rng
+from ..records import HistoryStep
 from ..states import KindCode, RunCode, StepCode, WaitCode
 from ..times import Timestamp, to_datetime
-from .commands import Park
+from .commands import FetchResults, Park, ResultsCommand
 from .fence import refusal_of
-from .outcomes import Deferred, NotParked, Outcome, Parked
+from .outcomes import Deferred, Fetched, NotParked, Outcome, Parked
 from .refusals import nothing_to_wait_for
 from .state import NEVER, RunState, StepState
 
@@ -21,17 +22,23 @@ _REASONS = {
 }
 
 
+def fetch_results(run: RunState, command: FetchResults, now: Timestamp, rng: Rng) -> Outcome:
+    if refused := refusal_of(run, command, now):
+        return refused
+    results = _new_results(run, command, now)
+    return Deferred() if results is None else Fetched(now, *_page(results))
+
+
 def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
-    if run.status in (RunCode.SLEEPING, RunCode.PAUSED) and run.lease == command.lease and not command.stay:
+    if run.status in (RunCode.SLEEPING, RunCode.PAUSED) and run.lease == command.lease:
         return Parked(now, run.due_at)
     if refused := refusal_of(run, command, now):
         return refused
-    if run.pause_requested and not command.stay:
+    if run.pause_requested:
         run.leave(RunCode.PAUSED)
         return Parked(now, None)
-    waits = [step for step in run.steps.values() if step.due_at is not None and _is_named(step, command)]
-    news = [step for step in run.steps.values() if _is_news(step, command.known_seq)]
-    if news and min(news, key=_seq_of).withheld:
+    results = _new_results(run, command, now)
+    if results is None:
         return Deferred()
     come = _resolve_due(run, waits, now)
     results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
@@ -43,7 +50,24 @@ def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
     return _sleep(run, waits, now)
 
 
-def _sleep(run: RunState, waits: list[StepState], now: Timestamp) -> Outcome:
+def _new_results(run: RunState, command: ResultsCommand, now: Timestamp) -> list[StepState] | None:
+    """Results beyond what the worker knows, waits that are due among them, in order. None: the first one was not read."""
+    unknown = [step for step in run.steps.values() if _is_unknown(step, command.known_seq)]
+    if unknown and min(unknown, key=_seq_of).withheld:
+        return None
+    completed = _complete_due(run, _waits_of(run, command), now)
+    results = [step for step in run.steps.values() if step.step_id in completed or _is_unknown(step, command.known_seq)]
+    return sorted(results, key=_seq_of)
+
+
+def _page(results: list[StepState]) -> tuple[tuple[HistoryStep, ...], bool]:
+    read = list(takewhile(_is_read, results))  # what was withheld comes with another page
+    page, more = results_page(step.as_history() for step in read)
+    return page, more or len(read) < len(results)
+
+
+def _sleep(run: RunState, command: Park, now: Timestamp) -> Outcome:
+    waits = _waits_of(run, command)
     open_waits = [(step.due_at, step.kind) for step in waits if step.due_at is not None]
     if not open_waits:
         return nothing_to_wait_for(run.run.run_id)
@@ -57,16 +81,17 @@ def _sleep(run: RunState, waits: list[StepState], now: Timestamp) -> Outcome:
     return Parked(now, run.due_at)
 
 
-def _is_named(step: StepState, command: Park) -> bool:
+def _waits_of(run: RunState, command: ResultsCommand) -> list[StepState]:
     """A wait that the code has given up wakes nobody. Who names none means all."""
-    return not command.waits or step.step_id in command.waits
+    open_waits = (step for step in run.steps.values() if step.due_at is not None)
+    return [step for step in open_waits if not command.waits or step.step_id in command.waits]
 
 
-def _is_news(step: StepState, known_seq: int) -> bool:
+def _is_unknown(step: StepState, known_seq: int) -> bool:
     return step.seq > known_seq and step.kind < KindCode.INPUT and step.status != StepCode.ABANDONED
 
 
-def _resolve_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[str]:
+def _complete_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[str]:
     """Sleeps that are over complete; waits for signals whose time is over fail."""
     due = [step for step in waits if step.kind != KindCode.FUNCTION and (step.due_at or 0) <= now]
     due.sort(key=lambda step: (step.wake_at or 0, step.begun_seq))
@@ -91,7 +116,7 @@ def _no_signal(step: StepState) -> ErrorDetail:
     )
 
 
-def _is_included(step: StepState) -> bool:
+def _is_read(step: StepState) -> bool:
     return not step.withheld
 
 

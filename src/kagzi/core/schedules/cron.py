@@ -1,10 +1,10 @@
 """Nominal times: when a schedule is meant to run. A cron expression in a time zone, or an interval from an anchor.
 
-Clocks are turned twice a year. An expression that names hours means the clock on the wall: a local time that does not exist
-runs once, at the end of the gap; one that occurs twice runs the first time. An expression that matches every hour means a
-rhythm: it goes on through both passes of a repeated hour, as time itself does.
+Clocks are turned twice a year. An expression that names hours means wall-clock time: a local time that does not exist
+runs once, at the end of the gap; one that occurs twice runs the first time. An expression that matches every hour means
+elapsed time: it continues through both passes of a repeated hour.
 
-Looking backwards costs as little as looking forwards, so that the last few of a million missed times are found at once.
+A search backwards costs as little as one forwards, so that the last few of a million missed times are found at once.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _SOME_DATE = datetime(2000, 1, 1)  # noqa: DTZ001  only to see whether the expre
 
 
 class NominalTimes(Protocol):
-    """An endless row of moments, the same for whoever asks."""
+    """An endless sequence of moments, always the same."""
 
     def next(self, after: Timestamp) -> Timestamp | None:
         """The first one later than `after`."""
@@ -40,7 +40,7 @@ class NominalTimes(Protocol):
 
     @property
     def steps(self) -> int:
-        """What looking for them has cost so far."""
+        """What the searches have cost so far."""
         ...
 
 
@@ -50,8 +50,8 @@ class Interval:
     def __init__(self, interval_us: int, anchor: Timestamp) -> None:
         if interval_us < SCHEDULE_INTERVAL_MIN_US:
             raise InvalidArgument(
-                f"interval is {interval_us / US_PER_S:g}s; the least is {SCHEDULE_INTERVAL_MIN_US // US_PER_S}s. "
-                "Use a longer one, or one run that sleeps in a loop.",
+                f"interval is {interval_us / US_PER_S:g}s; the minimum is {SCHEDULE_INTERVAL_MIN_US // US_PER_S}s. "
+                "Use a longer interval, or one run that sleeps in a loop.",
                 field="interval",
             )
         self._interval_us = interval_us
@@ -64,44 +64,44 @@ class Interval:
         return at if at <= _LAST_TIME else None
 
     def latest(self, at: Timestamp) -> Timestamp | None:
-        found = self._anchor + (at - self._anchor) // self._interval_us * self._interval_us
-        return found if found >= _FIRST_TIME else None
+        latest = self._anchor + (at - self._anchor) // self._interval_us * self._interval_us
+        return latest if latest >= _FIRST_TIME else None
 
 
 class Cron:
-    """Raises InvalidArgument for an expression or a zone that is none, and for an expression that never matches."""
+    """Raises InvalidArgument for an invalid expression or time zone, and for an expression that never matches."""
 
     def __init__(self, expression: str, timezone: str = "") -> None:
         simulation = _parse(expression)
         self._search = Search(simulation)
         self._zone = _zone(timezone)
-        self._is_rhythm = len(simulation.hours) == _EVERY_HOUR
+        self._is_hourly = len(simulation.hours) == _EVERY_HOUR
 
     @property
     def steps(self) -> int:
-        """What looking for times has cost so far: months and days."""
+        """What the searches have cost so far: months and days."""
         return self._search.steps
 
     def next(self, after: Timestamp) -> Timestamp | None:
         if not _FIRST_TIME <= after < _LAST_TIME:
             return None
-        if self._is_rhythm:
-            return self._next_of_rhythm(after)
+        if self._is_hourly:
+            return self._next_hourly(after)
         local = self._match_after(self._ceiling(after))
         return None if local is None else self._instant(local)
 
     def latest(self, at: Timestamp) -> Timestamp | None:
         if not _FIRST_TIME <= at < _LAST_TIME:
             return None
-        if self._is_rhythm:
-            return self._latest_of_rhythm(at)
+        if self._is_hourly:
+            return self._latest_hourly(at)
         local = self._match_until(self._ceiling(at))
         return None if local is None else self._instant(local)
 
-    # --- the clock on the wall ----------------------------------------------------------------------------------------
+    # --- wall-clock time ----------------------------------------------------------------------------------------------
 
     def _ceiling(self, at: Timestamp) -> datetime:
-        """The last local time that, on the wall's clock, has come by then. Nothing new comes while an hour is repeated."""
+        """The last local time that the wall clock has shown by then. It shows nothing new while an hour is repeated."""
         local = to_datetime(at).astimezone(self._zone)
         if not local.fold:
             return local.replace(tzinfo=None)
@@ -116,9 +116,9 @@ class Cron:
             return at
         return self._turn(from_datetime(aware.replace(fold=1)), at)
 
-    # --- a rhythm: stretches between two turns of the clock, each with an offset of its own ----------------------------
+    # --- hourly: periods between two turns of the clock, each with an offset of its own -------------------------------
 
-    def _next_of_rhythm(self, after: Timestamp) -> Timestamp | None:
+    def _next_hourly(self, after: Timestamp) -> Timestamp | None:
         while True:
             first = after + 1  # that may match
             offset = self._offset(first)
@@ -135,7 +135,7 @@ class Cron:
             # No time between here and two days before it can match, whatever the clock does in between.
             after = end - 1 if turns else max(end - 1, at - 2 * _DAY_US)
 
-    def _latest_of_rhythm(self, at: Timestamp) -> Timestamp | None:
+    def _latest_hourly(self, at: Timestamp) -> Timestamp | None:
         while True:
             offset = self._offset(at)
             begin = at - _DAY_US
@@ -145,12 +145,12 @@ class Cron:
             local = self._match_until(_plain(at, offset))
             if local is None:
                 return None
-            found = _as_utc(local) - offset
-            if found >= begin:
-                return found
-            at = begin - 1 if turns else min(begin - 1, found + 2 * _DAY_US)
+            latest = _as_utc(local) - offset
+            if latest >= begin:
+                return latest
+            at = begin - 1 if turns else min(begin - 1, latest + 2 * _DAY_US)
 
-    # --- helpers -------------------------------------------------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _offset(self, at: Timestamp) -> int:
         offset = to_datetime(at).astimezone(self._zone).utcoffset()
@@ -190,8 +190,8 @@ class Times:
         return at if at is not None and at < self._end_at else None
 
     def latest(self, at: Timestamp) -> Timestamp | None:
-        found = self._source.latest(min(at, self._end_at - 1))
-        return found if found is not None and found >= self._start_at else None
+        latest = self._source.latest(min(at, self._end_at - 1))
+        return latest if latest is not None and latest >= self._start_at else None
 
     @property
     def steps(self) -> int:
@@ -207,10 +207,10 @@ class Times:
 
     def back_from(self, at: Timestamp) -> Iterator[Timestamp]:
         """One before the other, latest first."""
-        found = self.latest(at)
-        while found is not None:
-            yield found
-            found = self.latest(found - 1)
+        latest = self.latest(at)
+        while latest is not None:
+            yield latest
+            latest = self.latest(latest - 1)
 
 
 def _parse(expression: str) -> CronSim:
@@ -218,15 +218,15 @@ def _parse(expression: str) -> CronSim:
     if len(expression.encode("utf-8", "replace")) > EXPRESSION_BYTES or len(fields) not in (5, 6):
         raise _bad(
             expression[:EXPRESSION_BYTES],
-            f"it has {len(fields)} fields in {len(expression)} characters; it must have 5 (minute hour day month weekday), "
-            f"or 6 with seconds first, in at most {EXPRESSION_BYTES} bytes",
+            f"it has {len(fields)} fields in {len(expression)} characters; it must have 5 (minute hour day month "
+            f"weekday), or 6 with seconds first, in at most {EXPRESSION_BYTES} bytes",
         )
     try:
         simulation = CronSim(expression, _SOME_DATE)
     except CronSimError as error:
         raise _bad(expression, str(error)) from error
     if Search(simulation).after(_SOME_DATE) is None:
-        raise _bad(expression, "no day ever matches it")
+        raise _bad(expression, "it never matches any day")
     return simulation
 
 
@@ -241,7 +241,8 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name or "UTC")
     except (LookupError, ValueError, OSError) as error:
         raise InvalidArgument(
-            f'timezone={name!r} is no time zone. Use an IANA name such as "Europe/Berlin" or "UTC".', field="timezone"
+            f'timezone={name!r} is not a time zone. Use an IANA name such as "Europe/Berlin" or "UTC".',
+            field="timezone",
         ) from error
 
 

@@ -1,5 +1,6 @@
-"""Finds the local times that a cron expression matches: by month, then by day, then by time of day, so that years in which
-nothing matches cost a step for each month that is named. Every step is counted: a search can be told to end."""
+"""Finds the local times that a cron expression matches: by month, then by day, then by time of day, so that years in
+which nothing matches cost a step for each month that is named. Every step is counted, so that a search can be
+bounded."""
 
 import calendar
 from bisect import bisect_left, bisect_right
@@ -8,15 +9,15 @@ from datetime import date, datetime, time
 
 from cronsim import CronSim
 
-HORIZON_YEARS = 50
-"""What matches on no day of these is taken to match never."""
+SEARCH_YEARS = 50
+"""An expression that matches on no day of these counts as one that never matches."""
 
 _LAST_YEAR = 9_999
 _MOST_DAYS = 31
 
 
 class Search:
-    """Of one parsed expression, in both directions. `steps`: months and days looked at since this was made."""
+    """Of one parsed expression, in both directions. `steps`: months and days searched since this was created."""
 
     def __init__(self, expression: CronSim) -> None:
         self._matches = expression.match_day
@@ -30,33 +31,33 @@ class Search:
         self.steps = 0
 
     def after(self, local: datetime) -> datetime | None:
-        """The first match later than `local`, within the horizon."""
+        """The first match later than `local`, within SEARCH_YEARS."""
         today, now = local.date(), (local.hour, local.minute, local.second)
         for day in self._days_from(today):
-            found = self._first_time() if day > today else self._time_after(*now)
-            if found is not None:
-                return datetime.combine(day, found)
+            match = self._first_time() if day > today else self._time_after(*now)
+            if match is not None:
+                return datetime.combine(day, match)
         return None
 
     def until(self, local: datetime) -> datetime | None:
-        """The last match that is not later than `local`, within the horizon."""
+        """The last match that is not later than `local`, within SEARCH_YEARS."""
         today, now = local.date(), (local.hour, local.minute, local.second)
         for day in self._days_back_from(today):
-            found = self._last_time() if day < today else self._time_until(*now)
-            if found is not None:
-                return datetime.combine(day, found)
+            match = self._last_time() if day < today else self._time_until(*now)
+            if match is not None:
+                return datetime.combine(day, match)
         return None
 
-    # --- days ----------------------------------------------------------------------------------------------------------
+    # --- days ---------------------------------------------------------------------------------------------------------
 
     def _days_from(self, first: date) -> Iterator[date]:
-        for year in range(first.year, min(first.year + HORIZON_YEARS, _LAST_YEAR) + 1):
+        for year in range(first.year, min(first.year + SEARCH_YEARS, _LAST_YEAR) + 1):
             for month in self._months:
                 if (year, month) >= (first.year, first.month):
                     yield from (day for day in self._days_of(year, month) if day >= first)
 
     def _days_back_from(self, last: date) -> Iterator[date]:
-        for year in range(last.year, max(last.year - HORIZON_YEARS, 1) - 1, -1):
+        for year in range(last.year, max(last.year - SEARCH_YEARS, 1) - 1, -1):
             for month in reversed(self._months):
                 if (year, month) <= (last.year, last.month):
                     yield from (day for day in self._days_of(year, month, back=True) if day <= last)
@@ -71,7 +72,7 @@ class Search:
                 if self._matches(day):
                     yield day
 
-    # --- times of day --------------------------------------------------------------------------------------------------
+    # --- times of day -------------------------------------------------------------------------------------------------
 
     def _first_time(self) -> time:
         return time(self._hours[0], self._minutes[0], self._seconds[0])

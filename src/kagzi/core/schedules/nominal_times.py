@@ -1,5 +1,5 @@
-"""The nominal times of what a schedule says. Apart from `schedules`, which the SDK needs: time zones and cron expressions take long
-to import, and only a server looks at them."""
+"""The nominal times of a schedule. Apart from `schedule`, which the SDK imports: time zones and cron expressions are
+slow to import, and only a server needs them."""
 
 from ..errors import InvalidArgument
 from ..times import Timestamp
@@ -10,15 +10,15 @@ from .schedule import ScheduleSpec
 def nominal_times(spec: ScheduleSpec, anchor: Timestamp) -> Times:
     """Raises InvalidArgument. An interval counts from `start_at`, or else from `anchor`: when the schedule was made."""
     if bool(spec.cron_expr) == (spec.interval_us is not None):
-        given = "both are given" if spec.cron_expr else "neither is given"
-        raise InvalidArgument(f"cron_expr or interval: {given}. Give exactly one.", field="cron_expr")
+        problem = "both are given" if spec.cron_expr else "neither is given"
+        raise InvalidArgument(f"cron_expr or interval: {problem}. Give exactly one.", field="cron_expr")
     source: NominalTimes
     if spec.interval_us is None:
         source = Cron(spec.cron_expr, spec.timezone)
     else:
         if spec.timezone not in ("", "UTC"):
             raise InvalidArgument(
-                "timezone is given with an interval, which knows no zones. Leave it out, or use cron_expr.",
+                "timezone is given with an interval, which has no time zone. Leave it out, or use cron_expr.",
                 field="timezone",
             )
         source = Interval(spec.interval_us, anchor if spec.start_at is None else spec.start_at)

@@ -19,7 +19,8 @@ Cause: TypeAlias = Literal["clock", "catchup", "trigger", "backfill"]
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a schedule specifies: either `cron_expr`, or `interval_us`. Nominal times are at or after `start_at` and before `end_at`."""
+    """What a schedule specifies: either `cron_expr`, or `interval_us`. Nominal times are at or after `start_at` and
+    before `end_at`."""
 
     workflow_type: str
     cron_expr: str = ""
@@ -71,8 +72,8 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a nominal time: a run, or a reason why not. A skip may stand for several, up to `skipped_until`; `count`
-    is how many, 0 if nobody counted."""
+    """What became of a nominal time: a run, or a reason why not. A skip may stand for several, up to `skipped_until`;
+    `count` is how many, 0 if nobody counted."""
 
     nominal_at: Timestamp
     at: Timestamp
@@ -104,7 +105,8 @@ class AllowedStart(msgspec.Struct, frozen=True):
 
 
 def due_time(schedule_id: str, jitter_us: int, nominal: Timestamp, following: Timestamp | None) -> Timestamp:
-    """The nominal time, later by a jitter that is always the same for it, and never so late that the next one overtakes it."""
+    """The nominal time, later by a jitter that is always the same for it, and never so late that the next one overtakes
+    it."""
     if not jitter_us:
         return nominal
     most = jitter_us if following is None else min(jitter_us, following - nominal)
@@ -125,7 +127,8 @@ def request_of(schedule_id: str, what: str) -> str:
 
 
 def overlapped(start: StartRun, overlap: Overlap, open_runs: list[OpenRun]) -> AllowedStart | str:
-    """Whether overlap permits a start beside the schedule's open runs: the start, perhaps changed, or the reason why not."""
+    """Whether overlap permits a start beside the schedule's open runs: the start, perhaps changed, or the reason why
+    not."""
     if overlap == "allow" or not open_runs:
         return AllowedStart(start)
     running = [run for run in open_runs if not run.waits]

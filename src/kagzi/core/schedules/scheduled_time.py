@@ -1,7 +1,7 @@
 """The nominal time of a scheduled run: for which of its schedule's times the run was started.
 
-It is kept in the metadata of the run's context, which a run never changes and which travels wherever the run goes: with a claim, a
-retry, a fork, a successor (continue-as-new), an export and an import. On the wire it is a field of its own.
+It is kept in the metadata of the run's context, which a run never changes and which travels wherever the run goes: with
+a claim, a retry, a fork, a continue-as-new, an export and an import. On the wire it is a field of its own.
 """
 
 import re
@@ -28,6 +28,6 @@ def split_scheduled_time(context: Payload | None) -> tuple[Payload | None, Times
     if context is None or not context.metadata or METADATA_KEY not in context.metadata:
         return context, None
     rest = {key: value for key, value in context.metadata.items() if key != METADATA_KEY}
-    given = Payload(context.data, rest or None) if context.data or rest else None
+    original = Payload(context.data, rest or None) if context.data or rest else None
     text = context.metadata[METADATA_KEY]
-    return given, int(text) if _DIGITS.fullmatch(text) else None
+    return original, int(text) if _DIGITS.fullmatch(text) else None

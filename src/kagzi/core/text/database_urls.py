@@ -1,7 +1,7 @@
-"""URLs of PostgreSQL: whether they can be read as one means them, told without showing any part of them.
+"""Validates PostgreSQL URLs, without showing any part of them.
 
-A password with `/`, `?`, `#` or `@` in it moves the border between password, host and database: what is then taken for a host or
-a database, and named in errors, is a piece of the password.
+A password with `/`, `?`, `#` or `@` in it moves the border between password, host and database: what is then taken for
+a host or a database, and named in errors, is a piece of the password.
 """
 
 import re
@@ -18,8 +18,8 @@ def check_database_url(url: str, *, field: str = "db") -> None:
     """Raises InvalidArgument, which shows nothing of the URL."""
     if not _is_readable(url):
         raise InvalidArgument(
-            f"{field} cannot be read as a URL like postgresql://user:password@host:5432/database?option=value. It is not shown, "
-            "since a password may be in it. If user or password have special characters, write them percent-encoded: "
+            f"{field} cannot be read as a URL like postgresql://user:password@host:5432/database?option=value. It is "
+            "not shown, because it may contain a password. Percent-encode special characters in user and password: "
             "/ as %2F, ? as %3F, # as %23, @ as %40, [ as %5B, ] as %5D.",
             field=field,
         )
@@ -36,7 +36,7 @@ def _is_readable(url: str) -> bool:
     if not all(_HOST.fullmatch(host) for host in hosts.split(",")):
         return False
     for option in filter(None, parts.query.split("&")):
-        found = _OPTION.fullmatch(option)
-        if found is None or ("@" in found[2] and found[1] not in _WITH_AT_SIGN):
+        match = _OPTION.fullmatch(option)
+        if match is None or ("@" in match[2] and match[1] not in _WITH_AT_SIGN):
             return False
     return True

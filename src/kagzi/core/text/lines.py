@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 
 class LineBuffer:
-    """Every byte is looked at once, when it comes: what a piece costs does not depend on how much of its line came before."""
+    """Every byte is looked at once, when it comes: what a piece costs does not depend on how much of its line came
+    before."""
 
     def __init__(self) -> None:
         self._rest = bytearray()

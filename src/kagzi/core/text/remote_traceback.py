@@ -1,4 +1,5 @@
-"""The traceback of an error that happened in another process, as a note for whoever sees the error here. See docs/adr/0025."""
+"""The traceback of an error that happened in another process, as a note for whoever sees the error here. See
+docs/adr/0025."""
 
 from collections.abc import Iterator
 from typing import Protocol, Self
@@ -25,20 +26,20 @@ class RecordedError(Protocol):
 
 
 def remote_traceback(error: RecordedError, where: str = "") -> str:
-    """The recorded tracebacks of an error and of what led to it, the cause first, as Python prints them. Empty if none has a
-    traceback. `where`: the step it happened in, if the error itself does not say."""
+    """The recorded tracebacks of an error and of what led to it, the cause first, as Python prints them. Empty if none
+    has a traceback. `where`: the step it happened in, if the error itself does not say."""
     chain = list(_chain(error))
     if not any(each.traceback for each in chain):
         return ""
     parts = [_part(each, where if each is error else "") for each in reversed(chain)]
-    return _cut("Recorded by the worker" + "\nwhich led to".join(parts))
+    return _shortened("Recorded by the worker" + "\nwhich led to".join(parts))
 
 
 def _chain(error: RecordedError) -> Iterator[RecordedError]:
-    found: RecordedError | None = error
-    while found is not None:
-        yield found
-        found = found.cause
+    each: RecordedError | None = error
+    while each is not None:
+        yield each
+        each = each.cause
 
 
 def _part(error: RecordedError, where: str) -> str:
@@ -47,7 +48,7 @@ def _part(error: RecordedError, where: str) -> str:
     return (f" in step {step!r}:\n" if step else ":\n") + with_margin("\n".join(filter(None, lines)))
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     if len(text) <= NOTE_CHARS:
         return text
     half = NOTE_CHARS // 2

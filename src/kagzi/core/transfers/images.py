@@ -1,8 +1,8 @@
 """Export format: runs as lines of JSON, to be kept in a file or taken to another store.
 
-A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then one `end` line
-that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that are JSON stand there as they
-are, byte for byte, so that people can read them; other data are in base64.
+A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then
+one `end` line that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that
+are JSON stand there as they are, byte for byte, so that people can read them; other data are in base64.
 """
 
 import base64
@@ -13,14 +13,16 @@ import msgspec
 
 from ..error_details import ErrorDetail, ErrorKind
 from ..errors import InvalidArgument
-from ..records import Payload, RunAttributes
-from ..retry.policy import RetryPolicy
+from ..records import Payload, StoredRun, StoredStep
 from ..run.misfits import misfit_of
-from ..states import RunStatus, StepKind, StepStatus, WaitReason
+from ..states import RunStatus
 from ..times import Timestamp
 
 FORMAT = 1
-RUNNING_NOTE = "the run was running when it was exported and is imported as pending: stop its workers first, or steps may run in both places"
+RUNNING_NOTE = (
+    "the run was running when it was exported and is imported as pending: "
+    "stop its workers first, or steps may run in both places"
+)
 
 
 class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -35,70 +37,27 @@ class Data(_Image, frozen=True):
     metadata: dict[str, str] | None = None
 
 
-class RunImage(_Image, RunAttributes, frozen=True):
+class RunImage(_Image, StoredRun, frozen=True):
     run_id: str
-    workflow_id: str
-    status: RunStatus
-    created_at: Timestamp
-    last_seq: int
     request_id: str
-    version: str | None = None
-    wait_reason: WaitReason | None = None
     lease: int = 0
-    attempt: int = 1
-    lost_leases: int = 0
-    parent_run_id: str | None = None
-    parent_step_id: str | None = None
     on_close: Literal["cancel", "abandon"] | None = None
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False
-    schedule_id: str | None = None
-    blocked_by: str | None = None
-    started_at: Timestamp | None = None
-    finished_at: Timestamp | None = None
     ready_at: Timestamp | None = None
-    wake_at: Timestamp | None = None
     paused_wake_at: Timestamp | None = None
     cancel_requested_at: Timestamp | None = None
     cancel_by: Timestamp | None = None
-    cancel_reason: str | None = None
-    pause_requested: bool = False
-    pause_reason: str | None = None
-    status_text: str | None = None
-    progress: float | None = None
-    forked_from: str | None = None
-    continued_as: str | None = None
     tried_builds: tuple[str, ...] = ()
     retry_request_id: str | None = None
-    error: ErrorDetail | None = None
-    problem: ErrorDetail | None = None
     input: Data | None = None
     context: Data | None = None
     output: Data | None = None
 
 
-class StepImage(_Image, frozen=True):
-    step_id: str
-    name: str
-    kind: StepKind
-    status: StepStatus
-    begun_seq: int
-    created_at: Timestamp
-    attempt: int = 1
-    seq: int = 0
-    retry: RetryPolicy | None = None
-    timeout_ms: int = 0
+class StepImage(_Image, StoredStep, frozen=True):
     once: bool = False
-    started_at: Timestamp | None = None
-    finished_at: Timestamp | None = None
-    retry_at: Timestamp | None = None
-    wake_at: Timestamp | None = None
-    child_run_id: str | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    worker_id: str | None = None
-    error: ErrorDetail | None = None
     input: Data | None = None
     output: Data | None = None
     details: Data | None = None
@@ -160,13 +119,14 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     end: End | None = None
 
 
+_NAMES = {StepImage: "step", AttemptImage: "attempt", SignalImage: "signal", LinkImage: "link"}
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(Line).decode
 _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-# --- data ------------------------------------------------------------------------------------------------------------------
+# --- data ------------------------------------------------------------------------------------------------------------
 
 
 def write_data(payload: Payload | None) -> Data | None:
@@ -207,7 +167,7 @@ def require_data(data: Data, field: str) -> Payload:
         raise InvalidArgument(f"{field}.base64 is not valid base64.", field=f"{field}.base64") from None
 
 
-# --- lines -----------------------------------------------------------------------------------------------------------------
+# --- lines -----------------------------------------------------------------------------------------------------------
 
 
 def write_run_line(image: RunImage) -> bytes:
@@ -216,16 +176,7 @@ def write_run_line(image: RunImage) -> bytes:
 
 
 def write_part_line(part: Part) -> bytes:
-    match part:
-        case StepImage():
-            line = Line(step=part)
-        case AttemptImage():
-            line = Line(attempt=part)
-        case SignalImage():
-            line = Line(signal=part)
-        case LinkImage():
-            line = Line(link=part)
-    return _encode(line) + b"\n"
+    return _encode({_NAMES[type(part)]: part}) + b"\n"
 
 
 def write_end_line(end: End) -> bytes:
@@ -285,7 +236,7 @@ def _reason(error: Exception) -> str:
     return f"{error}."
 
 
-# --- what an import makes of it ----------------------------------------------------------------------------------------------
+# --- what an import makes of it --------------------------------------------------------------------------------------
 
 
 def as_imported(image: RunImage) -> RunImage:

@@ -1,7 +1,8 @@
 """Workflow types as queues: what an operator may say about one, and which of its waiting runs may begin.
 
-Permits derive from the state of runs (a RUNNING one holds one, nobody else does), so nothing can leak. Rates are kept as the
-time at which the next start is due if starts came evenly (GCRA): one number each, right however seldom it is looked at.
+Permits derive from the state of runs (a RUNNING one holds one, nobody else does), so nothing can leak. Rates are kept
+as the time at which the next start is due if starts came evenly (GCRA): one number each, right however seldom it is
+looked at.
 """
 
 import math
@@ -59,7 +60,8 @@ class QueueDepth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue and who serves it. `held_back`: why nothing is taken although slots are free; empty if nothing is in the way."""
+    """A queue and who serves it. `held_back`: why nothing is taken although slots are free; empty if nothing is in the
+    way."""
 
     depth: QueueDepth
     workers: int
@@ -113,7 +115,7 @@ class Candidate(NamedTuple):
     place: int = 0
 
 
-class Room:
+class TypePermits:
     """What the limits of a type leave at this moment. `take` uses it up."""
 
     def __init__(
@@ -126,7 +128,8 @@ class Room:
         due_at: Timestamp = 0,
         spare: int | None = None,
     ) -> None:
-        """`running`: RUNNING runs by key, those without one under "". `spare`: what the namespace's own limit leaves."""
+        """`running`: RUNNING runs by key, those without one under "". `spare`: what the namespace's own limit
+        leaves."""
         self._limits = limits
         self._running = dict(running)
         self._now = now
@@ -155,7 +158,7 @@ class Room:
         limit = self._limits.max_running_per_key
         return [] if limit is None else sorted(key for key, count in self._running.items() if key and count >= limit)
 
-    def key_room(self, key: str) -> int:
+    def permits_of_key(self, key: str) -> int:
         limit = self._limits.max_running_per_key
         return self.left if limit is None or not key else min(self.left, limit - self._running.get(key, 0))
 
@@ -166,7 +169,7 @@ class Room:
 
     def take(self, candidate: Candidate) -> bool:
         """Whether it may begin."""
-        if self.left <= 0 or self.key_room(candidate.key) <= 0:
+        if self.left <= 0 or self.permits_of_key(candidate.key) <= 0:
             return False
         if candidate.first and not self._spend(candidate.key):
             return False
@@ -196,7 +199,7 @@ class Room:
         return self.key_rates.get(key) or Rate(per_second, 0)
 
 
-def choose(room: Room, candidates: Iterable[Candidate]) -> list[Candidate]:
+def choose(permits: TypePermits, candidates: Iterable[Candidate]) -> list[Candidate]:
     """Those that begin now, in order: higher priority first, then the keys in turn, one run of each at a time."""
     ranks: dict[tuple[str, int], int] = {}
     ordered: list[tuple[int, int, int, Timestamp, Candidate]] = []
@@ -206,7 +209,7 @@ def choose(room: Room, candidates: Iterable[Candidate]) -> list[Candidate]:
         if each.place:
             rank = ranks[each.key, each.priority] = ranks.get((each.key, each.priority), -1) + 1
         ordered.append((-each.priority, rank, each.place, each.ready_at, each))
-    return [entry[-1] for entry in sorted(ordered) if room.take(entry[-1])]
+    return [entry[-1] for entry in sorted(ordered) if permits.take(entry[-1])]
 
 
 def begins_at(limits: TypeLimits, due_at: Timestamp, key_due_at: Timestamp) -> Timestamp | None:

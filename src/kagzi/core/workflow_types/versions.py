@@ -39,7 +39,8 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare_versions(one: str, other: str) -> int:
-    """Negative if `one` is older than `other`, 0 if they are the same. Numbers inside a version count as numbers: 1.9 < 1.10."""
+    """Negative if `one` is older than `other`, 0 if they are the same. Numbers inside a version count as numbers: 1.9 <
+    1.10."""
     if one == other:
         return 0
     here, there = _key(one), _key(other)
@@ -52,9 +53,9 @@ def best_first(versions: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(versions), key=cmp_to_key(compare_versions), reverse=True))
 
 
-def default_version(marks: Iterable[VersionMark]) -> str | None:
+def default_version(versions: Iterable[VersionMark]) -> str | None:
     """Of one type: the one that was set, else the highest that is not deprecated. None: there is none."""
-    taking = [mark for mark in marks if not mark.deprecated]
+    taking = [mark for mark in versions if not mark.deprecated]
     for mark in taking:
         if mark.is_set:
             return mark.version
@@ -62,39 +63,42 @@ def default_version(marks: Iterable[VersionMark]) -> str | None:
     return best[0] if best else None
 
 
-def version_for_start(workflow_type: str, asked: str, marks: Sequence[VersionMark]) -> str:
-    """What a new run is pinned to; empty if no version is known yet. Raises PreconditionFailed if none may be started."""
-    if not marks:
-        return asked
-    if not asked:
-        default = default_version(marks)
+def version_for_start(workflow_type: str, requested: str, versions: Sequence[VersionMark]) -> str:
+    """What a new run is pinned to; empty if no version is known yet. Raises PreconditionFailed if none may be
+    started."""
+    if not versions:
+        return requested
+    if not requested:
+        default = default_version(versions)
         if default is None:
             raise PreconditionFailed(
                 f"every version of {workflow_type} is deprecated, so no new run can start. Start a worker with a newer "
-                f"version, or take one back: kagzi versions deprecate {workflow_type} {marks[0].version} --undo",
+                "version, or undo a deprecation: "
+                f"kagzi versions deprecate {workflow_type} {versions[0].version} --undo",
                 field="version",
             )
         return default
-    if any(mark.version == asked and mark.deprecated for mark in marks):
-        default = default_version(marks)
+    if any(mark.version == requested and mark.deprecated for mark in versions):
+        default = default_version(versions)
         instead = (
             f"Ask for version {default}, or for none" if default is not None else "Start a worker with a newer one"
         )
         raise PreconditionFailed(
-            f"version {asked} of {workflow_type} is deprecated and takes no new runs. {instead}; or undo it: "
-            f"kagzi versions deprecate {workflow_type} {asked} --undo",
+            f"version {requested} of {workflow_type} is deprecated and accepts no new runs. {instead}; or undo it: "
+            f"kagzi versions deprecate {workflow_type} {requested} --undo",
             field="version",
         )
-    return asked
+    return requested
 
 
-def check_change(marks: Sequence[VersionMark], workflow_type: str, version: str, change: VersionChange) -> None:
-    """Raises NotFound for a version that was never registered, PreconditionFailed for what would leave new runs stranded."""
+def check_change(versions: Sequence[VersionMark], workflow_type: str, version: str, change: VersionChange) -> None:
+    """Raises NotFound for a version that was never registered, PreconditionFailed for what would leave new runs
+    stranded."""
     if change == "no_default":
-        if not marks:
+        if not versions:
             raise not_found("workflow type", workflow_type)
         return
-    mark = next((mark for mark in marks if mark.version == version), None)
+    mark = next((mark for mark in versions if mark.version == version), None)
     if mark is None:
         raise not_found("version", f"{version} of {workflow_type}")
     if change == "default" and mark.deprecated:
@@ -105,8 +109,8 @@ def check_change(marks: Sequence[VersionMark], workflow_type: str, version: str,
         )
     if change == "deprecate" and mark.is_set:
         raise PreconditionFailed(
-            f"version {version} of {workflow_type} was set as the default, so it cannot be deprecated. Set another first: "
-            f"kagzi versions set-default {workflow_type} VERSION",
+            f"version {version} of {workflow_type} was set as the default, so it cannot be deprecated. Set another "
+            f"first: kagzi versions set-default {workflow_type} VERSION",
             field="version",
         )
 

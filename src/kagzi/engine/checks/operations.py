@@ -21,6 +21,7 @@ from ...core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     FinishSleep,
     Park,
     PauseDiverged,
@@ -52,7 +53,8 @@ class Operations:
             FailStep: self._fail_step,
             BeginSleep: self._begin_sleep,
             FinishSleep: self._finish_sleep,
-            Park: self._park,
+            FetchResults: self._waits,
+            Park: self._waits,
             CompleteRun: self._complete_run,
             FailRun: self._close_with_error,
             CancelRun: self._close_with_error,
@@ -122,7 +124,7 @@ class Operations:
         checks.name(command.step_id, "step_id")
         return command
 
-    def _park(self, command: Park) -> Park:
+    def _waits(self, command: FetchResults | Park) -> FetchResults | Park:
         checks.batch_size(command.waits, limits.STEPS_PER_RUN, "waits")
         for step_id in command.waits:
             checks.name(step_id, "waits")

@@ -1,4 +1,5 @@
-"""Validation of the lines of an import. Every refusal names the line and the field, and nothing of the run is seen by anybody."""
+"""Validation of the lines of an import. Every refusal names the line and the field, and nothing of the run is seen by
+anybody."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ class Checker:
         self._attempt_seqs: set[tuple[str, int]] = set()
         self._last_signal = 0
 
-    # --- the run ----------------------------------------------------------------------------------------------------------
+    # --- the run -----------------------------------------------------------------------------------------------------
 
     def run(self, image: RunImage) -> None:
         """Raises InvalidArgument."""
@@ -94,9 +95,9 @@ class Checker:
             checks.timestamp(getattr(image, field), f"run.{field}")
         for field, least in (("last_seq", 0), ("lease", 0), ("attempt", 1), ("lost_leases", 0)):
             checks.within(getattr(image, field), least, checks.INT32_END - 1, f"run.{field}")
-        checks.reason(image.cancel_reason or "", "run.cancel_reason")
-        checks.reason(image.pause_reason or "", "run.pause_reason")
-        checks.lines(image.status_text or "", "run.status_text", limits.STATUS_TEXT_BYTES)
+        checks.reason(image.cancel_reason, "run.cancel_reason")
+        checks.reason(image.pause_reason, "run.pause_reason")
+        checks.lines(image.status_text, "run.status_text", limits.STATUS_TEXT_BYTES)
         checks.within(image.progress or 0.0, 0.0, 1.0, "run.progress")
         for build in image.tried_builds:
             checks.name(build, "run.tried_builds")
@@ -107,7 +108,7 @@ class Checker:
         _state(image)
         self._last_seq = image.last_seq
 
-    # --- the rest ---------------------------------------------------------------------------------------------------------
+    # --- the rest ----------------------------------------------------------------------------------------------------
 
     def part(self, part: Part) -> None:
         """Raises InvalidArgument."""

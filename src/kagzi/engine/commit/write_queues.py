@@ -19,8 +19,10 @@ from ...core.run.commands import (
     DecideRace,
     FailRun,
     FailStep,
+    FetchResults,
     Park,
     PauseDiverged,
+    ResultsCommand,
     StartChild,
     StartRun,
 )
@@ -69,7 +71,7 @@ def _problem_bytes(command: PauseDiverged) -> int:
     return error_bytes(command.problem)
 
 
-def _waits_bytes(command: Park) -> int:
+def _waits_bytes(command: ResultsCommand) -> int:
     return sum(map(_name_bytes, command.waits))
 
 
@@ -92,6 +94,7 @@ _PAYLOADS: dict[type, Callable[[Any], int]] = {
     StartChild: _child_bytes,
     ContinueAsNew: _input_bytes,
     BeatStep: _details_bytes,
+    FetchResults: _waits_bytes,
     Park: _waits_bytes,
     DecideRace: _losers_bytes,
     PauseDiverged: _problem_bytes,

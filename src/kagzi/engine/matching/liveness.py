@@ -13,7 +13,7 @@ class Liveness:
     as long as all that can take, is not there. `alone`: no other server is on this store."""
 
     def __init__(self, settings: Settings, *, alone: bool) -> None:
-        look_ms = settings.look_interval_ms
+        look_ms = settings.poll_interval_ms
         refresh_ms = _ALONE_REFRESH_LOOKS * look_ms if alone else 0.0
         noting_ms = (2 if alone else 1) * _LATEST_LOOK * look_ms
         written_after_ms = refresh_ms + settings.heartbeat_ms + noting_ms + _SLACK_MS

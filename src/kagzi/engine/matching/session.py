@@ -229,7 +229,7 @@ class Session(Claimant):
                 holding.received = True
 
     async def update(
-        self, *, drain: bool, completed_delta: int, failed_delta: int, troubles: Sequence[Trouble] = ()
+        self, *, drain: bool, completed_delta: int, failed_delta: int, diagnostics: Sequence[Trouble] = ()
     ) -> None:
         self._heard()
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
@@ -237,8 +237,8 @@ class Session(Claimant):
                 raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
         worker = (self.namespace, self.worker_id)
         self._keeper.heartbeats.note(worker, len(self.leased), completed_delta, failed_delta)
-        if troubles:
-            await self._keeper.workers.note_troubles(self.namespace, self.worker_id, troubles)
+        if diagnostics:
+            await self._keeper.workers.note_diagnostics(self.namespace, self.worker_id, diagnostics)
         if drain and not self.drain_noted:
             self.draining = self.drain_noted = True
             await self._keeper.set_draining(self)

@@ -215,7 +215,7 @@ class Sessions:
         now = asyncio.get_running_loop().time()
         if now < self._poll_again_at:
             return
-        self._poll_again_at = now + self.settings.look_interval_ms / 1_000
+        self._poll_again_at = now + self.settings.poll_interval_ms / 1_000
         for session in self._sessions.values():
             for holding in session.leased.values():
                 session.notify(holding, "result", "")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...core.errors import KagziError, PreconditionFailed
-from ...core.limits import LOOK_TYPES
+from ...core.limits import POLL_TYPES
 from ...core.providers import Clock
 from ...core.states import WorkerStatus
 from ...core.workflow_types.names import similar_name, unserved
@@ -176,7 +176,7 @@ class ServedTypes:
         """Types with runs that wait to be claimed, as the last look has them."""
         now = asyncio.get_running_loop().time()
         alone = {key for key in keys if not self._matcher.serves(key)}
-        if len(keys) < LOOK_TYPES or len(self._waiting_since) >= _TYPES:  # a full look leaves out some, in turn
+        if len(keys) < POLL_TYPES or len(self._waiting_since) >= _TYPES:  # a full look leaves out some, in turn
             self._waiting_since = {key: since for key, since in self._waiting_since.items() if key in alone}
         for key in alone:
             if now - self._waiting_since.setdefault(key, now) >= self.logged_after_s and self._may_log(key, now):

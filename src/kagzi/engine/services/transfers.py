@@ -165,7 +165,7 @@ class Transfers:
 
     async def _bring_in(self, run: RunKey, token: str, image: RunImage, incoming: "_Incoming") -> ImportAnswer:
         async for parts in incoming.batches():
-            staged = await self._store.stage_import(run, token, parts, self._clock.now())
+            staged = await self._store.import_parts(run, token, parts, self._clock.now())
             if staged is None:
                 raise Unavailable(f"the import of run {run.run_id} took too long between two pieces. Try again.")
             if staged != len(parts):

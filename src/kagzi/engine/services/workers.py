@@ -17,7 +17,7 @@ from ...core.records import Held, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
-from ...core.workers import Trouble, WorkerEvent, as_heard
+from ...core.workers import Trouble, WorkerEvent, with_liveness
 from ...store.protocol import RemoteNotice, Store
 from ..background.diagnostics_log import DiagnosticsLog
 from ..checks import requests as checks
@@ -121,7 +121,7 @@ class Workers:
         completed_delta: int,
         failed_delta: int,
         leased: Sequence[Held],
-        troubles: Sequence[Trouble] = (),
+        diagnostics: Sequence[Trouble] = (),
     ) -> HeartbeatAnswer:
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
@@ -136,8 +136,8 @@ class Workers:
         if worker is None or worker.status is WorkerStatus.OFFLINE:
             return HeartbeatAnswer(accepted=False)
         self._heartbeats.note((namespace, worker_id), active_count, completed_delta, failed_delta)
-        if troubles:
-            await self.note_troubles(namespace, worker_id, troubles)
+        if diagnostics:
+            await self.note_diagnostics(namespace, worker_id, diagnostics)
         mine = [item for item in leased if item.run.namespace == namespace and is_uuid(item.run.run_id)]
         known = set(mine)
         strange = tuple(item for item in leased if item not in known)
@@ -177,11 +177,11 @@ class Workers:
                 session.drain()
             else:
                 self._wakeups.notify(RemoteNotice(worker_id, namespace, "", "drain"))
-        return as_heard(worker, self._liveness.alive_since(now))
+        return with_liveness(worker, self._liveness.alive_since(now))
 
     async def lose(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
         """Its session broke then, and it has not come back here. If nobody else heard of it, it is lost."""
-        lost = await self._store.lose_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
+        lost = await self._store.expire_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
         if lost:
             self.forget(namespace, worker_id)
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
@@ -202,7 +202,7 @@ class Workers:
         gets the time to come back."""
         if not self._lease_times.may_end(now):
             return False
-        lost = await self._store.lose_workers(self._liveness.alive_since(now), now, _SWEPT)
+        lost = await self._store.expire_workers(self._liveness.alive_since(now), now, _SWEPT)
         if lost:
             logger.warning("%d workers were lost", lost)
         return lost >= _SWEPT
@@ -211,15 +211,15 @@ class Workers:
         """A chore: events, and workers that left, are kept for a while. Whether there may be more."""
         return await self._store.forget_workers(now - limits.WORKER_EVENTS_AGE_US, _SWEPT) >= _SWEPT
 
-    async def note_troubles(self, namespace: str, worker_id: str, troubles: Sequence[Trouble]) -> None:
+    async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble]) -> None:
         """What a worker says ails it. Too long words are cut: trouble must be recordable."""
         cut = [
             Trouble(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
-            for trouble in troubles[: limits.TROUBLES]
+            for trouble in diagnostics[: limits.DIAGNOSTICS]
         ]
         self._diagnostics.write(namespace, worker_id, cut)
         if cut:
-            await self._store.note_troubles(namespace, worker_id, cut, self._clock.now())
+            await self._store.note_diagnostics(namespace, worker_id, cut, self._clock.now())
 
     async def leave(self, namespace: str, worker_id: str) -> bool:
         """OFFLINE, with everything it holds handed back. False: unknown."""
@@ -239,7 +239,7 @@ class Workers:
         worker = await self._store.get_worker(namespace, worker_id)
         if worker is None:
             raise not_found("worker", worker_id)
-        return as_heard(worker, self._liveness.alive_since(self._clock.now()))
+        return with_liveness(worker, self._liveness.alive_since(self._clock.now()))
 
     async def known(self, namespace: str, worker_id: str) -> WorkerRecord | None:
         """The worker as it was at most a few seconds ago; so a poll or a heartbeat costs no query of its own."""

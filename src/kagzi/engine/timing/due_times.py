@@ -16,7 +16,7 @@ class DueTimes:
 
     def __init__(self, clock: Clock, settings: Settings) -> None:
         self._clock = clock
-        self._ahead_us = 2 * settings.look_interval_ms * US_PER_MS
+        self._ahead_us = 2 * settings.poll_interval_ms * US_PER_MS
         self._times: list[Timestamp] = []  # a heap
         self.polled: Timestamp | None = None
         self.sleeping_until: Timestamp = 0

@@ -15,10 +15,11 @@ from ...core.limits import Settings
 from ...core.providers import Clock, Ids
 from ...core.records import RunKey
 from ...core.run.commands import StartRun
+from ...core.schedules.firing import FiredSchedule, Firing, ScheduledStart
 from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord, refusal_reason, request_of, run_name
 from ...core.schedules.scheduled_time import with_scheduled_time
 from ...core.times import US_PER_MS, US_PER_S, Timestamp
-from ...store.protocol import FiredSchedule, Firing, Occasion, Store, TypeKey
+from ...store.protocol import Store, TypeKey
 from ..checks.refusals import refused
 from ..commit.dispatcher import Dispatcher
 from ..commit.outages import Outages, backoff_s
@@ -206,7 +207,7 @@ class ScheduleClock:
     async def plan(self, record: ScheduleRecord, decided: Decided, now: Timestamp) -> Firing:
         """As starts. One that is refused already, because its version is deprecated, is a skip."""
         skips = list(decided.skips)
-        occasions: tuple[Occasion, ...] = ()
+        scheduled_starts: tuple[ScheduledStart, ...] = ()
         if decided.runs:
             try:
                 version = await self.version_of(record)
@@ -217,11 +218,11 @@ class ScheduleClock:
                     for nominal, cause in decided.runs
                 ]
             else:
-                occasions = tuple(self.occasion(record, version, *run, now=now) for run in decided.runs)
+                scheduled_starts = tuple(self.scheduled_start(record, version, *run, now=now) for run in decided.runs)
         return Firing(
             schedule=record,
             overlap=record.spec.overlap,
-            occasions=occasions,
+            scheduled_starts=scheduled_starts,
             skips=tuple(skips),
             next_at=decided.next_at,
             due_at=decided.due_at,
@@ -231,7 +232,7 @@ class ScheduleClock:
         key = TypeKey(record.namespace, record.spec.workflow_type)
         return await self._versions.pin(key, record.spec.version)
 
-    def occasion(
+    def scheduled_start(
         self,
         record: ScheduleRecord,
         version: str,
@@ -240,7 +241,7 @@ class ScheduleClock:
         *,
         now: Timestamp,
         request: str = "",
-    ) -> Occasion:
+    ) -> ScheduledStart:
         spec = record.spec
         start = StartRun(
             run=RunKey(record.namespace, self._ids.run_id(now, record.namespace)),
@@ -256,13 +257,15 @@ class ScheduleClock:
             on_conflict="fail",
             schedule_id=record.schedule_id,
         )
-        return Occasion(nominal, cause, start)
+        return ScheduledStart(nominal, cause, start)
 
     async def fire_now(
-        self, record: ScheduleRecord, occasions: Sequence[Occasion], overlap: Overlap
+        self, record: ScheduleRecord, scheduled_starts: Sequence[ScheduledStart], overlap: Overlap
     ) -> FiredSchedule | None:
         """Beside its own times. None: the schedule is gone."""
-        [fired] = await self.fire([Firing(schedule=record, overlap=overlap, occasions=tuple(occasions), moves=False)])
+        [fired] = await self.fire(
+            [Firing(schedule=record, overlap=overlap, scheduled_starts=tuple(scheduled_starts), moves=False)]
+        )
         return fired
 
     async def fire(self, firings: Sequence[Firing]) -> Sequence[FiredSchedule | None]:
@@ -289,9 +292,9 @@ def _batches(firings: Sequence[Firing]) -> list[list[Firing]]:
     batches: list[list[Firing]] = []
     runs = 0
     for firing in firings:
-        if not batches or runs + len(firing.occasions) > _RUNS_AT_ONCE:
+        if not batches or runs + len(firing.scheduled_starts) > _RUNS_AT_ONCE:
             batches.append([])
             runs = 0
         batches[-1].append(firing)
-        runs += len(firing.occasions)
+        runs += len(firing.scheduled_starts)
     return batches

@@ -40,7 +40,7 @@ class StoreClock:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._trusted_us = _TRUSTED_INTERVALS * settings.look_interval_ms * US_PER_MS
+        self._trusted_us = _TRUSTED_INTERVALS * settings.poll_interval_ms * US_PER_MS
         self._alone = alone
         self._settle_us = SETTLE_US if alone else 0
         self._on_step = on_step

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...core.effects import NO_EFFECTS
 from ...core.errors import Unavailable
-from ...core.limits import LOOK_TYPES, Settings
+from ...core.limits import POLL_TYPES, Settings
 from ...core.providers import Clock, Rng
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import PendingWork, Store, TypeKey
@@ -160,7 +160,7 @@ class Timers:
         except BaseException:
             self._heartbeats.put_back(heartbeats)
             raise
-        self._polled_to = work.pending[-1] if len(work.pending) >= LOOK_TYPES else None
+        self._polled_to = work.pending[-1] if len(work.pending) >= POLL_TYPES else None
         # Noting heartbeats may cost a second statement. Alone, nobody else's timers are to be found, so the next poll can wait.
         intervals = 2 if heartbeats and self._alone else 1
         self._poll_at = asyncio.get_running_loop().time() + intervals * self._interval_s(sent_at)
@@ -177,7 +177,7 @@ class Timers:
     def _interval_s(self, now: Timestamp) -> float:
         """Leases shorter than the interval would end unseen between two polls: then, and while they are used, here or on another
         server that may die, poll more often."""
-        interval_ms = self._settings.look_interval_ms
+        interval_ms = self._settings.poll_interval_ms
         if not self._alone or self._lease_times.in_use(now):
             interval_ms = min(interval_ms, max(self._settings.lease_ms // 2, 50))
         jitter = _JITTER * self._rng.fraction() if self._settings.jitter else 0.0

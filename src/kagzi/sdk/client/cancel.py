@@ -1,17 +1,20 @@
 """client.cancel(id): a request to be refined and awaited."""
 
-import warnings
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, Self
+
+from .builder import Builder
 
 BeginCancel = Callable[[str, str, str | None], Coroutine[Any, Any, None]]
 """(id, reason, namespace): asks the server."""
 
 
-class Cancel(Coroutine[Any, Any, None]):
+class Cancel(Builder, Coroutine[Any, Any, None]):
     """`await client.cancel(id)`, or refine it first: `await client.cancel(id).namespace("production")`. Every method returns a new
     one. It is a coroutine: `asyncio.create_task` takes it."""
+
+    _consequence = "nothing was cancelled"
 
     def __init__(self, begin: BeginCancel, id: str, reason: str, namespace: str | None) -> None:
         self._begin = begin
@@ -19,15 +22,13 @@ class Cancel(Coroutine[Any, Any, None]):
         self._reason = reason
         self._namespace = namespace
         self._coroutine: Coroutine[Any, Any, None] | None = None
-        self._is_settled = False  # awaited, or handed over to a refined copy
+        self._is_settled = False
 
     def __repr__(self) -> str:
         return f"<Cancel of {self._id!r}>"
 
-    def __del__(self) -> None:
-        if not getattr(self, "_is_settled", True):
-            text = f"client.cancel({self._id!r}) was never awaited: nothing was cancelled. Write `await`."
-            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
+    def _call(self) -> str:
+        return f"client.cancel({self._id!r})"
 
     def namespace(self, namespace: str) -> Self:
         """Cancel the run of this namespace instead of the client's own."""

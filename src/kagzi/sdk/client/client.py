@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.public import exported
+from ...core.records import Explanation
 from ...core.run.commands import OnConflict
 from ...v1 import workflow_pb2 as pb
-from ...v1.common_pb2 import PageRequest
-from ...wire.runs import read_run, write_filter
+from ...wire.requests import write_filter
 from ..transport.connecting import checked_namespace, open_connection
 from ..transport.connection import Connection
 from ..transport.credentials import Tls
 from ..workflow.codec import ANY
 from ..workflow.signals import Signal
 from ..workflow.workflow import Workflow
-from .backend import Backend
+from .backend import Backend, time_limit
 from .cancel import Cancel
 from .connecting import Connecting
 from .filters import Matching, run_filter
 from .operations import operation
-from .paging import all_rows
 from .run import Run, RunQuery
-from .run_records import Explanation, RunCount
+from .run_records import RunCount
 from .start import ABSENT, Start, StartKeywords, StartOptions
 from .start_batching import Starter
 
@@ -237,14 +236,9 @@ class Kagzi:
     ) -> Any:
         """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout` waiting
         stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
-        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-        try:
-            async with asyncio.timeout(timeout_s):
-                run = await self._starter.start(StartOptions(workflow=workflow, input=input, id=id))
-                return await run.result()
-        except TimeoutError:
-            name = workflow if isinstance(workflow, str) else workflow.name
-            raise TimeoutError(f"{name} has not ended within {timeout}. The run goes on.") from None
+        async with time_limit(timeout, f"the run of {workflow if isinstance(workflow, str) else workflow.name}"):
+            run = await self._starter.start(StartOptions(workflow=workflow, input=input, id=id))
+            return await run.result()
 
     # --- asking --------------------------------------------------------------------------------------------------------
 
@@ -266,7 +260,7 @@ class Kagzi:
             self._backend,
             namespace or self._namespace,
             output=ANY if workflow is None else workflow.output_codec,
-            asked_for=id,
+            searched_id=id,
         )
 
     async def list(self, *, limit: int | None = None, **matching: Unpack[Matching]) -> AsyncIterator[Run[Any]]:
@@ -277,19 +271,18 @@ class Kagzi:
             matching: Which runs: see [Matching](#matching). Default: any.
         """
         where = write_filter(run_filter(self._connection.clock.now(), **matching))
-
-        async def ask(page: PageRequest) -> pb.ListWorkflowsResponse:
-            request = pb.ListWorkflowsRequest(namespace_id=self._namespace, filter=where, page=page)
-            return await self._connection.call(lambda link: link.workflows.ListWorkflows, request)
-
-        async for run in all_rows(ask, lambda response: response.workflows, limit):
-            yield Run(self._backend, self._namespace, record=read_run(run))
+        request = pb.ListWorkflowsRequest(namespace_id=self._namespace, filter=where)
+        rows = self._backend.rows(
+            lambda link: link.workflows.ListWorkflows, request, lambda page: page.workflows, limit
+        )
+        async for run in rows:
+            yield Run(self._backend, self._namespace, info=self._backend.info(run))
 
     async def count(self, **matching: Unpack[Matching]) -> RunCount:
         """How many runs `list` would return for the same `matching`. A server stops counting at 10,000."""
         where = run_filter(self._connection.clock.now(), **matching)
         request = pb.CountWorkflowsRequest(namespace_id=self._namespace, filter=write_filter(where))
-        response = await self._connection.call(lambda link: link.workflows.CountWorkflows, request)
+        response = await self._backend.call(lambda link: link.workflows.CountWorkflows, request)
         return RunCount(response.count, response.capped)
 
     async def explain(self, id: str) -> Explanation:

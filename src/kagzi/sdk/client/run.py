@@ -1,28 +1,32 @@
 """A handle to one run. Each verb builds its request here and sends it over the client's connection."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from ...core.duration import Duration, parse_duration
+from ...core.duration import Duration
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import InvalidArgument, PreconditionFailed, RunError
 from ...core.ids import is_uuid
 from ...core.public import exported
-from ...core.records import Payload, RunEnd, RunKey, RunRecord
+from ...core.records import Explanation, Payload, RunEnd, RunKey
 from ...core.states import RunStatus
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import write_payload
-from ...wire.runs import read_run_status
+from ...wire.requests import read_run_status
 from ..workflow import codec
 from ..workflow.codec import ANY, Codec, read_payload
 from ..workflow.signals import Signal
-from .backend import Backend, encode_signal, signal_name
+from .backend import Backend, Request, Response, encode_signal, signal_name, time_limit
 from .run_namespace import RunNamespace
-from .run_records import Explanation, RunInfo, run_info
+from .run_records import RunInfo, read_explanation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import grpc.aio
+
+    from ..transport.connection import Link
     from .step_records import StepRecord
 
 T = TypeVar("T")
@@ -45,29 +49,29 @@ class Run(Generic[O_co]):
         namespace: str,
         *,
         output: Codec[Any] = ANY,
-        asked_for: str = "",
+        searched_id: str = "",
         run_id: str = "",
         workflow_id: str = "",
         url: str = "",
         created: bool = False,
         last_status: RunStatus | None = None,
-        record: RunRecord | None = None,
+        info: RunInfo | None = None,
     ) -> None:
         self._backend = backend
         self._namespace = namespace
         self._output = output
-        self._asked_for = asked_for
+        self._searched_id = searched_id
         self._run_id = run_id
         self._workflow_id = workflow_id
         self._url = url
         self._created = created
         self._last_status = last_status
-        self._record: RunRecord | None = None
-        if record is not None:
-            self._learn(record)
+        self._info: RunInfo | None = None
+        if info is not None:
+            self._learn(info)
 
     def __repr__(self) -> str:
-        return f"<Run {self._run_id or self._asked_for!r}>"
+        return f"<Run {self._run_id or self._searched_id!r}>"
 
     @property
     def id(self) -> str:
@@ -85,13 +89,14 @@ class Run(Generic[O_co]):
         return RunNamespace(self._namespace, self._in_namespace)
 
     def _in_namespace(self, namespace: str) -> "RunQuery[O_co]":
-        if self._run_id or not self._asked_for:
+        if self._run_id or not self._searched_id:
             raise PreconditionFailed(
-                f"{self!r} is in namespace {self._namespace!r}. Look elsewhere with client.get(id).namespace({namespace!r})."
+                f"{self!r} is in namespace {self._namespace!r}. "
+                f"To look in another one, use client.get(id).namespace({namespace!r})."
             )
         if not (isinstance(cast("object", namespace), str) and namespace):
             raise InvalidArgument(f"namespace={namespace!r} must be the name of a namespace.", field="namespace")
-        return RunQuery(self._backend, namespace, output=self._output, asked_for=self._asked_for)
+        return RunQuery(self._backend, namespace, output=self._output, searched_id=self._searched_id)
 
     @property
     def url(self) -> str:
@@ -111,17 +116,17 @@ class Run(Generic[O_co]):
     @property
     def last_info(self) -> RunInfo | None:
         """The run as the last `status()` or `info()` found it, or the list that it comes from; None before the first."""
-        return None if self._record is None else run_info(self._record, self.url)
+        return self._info
 
     @property
     def status_text(self) -> str:
         """What the workflow last said with `ctx.set_status`, as of the last `status()` or `info()`."""
-        return "" if self._record is None else self._record.status_text
+        return "" if self._info is None else self._info.status_text
 
     @property
     def progress(self) -> float | None:
         """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or `info()`."""
-        return None if self._record is None else self._record.progress
+        return None if self._info is None else self._info.progress
 
     async def status(self) -> RunStatus:
         """Ask the server for the state of the run. Raises NotFound."""
@@ -129,13 +134,13 @@ class Run(Generic[O_co]):
 
     async def info(self) -> RunInfo:
         """Everything about the run but its steps. Raises NotFound."""
-        return run_info(await self._ask(), self.url)
+        return await self._ask()
 
     async def explain(self) -> Explanation:
         """Why the run is where it is, in words: `print(await run.explain())`."""
         request = pb.ExplainWorkflowRequest(namespace_id=self._namespace, run_id=(await self._key()).run_id)
-        response = await self._backend.connection.call(lambda link: link.workflows.ExplainWorkflow, request)
-        return Explanation(response.sentence, response.reason, dict(response.facts), response.remedy)
+        response = await self._backend.call(lambda link: link.workflows.ExplainWorkflow, request)
+        return read_explanation(response)
 
     async def result(self, *, timeout: Duration | None = None) -> O_co:  # noqa: ASYNC109  a word of the public API
         """Wait for the end and return the output; of a run that was continued as new, the output of the last one.
@@ -156,24 +161,23 @@ class Run(Generic[O_co]):
         """Wait for the end, whatever it is, and return the run as it ended: its status, with its output or its error.
         Of a run that was continued as new, that is the last one. `timeout` is as in `result`."""
         end = await self._end(timeout)
-        last = await self._backend.get(self._namespace, run_id=end.run.run_id)
-        return run_info(last, self._backend.url(last.run))
+        return await self._backend.get(self._namespace, run_id=end.run.run_id)
 
     async def _end(self, timeout: Duration | None) -> RunEnd:  # noqa: ASYNC109  a word of the public API
-        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-        try:
-            async with asyncio.timeout(timeout_s):
-                end = await self._backend.ended(await self._key())
-        except TimeoutError:
-            raise TimeoutError(f"run {self._run_id or self._asked_for} has not ended within {timeout}.") from None
+        async with time_limit(timeout, f"run {self._run_id or self._searched_id}"):
+            end = await self._backend.ended(await self._key())
         self._last_status = end.status
         return end
 
     async def steps(self) -> "list[StepRecord]":
         """The steps of the run, in the order in which they were begun."""
-        from .step_records import step_record  # noqa: PLC0415  those who only start runs do not pay for it
+        from ...v1.admin_pb2 import ListStepsRequest  # noqa: PLC0415  those who only start runs do not pay for it
+        from .step_records import read_step_record  # noqa: PLC0415  as above
 
-        return [step_record(step) for step in await self._backend.steps(await self._key())]
+        run = await self._key()
+        request = ListStepsRequest(namespace_id=run.namespace, run_id=run.run_id, include_payloads=True)
+        steps = self._backend.rows(lambda link: link.admin.ListSteps, request, lambda page: page.steps)
+        return [read_step_record(step) async for step in steps]
 
     async def events(self, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
         """Everything that happens to the run, in order, as it happens, until it has ended; what happened before comes
@@ -238,16 +242,12 @@ class Run(Generic[O_co]):
         await self._address(request)
         while True:
             try:
-                response = await self._backend.connection.call(lambda link: link.workflows.SignalWorkflow, request)
+                response = await self._backend.call(lambda link: link.workflows.SignalWorkflow, request)
             except PreconditionFailed:
-                continued_as = (
-                    (await self._backend.get(self._namespace, run_id=request.run_id)).continued_as
-                    if request.run_id
-                    else None
-                )
-                if not continued_as:
+                ended = await self._backend.get(self._namespace, run_id=request.run_id) if request.run_id else None
+                if ended is None or ended.continued_as is None:
                     raise
-                request.run_id = continued_as
+                request.run_id = ended.continued_as
             else:
                 if request.workflow_id:
                     self._run_id, self._workflow_id = response.run_id, request.workflow_id
@@ -270,7 +270,7 @@ class Run(Generic[O_co]):
 
     async def _replace_signal(self, request: pb.ReplaceSignalRequest) -> bool:
         await self._address(request)
-        response = await self._backend.connection.call(lambda link: link.workflows.ReplaceSignal, request)
+        response = await self._backend.call(lambda link: link.workflows.ReplaceSignal, request)
         if request.workflow_id:
             self._run_id, self._workflow_id = response.run_id, request.workflow_id
         self._last_status = read_run_status(response.status)
@@ -279,10 +279,10 @@ class Run(Generic[O_co]):
     async def _address(self, request: pb.SignalWorkflowRequest | pb.ReplaceSignalRequest) -> None:
         """A workflow_id is left to the server: of its runs the one that has not ended is meant."""
         request.namespace_id = self._namespace
-        if self._run_id or is_uuid(self._asked_for):
+        if self._run_id or is_uuid(self._searched_id):
             request.run_id = (await self._key()).run_id
         else:
-            request.workflow_id = self._asked_for
+            request.workflow_id = self._searched_id
 
     async def cancel(self, reason: str = "") -> None:
         """Ask the run to stop. It ends as cancelled once its code has cleaned up; a run that has ended stays as it is.
@@ -291,30 +291,22 @@ class Run(Generic[O_co]):
             reason: Shown with the run, and the message of the CancelledError in its code.
         """
         request = pb.CancelWorkflowRequest(reason=reason, request_id=self._backend.new_id())
-        self._last_status = await self._backend.change(
-            lambda link: link.workflows.CancelWorkflow, request, await self._key()
-        )
+        await self._change(lambda link: link.workflows.CancelWorkflow, request)
 
     async def terminate(self, reason: str = "") -> None:
         """End the run now, as cancelled, without cleanup; the `reason` is shown with it. A run that has ended stays as
         it is."""
         request = pb.TerminateWorkflowRequest(reason=reason, request_id=self._backend.new_id())
-        self._last_status = await self._backend.change(
-            lambda link: link.workflows.TerminateWorkflow, request, await self._key()
-        )
+        await self._change(lambda link: link.workflows.TerminateWorkflow, request)
 
     async def pause(self, reason: str = "") -> None:
         """Begin no more steps until `resume()`; the `reason` is shown with the run. Steps that run are finished and
         recorded; signals and timers wait."""
-        self._last_status = await self._backend.change(
-            lambda link: link.workflows.PauseWorkflow, pb.PauseWorkflowRequest(reason=reason), await self._key()
-        )
+        await self._change(lambda link: link.workflows.PauseWorkflow, pb.PauseWorkflowRequest(reason=reason))
 
     async def resume(self) -> None:
         """Let a paused run go on, also one that the engine paused because of a problem."""
-        self._last_status = await self._backend.change(
-            lambda link: link.workflows.ResumeWorkflow, pb.ResumeWorkflowRequest(), await self._key()
-        )
+        await self._change(lambda link: link.workflows.ResumeWorkflow, pb.ResumeWorkflowRequest())
 
     async def retry(self, *, from_step: str = "") -> None:
         """Reopen a failed run; the results from before the step are kept.
@@ -325,9 +317,7 @@ class Run(Generic[O_co]):
         Raises PreconditionFailed if the run has not failed, or its workflow_id is active again.
         """
         request = pb.RetryWorkflowRequest(from_step=from_step, request_id=self._backend.new_id())
-        self._last_status = await self._backend.change(
-            lambda link: link.workflows.RetryWorkflow, request, await self._key()
-        )
+        await self._change(lambda link: link.workflows.RetryWorkflow, request)
 
     async def fork(
         self,
@@ -358,7 +348,7 @@ class Run(Generic[O_co]):
             workflow_id=id or "",
             request_id=self._backend.new_id(),
         )
-        forked = await self._backend.connection.call(lambda link: link.workflows.ForkWorkflow, request)
+        forked = await self._backend.call(lambda link: link.workflows.ForkWorkflow, request)
         return Run(
             self._backend,
             self._namespace,
@@ -369,23 +359,27 @@ class Run(Generic[O_co]):
             created=True,
         )
 
+    async def _change(
+        self, method: "Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Request, Response]]", request: Request
+    ) -> None:
+        self._last_status = await self._backend.change(method, request, await self._key())
+
     # --- finding it ----------------------------------------------------------------------------------------------------
 
-    async def _ask(self) -> RunRecord:
+    async def _ask(self) -> RunInfo:
         if self._run_id:
             return self._learn(await self._backend.get(self._namespace, run_id=self._run_id))
-        return self._learn(await self._backend.find(self._namespace, self._asked_for))
+        return self._learn(await self._backend.find(self._namespace, self._searched_id))
 
     async def _key(self) -> RunKey:
         if not self._run_id:
-            self._learn(await self._backend.find(self._namespace, self._asked_for))
+            self._learn(await self._backend.find(self._namespace, self._searched_id))
         return RunKey(self._namespace, self._run_id)
 
-    def _learn(self, record: RunRecord) -> RunRecord:
-        self._run_id, self._workflow_id = record.run.run_id, record.workflow_id
-        self._last_status = record.status
-        self._record = record
-        return record
+    def _learn(self, info: RunInfo) -> RunInfo:
+        self._run_id, self._workflow_id, self._last_status = info.id, info.workflow_id, info.status
+        self._info = info
+        return info
 
     def _unknown(self, what: str) -> str:
         raise PreconditionFailed(f"{what} of {self!r} is not known yet. Ask the server first: await run.status()")

@@ -1,15 +1,16 @@
 """Records of runs: what `run.info()`, `run.explain()` and `client.count()` return."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from ...core.error_details import ErrorDetail
 from ...core.public import exported
-from ...core.records import Payload, RunRecord
-from ...core.schedules.scheduled_time import split_scheduled_time
+from ...core.records import Explanation
 from ...core.states import RunStatus, WaitReason
-from ...core.times import to_datetime
+from ...v1 import workflow_pb2 as pb
+from ...v1.common_pb2 import Payload
+from ...wire.fields import reader
 
 
 @exported
@@ -55,20 +56,6 @@ class RunInfo:
     encoding: str = ""  #: how input and output are encoded, if it is not plain JSON
 
 
-@exported
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a run is where it is. `str()` is the sentence."""
-
-    sentence: str  #: for people
-    reason: str = ""  #: a stable word for programs
-    facts: Mapping[str, str] = field(default_factory=dict[str, str])  #: what the sentence is based on
-    remedy: str = ""  #: what to do about it; empty if there is nothing to do
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
 class RunCount(int):
     """How many runs there are: an int. A server stops counting at 10,000; then `capped` is True."""
 
@@ -80,57 +67,26 @@ class RunCount(int):
         return made
 
 
-# --- from what the server sent ----------------------------------------------------------------------------------------
+read_run_info = reader(
+    pb.Workflow,
+    RunInfo,
+    names={
+        "id": "run_id",
+        "workflow": "workflow_type",
+        "attempt": "attempts",
+        "wake_at": "wake_up_at",
+        "parent": "parent_run_id",
+        "parent_step": "parent_step_id",
+        "schedule": "schedule_id",
+    },
+    unread=("task_queue", "context", "cancel_reason", "last_seq", "retry_policy"),
+    input=lambda message: message.input.data,
+    output=lambda message: message.output.data,
+    encoding=lambda message: payload_encoding(message.input) or payload_encoding(message.output),
+)
+
+read_explanation = reader(pb.ExplainWorkflowResponse, Explanation)
 
 
-def run_info(record: RunRecord, url: str) -> RunInfo:
-    return RunInfo(
-        id=record.run.run_id,
-        workflow_id=record.workflow_id,
-        workflow=record.workflow_type,
-        version=record.version,
-        status=record.status,
-        wait_reason=record.wait_reason,
-        status_text=record.status_text,
-        progress=record.progress,
-        labels=record.labels,
-        attempt=record.attempt,
-        created_at=to_datetime(record.created_at),
-        started_at=moment(record.started_at),
-        finished_at=moment(record.finished_at),
-        wake_at=moment(record.wake_at),
-        deadline_at=moment(record.deadline_at),
-        waits=record.waits,
-        cancel_requested=record.cancel_requested,
-        pause_requested=record.pause_requested,
-        error=record.error,
-        problem=record.problem,
-        parent=record.parent_run_id,
-        forked_from=record.forked_from,
-        continued_as=record.continued_as,
-        schedule=record.schedule_id,
-        concurrency_key=record.concurrency_key,
-        pause_reason=record.pause_reason,
-        blocked_by=record.blocked_by,
-        scheduled_at=moment(split_scheduled_time(record.context)[1]),
-        namespace=record.run.namespace,
-        priority=record.priority,
-        worker_id=record.worker_id,
-        parent_step=record.parent_step_id,
-        url=url,
-        input=payload_data(record.input),
-        output=payload_data(record.output),
-        encoding=payload_encoding(record.input) or payload_encoding(record.output),
-    )
-
-
-def moment(at: int | None) -> datetime | None:
-    return None if at is None else to_datetime(at)
-
-
-def payload_data(payload: Payload | None) -> bytes:
-    return b"" if payload is None else payload.data
-
-
-def payload_encoding(payload: Payload | None) -> str:
-    return (payload.metadata or {}).get("encoding", "") if payload else ""
+def payload_encoding(payload: Payload) -> str:
+    return payload.metadata.get("encoding", "") if payload.metadata else ""

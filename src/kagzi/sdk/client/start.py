@@ -1,6 +1,5 @@
 """The options of `client.start`, its builder, and the request that they become."""
 
-import warnings
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from datetime import datetime
 from typing import Any, Generic, Self, TypedDict, TypeVar, cast, get_args
@@ -18,6 +17,7 @@ from ...core.workflow_types.names import canonical_type
 from ..workflow.codec import ANY, write_payload
 from ..workflow.retry import Retry, check_retry
 from ..workflow.workflow import Workflow
+from .builder import Builder
 from .run import Run
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
@@ -77,28 +77,26 @@ BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
 
 
 @exported
-class Start(Generic[I, O]):
+class Start(Builder, Generic[I, O]):
     """A start to refine and await: `run = await client.start(order).id("order-7").input(...)`.
 
     Every method returns a new one. Awaiting the same one again returns the same run.
     """
+
+    _consequence = "no run was started"
 
     def __init__(self, begin: BeginStart, options: StartOptions, draw_id: Callable[[], str]) -> None:
         self._begin = begin
         self._options = options
         self._draw_id = draw_id
         self._request_id: str | None = None
-        self._is_settled = False  # awaited, or handed over to a refined copy
+        self._is_settled = False
 
     def __repr__(self) -> str:
         return f"<Start of {_name(self._options.workflow)!r}>"
 
-    def __del__(self) -> None:
-        if not getattr(self, "_is_settled", True):
-            text = (
-                f"client.start({_name(self._options.workflow)!r}) was never awaited: no run was started. Write `await`."
-            )
-            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
+    def _call(self) -> str:
+        return f"client.start({_name(self._options.workflow)!r})"
 
     def __await__(self) -> Generator[Any, None, Run[O]]:
         """Awaiting the same one again returns the same run."""
@@ -237,7 +235,7 @@ def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload 
     if input is ABSENT:
         if workflow.input_is_optional:
             return None
-        raise InvalidArgument(f"workflow {workflow.name!r} wants an input. Give one: .input(...).", field="input")
+        raise InvalidArgument(f"workflow {workflow.name!r} needs an input: .input(...).", field="input")
     return workflow.write_input(input)
 
 
@@ -261,7 +259,7 @@ def _checked_id(id: str | None, field: str = "id") -> str:
     if id is None:
         return ""
     if not _is_text(id):
-        raise InvalidArgument(f"{field}={id!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field=field)
+        raise InvalidArgument(f"{field}={id!r} must be a string of 1 to {limits.NAME_BYTES} bytes.", field=field)
     return id
 
 
@@ -269,11 +267,11 @@ def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     if labels is None:
         return NO_LABELS
     if not isinstance(cast("object", labels), Mapping):
-        raise InvalidArgument(f"labels={labels!r} must be a mapping of texts to texts.", field="labels")
+        raise InvalidArgument(f"labels={labels!r} must map strings to strings.", field="labels")
     texts = dict(labels)
     for key, value in texts.items():
         if not (_is_text(key) and isinstance(cast("object", value), str)):
-            raise InvalidArgument(f"labels: {key!r}: {value!r} must be texts, both.", field="labels")
+            raise InvalidArgument(f"labels: {key!r}: {value!r} must both be strings.", field="labels")
     return texts
 
 

@@ -13,7 +13,7 @@ from ...v1 import common_pb2
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import read_error
 from ...wire.enums import RUN_STATUS_FROM_WIRE
-from ...wire.runs import write_start
+from ...wire.requests import write_start
 from ...wire.status import error_of
 from ..workflow.codec import ANY
 from ..workflow.signals import Signal
@@ -66,7 +66,7 @@ class Starter:
             request_id=start.request_id,
             namespace_id=start.namespace,
         )
-        response = await self._backend.connection.call(lambda link: link.workflows.SignalWithStart, request)
+        response = await self._backend.call(lambda link: link.workflows.SignalWithStart, request)
         return self._run(options, start, response.started)
 
     def _request(self, options: StartOptions, request_id: str) -> StartRequest:
@@ -75,7 +75,7 @@ class Starter:
         return request
 
     def _run(self, options: StartOptions, request: StartRequest, response: pb.StartWorkflowResponse) -> Run[Any]:
-        UNSERVED.tell(request.namespace, request.workflow_type, response.warning)
+        UNSERVED.warn(request.namespace, request.workflow_type, response.warning)
         return Run(
             self._backend,
             request.namespace,
@@ -91,7 +91,7 @@ class Starter:
         self._flush_due = False
         for namespace in list(self._pending):
             while (pending := self._pending.get(namespace)) and self._may_leave(pending):
-                batch = _cut(pending)
+                batch = _take_batch(pending)
                 if not pending:
                     del self._pending[namespace]
                 task = asyncio.get_running_loop().create_task(self._send(namespace, batch))
@@ -110,9 +110,7 @@ class Starter:
     async def _send(self, namespace: str, batch: list[_Pending]) -> None:
         request = pb.StartBatchRequest(namespace_id=namespace, starts=[each.request for each in batch])
         try:
-            response = await self._backend.connection.call(
-                lambda link: link.workflows.StartBatch, request, refused=_store_is_away
-            )
+            response = await self._backend.call(lambda link: link.workflows.StartBatch, request, refused=_store_is_away)
         except KagziError as error:
             _settle_all(batch, error)
             return
@@ -120,7 +118,7 @@ class Starter:
             _settle_all(batch, _closed())
             raise
         if len(response.items) != len(batch):
-            _settle_all(batch, InternalError(f"{len(batch)} starts got {len(response.items)} answers."))
+            _settle_all(batch, InternalError(f"{len(batch)} starts got {len(response.items)} responses."))
             return
         for pending, item in zip(batch, response.items, strict=True):
             _settle(pending, item)
@@ -136,7 +134,7 @@ class Starter:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _cut(pending: list[_Pending]) -> list[_Pending]:
+def _take_batch(pending: list[_Pending]) -> list[_Pending]:
     """The first of them, as many as fit into a message; they are taken off the list."""
     size = 0
     count = 0
@@ -175,4 +173,4 @@ def _settle_all(batch: list[_Pending], error: KagziError) -> None:
 
 
 def _closed() -> PreconditionFailed:
-    return PreconditionFailed("This client was closed while a start was under way. Whether the run exists is unknown.")
+    return PreconditionFailed("This client was closed during a start. Whether the run exists is unknown.")

@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...core import records
 from ...core.error_details import ErrorDetail
 from ...core.errors import StepError
 from ...core.public import exported
-from ...core.retry.policy import SERVER_DEFAULT
 from ...core.retry.reasons import why_not_retried
 from ...core.states import StepKind, StepStatus
-from ...core.times import to_datetime
-from .run_records import moment, payload_data, payload_encoding
+from ...v1 import worker_pb2 as pb
+from ...wire.common import read_error, read_retry
+from ...wire.enums import STEP_KIND_FROM_WIRE, STEP_STATUS_FROM_WIRE
+from ...wire.fields import reader
+from .run_records import payload_encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,40 +54,49 @@ class StepRecord:
     encoding: str = ""  #: how output and details are encoded, if it is not plain JSON
 
 
-def step_record(record: records.StepRecord) -> StepRecord:
-    last_error = record.error or (record.attempts[-1].error if record.attempts else None)
-    failed = record.error if record.status is StepStatus.FAILED else None
-    is_function = record.kind is StepKind.FUNCTION
-    return StepRecord(
-        id=record.step_id,
-        name=record.name,
-        kind=record.kind,
-        status=record.status,
-        attempts=record.attempt,
-        output=payload_data(record.output),
-        error=None if failed is None else StepError.of(record.step_id, failed, attempts=record.attempt),
-        last_error=None if last_error is None else last_error.text,
-        wake_at=moment(record.wake_at),
-        retry_at=moment(record.retry_at),
-        child=record.child_run_id,
-        started_at=moment(record.started_at),
-        finished_at=moment(record.finished_at),
-        parallel_group=record.parallel_group_id,
-        details=payload_data(record.details),
-        created_at=to_datetime(record.created_at),
-        seq=record.seq,
-        earlier=tuple(_attempt(attempt) for attempt in record.attempts),
-        error_detail=record.error,
-        not_retried=why_not_retried(record.retry or SERVER_DEFAULT, failed) if failed and is_function else "",
-        encoding=payload_encoding(record.output) or payload_encoding(record.details),
-    )
+def _failure(message: pb.Step) -> ErrorDetail | None:
+    """Why the step failed for good."""
+    return read_error(message.error) if message.status == pb.STEP_STATUS_FAILED and message.HasField("error") else None
 
 
-def _attempt(attempt: records.StepAttempt) -> StepAttempt:
-    return StepAttempt(
-        attempt=attempt.attempt,
-        started_at=moment(attempt.started_at),
-        finished_at=to_datetime(attempt.finished_at),
-        error=attempt.error,
-        worker_id=attempt.worker_id,
-    )
+def _error(message: pb.Step) -> StepError | None:
+    failure = _failure(message)
+    return None if failure is None else StepError.of(message.step_id, failure, attempts=message.attempt_number)
+
+
+def _last_error(message: pb.Step) -> str | None:
+    if message.HasField("error"):
+        return read_error(message.error).text
+    return read_error(message.attempts[-1].error).text if message.attempts else None
+
+
+def _not_retried(message: pb.Step) -> str:
+    failure = _failure(message)
+    if failure is None or message.kind != pb.STEP_KIND_FUNCTION:
+        return ""
+    return why_not_retried(read_retry(message.retry_policy), failure)
+
+
+read_step_record = reader(
+    pb.Step,
+    StepRecord,
+    names={
+        "id": "step_id",
+        "attempts": "attempt_number",
+        "attempt": "attempt_number",
+        "child": "child_run_id",
+        "parallel_group": "parallel_group_id",
+        "earlier": "attempts",
+        "error_detail": "error",
+        "details": "heartbeat_details",
+    },
+    unread=("run_id", "namespace_id", "input", "retry_policy", "timeout_ms", "parent_step_id", "worker_id"),
+    kind=lambda message: STEP_KIND_FROM_WIRE.get(message.kind, StepKind.FUNCTION),
+    status=lambda message: STEP_STATUS_FROM_WIRE.get(message.status, StepStatus.RUNNING),
+    output=lambda message: message.output.data,
+    details=lambda message: message.heartbeat_details.data,
+    encoding=lambda message: payload_encoding(message.output) or payload_encoding(message.heartbeat_details),
+    error=_error,
+    last_error=_last_error,
+    not_retried=_not_retried,
+)

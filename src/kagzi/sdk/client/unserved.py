@@ -15,13 +15,13 @@ class UnservedNames:
     def __init__(self, show: Callable[[str], None] = logger.warning) -> None:
         self.show = show
         self._served_here: list[str] = []
-        self._told: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, str]] = set()
 
     @contextmanager
     def shown_by(self, show: Callable[[str], None]) -> Generator[None]:
-        """Meanwhile, as if nothing had been told before."""
+        """Meanwhile, as if nothing had been warned of before."""
         before, self.show = self.show, show
-        self._told.clear()
+        self._warned.clear()
         try:
             yield
         finally:
@@ -36,13 +36,13 @@ class UnservedNames:
             if name in self._served_here:
                 self._served_here.remove(name)
 
-    def tell(self, namespace: str, name: str, warning: str) -> None:
+    def warn(self, namespace: str, name: str, warning: str) -> None:
         """Pass on what the server says about this name, if it says something; once."""
-        if not warning or name in self._served_here or (namespace, name) in self._told:
+        if not warning or name in self._served_here or (namespace, name) in self._warned:
             return
-        if len(self._told) >= _REMEMBERED:
-            self._told.clear()
-        self._told.add((namespace, name))
+        if len(self._warned) >= _REMEMBERED:
+            self._warned.clear()
+        self._warned.add((namespace, name))
         self.show(warning)
 
 

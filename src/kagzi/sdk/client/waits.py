@@ -10,14 +10,14 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, PreconditionFailed, not_found
 from ...core.records import RunEnd
 from ...v1 import workflow_pb2 as pb
-from ...wire.runs import read_outcome
+from ...wire.requests import read_outcome
 from ..transport.connection import Connection, Link
 from ..transport.tries import Tries
 from ..transport.unreachable import Outage
 
 logger = logging.getLogger("kagzi.client")
 
-PATIENCE_S = 300.0  # a wait may be long, and so may be an outage in it
+OUTAGE_S = 300.0  # a wait may be long, and so may be an outage in it
 IDLE_S = 10.0  # how long a stream without waits is kept for the next one
 _IDS_PER_MESSAGE = 1_000
 
@@ -34,7 +34,7 @@ class Waits:
     async def ended(self, namespace: str, run_id: str) -> RunEnd:
         """How the run ended. Raises NotFound; Unavailable after minutes without a server."""
         streams = self._streams.setdefault(namespace, [])
-        stream = next((each for each in streams if each.has_room_for(run_id)), None)
+        stream = next((each for each in streams if each.can_add(run_id)), None)
         if stream is None:
             stream = _Waiting(self._connection, namespace)
             streams.append(stream)
@@ -60,7 +60,7 @@ class _Waiting:
         self._tries: Tries | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def has_room_for(self, run_id: str) -> bool:
+    def can_add(self, run_id: str) -> bool:
         return run_id in self._wanted or len(self._wanted) < limits.WAITS_PER_STREAM
 
     async def ended(self, run_id: str) -> RunEnd:
@@ -93,7 +93,7 @@ class _Waiting:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
-        self._fail(PreconditionFailed("This client was closed while somebody waited for a result."))
+        self._fail(PreconditionFailed("This client was closed while a result was awaited."))
 
     # --- the stream ----------------------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class _Waiting:
 
     async def _keep_open(self) -> None:
         """Until nobody waits. Raises why it cannot be kept open."""
-        with self._connection.tries(PATIENCE_S, stream=True) as tries:
+        with self._connection.tries(OUTAGE_S, stream=True) as tries:
             while True:
                 link = self._connection.link
                 self._tries = tries
@@ -116,9 +116,7 @@ class _Waiting:
                 problem = await self._one_stream(link)
                 if not self._wanted:
                     return
-                pause_s = tries.pause_s(problem)
-                await self._connection.move(link)
-                await asyncio.sleep(pause_s)
+                await self._connection.try_again(tries, link, problem)
 
     async def _one_stream(self, link: Link) -> KagziError | Outage:
         """Ask for everything that is wanted, until the stream ends. Returns why it ended."""

@@ -23,7 +23,7 @@ from ..workflow.codec import ANY, read_payload
 
 logger = logging.getLogger("kagzi.client")
 
-PATIENCE_S = 300.0  # a run may be long, and so may be an outage in it
+OUTAGE_S = 300.0  # a run may be long, and so may be an outage in it
 
 Event = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Watch:
 
     async def events(self) -> AsyncGenerator[Event]:
         """Until the run has ended. Raises NotFound; Unavailable after minutes without a server."""
-        with self._connection.tries(PATIENCE_S, stream=True) as tries:
+        with self._connection.tries(OUTAGE_S, stream=True) as tries:
             while not self._ended:
                 link = self._connection.link
                 tries.next_timeout_s()
@@ -55,9 +55,7 @@ class Watch:
                     problem = self._connection.problem_of(error)
                 if self._ended:
                     return
-                pause_s = tries.pause_s(problem)
-                await self._connection.move(link)
-                await asyncio.sleep(pause_s)
+                await self._connection.try_again(tries, link, problem)
 
     async def _one_stream(self, link: Link, tries: Tries) -> AsyncGenerator[Event]:
         request = pb.WatchRequest(namespace_id=self._namespace, run_id=self._run_id, after_seq=self._after)
@@ -85,7 +83,7 @@ class Watch:
             elif event.seq <= self._after:
                 continue
             self._after = max(self._after, event.seq)
-            self._ended = self._ended or event.kind in _ENDS
+            self._ended = self._ended or event.kind in _ENDINGS
             events.append(_as_dict(event, message, self._run_id))
         standing = _standing(response)
         ended = RUN_STATUS_FROM_WIRE[response.status].ended
@@ -97,7 +95,7 @@ class Watch:
         return events
 
 
-_ENDS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED)
+_ENDINGS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED)
 
 
 def _standing(response: pb.WatchResponse) -> Event:
@@ -106,9 +104,9 @@ def _standing(response: pb.WatchResponse) -> Event:
         standing["status_text"] = response.status_text
     if response.HasField("progress"):
         standing["progress"] = response.progress
-    for asked in ("pause_requested", "cancel_requested"):
-        if getattr(response, asked):
-            standing[asked] = True
+    for name in ("pause_requested", "cancel_requested"):
+        if getattr(response, name):
+            standing[name] = True
     if response.pause_reason:
         standing["pause_reason"] = response.pause_reason
     return standing

@@ -27,7 +27,8 @@ class Claim:
         self.accepted_at = accepted_at
 
     def server_now_us(self) -> int:
-        """The server's time, as far as it can be told from the time of the claim. Never used to decide, only to wait."""
+        """The server's time, as far as it can be told from the time of the claim. Never used to decide, only to
+        wait."""
         return self.task.claimed_at_us + int((self.loop.time() - self.accepted_at) * 1_000_000)
 
     def send(self, on_answer: OnAnswer) -> pb.Operation:

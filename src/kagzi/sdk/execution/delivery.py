@@ -1,4 +1,5 @@
-"""Delivers results to workflow code in the order of their seqs, one at a time, the next when the run is idle: live as on replay.
+"""Delivers results to workflow code in the order of their seqs, one at a time, the next when the run is idle: live as
+on replay.
 
 A run with one task needs none of this: nobody in it can see any other order, so a recorded result is taken at once.
 """
@@ -12,7 +13,7 @@ from ...v1 import worker_pb2 as pb
 from .idle.tasks import RunTasks
 from .ledger import ABANDONED, Ledger
 from .ports import RunControl
-from .replay_gate import ReplayGate
+from .replay_barrier import ReplayBarrier
 
 
 @dataclass(slots=True, eq=False)
@@ -20,11 +21,10 @@ class Delivery:
     _run: RunControl
     _tasks: RunTasks
     _ledger: Ledger
-    _gate: ReplayGate
+    _barrier: ReplayBarrier
     now_us: int | None  # the time of the last result; None: it is not known yet
-    restarting: set[str] = field(
-        init=False, default_factory=set[str]
-    )  # begun again and not acknowledged: what is next waits, too
+    # Begun again and not acknowledged: what is next waits, too.
+    restarting: set[str] = field(init=False, default_factory=set[str])
     _results: "list[tuple[int, int, int, asyncio.Future[Any], Any]]" = field(init=False, default_factory=list[Any])
     _pushed: int = field(init=False, default=0)
 
@@ -44,6 +44,10 @@ class Delivery:
         self._pushed += 1
         heappush(self._results, (seq, self._pushed, at_us, future, value))
         self._tasks.idle.start()
+
+    @property
+    def has_results(self) -> bool:
+        return bool(self._results)
 
     def deliver_next(self) -> bool:
         """To be called when the run is idle. False if there is nothing to deliver."""
@@ -69,7 +73,7 @@ class Delivery:
     async def reach(self, step: pb.HistoryStep) -> None:
         """Returns when it is this recorded result's turn; never for a step that was closed by a race."""
         if step.status == ABANDONED:
-            await self._gate.wait_in_vain(step)
+            await self._barrier.wait_in_vain(step)
         try:
             await self.turn(step.seq, step.at_us)
         finally:

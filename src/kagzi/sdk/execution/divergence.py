@@ -24,7 +24,10 @@ Function = Callable[..., Any]
 
 _SDK, _ASYNCIO = PurePath(__file__).parents[1], PurePath(asyncio.__file__).parent
 _INNER_DIRECTORIES = (f"{_SDK}{os.sep}", f"{_ASYNCIO}{os.sep}")
-_MOVED = "If this is the recorded {!r}, its call was moved: in another task, gather, branch or order it is another step, {!r}. "
+_MOVED = (
+    "If this is the recorded {!r}, its call was moved: "
+    "in another task, gather, branch or order it is another step, {!r}. "
+)
 _REMEDY = (
     'Keep the recorded calls as they were and put new ones behind `if ctx.changed("id")`, or deploy the code that fits.'
 )
@@ -41,7 +44,7 @@ def out_of_order(ledger: Ledger, step_id: str, call: str) -> Diverged:
     more = ledger.outstanding - len(recorded)
     moved = next((step.step_id for step in recorded if _name(step.step_id) == _name(step_id)), None)
     return Diverged(
-        f"step {step_id!r} at {call} is new to this run, but its history goes on with "
+        f"step {step_id!r} at {call} is new to this run, but its history continues with "
         f"{missing}{f' and {more} more' if more else ''}, which the code has not reached. "
         f"{'' if moved is None else _MOVED.format(moved, step_id)}{_REMEDY}",
         metadata={"step_id": step_id, "recorded": recorded[0].step_id if recorded else ""},
@@ -51,8 +54,9 @@ def out_of_order(ledger: Ledger, step_id: str, call: str) -> Diverged:
 def waits_in_vain(recorded: pb.HistoryStep, call: str) -> Diverged:
     """The run can only wait, and this is what it waits for."""
     return Diverged(
-        f"the code at {call} waits for {_kind(recorded)} {recorded.step_id!r}, but this run gave that up when it was executed before: "
-        f"nothing will come for it. {_REMEDY}",
+        f"the code at {call} waits for {_kind(recorded)} {recorded.step_id!r}, but this run abandoned it in an earlier "
+        "execution: "
+        f"nothing will arrive for it. {_REMEDY}",
         metadata={"step_id": recorded.step_id},
     )
 
@@ -65,7 +69,8 @@ def _name(step_id: str) -> str:
 def never_reached(fn: Function, recorded: pb.HistoryStep) -> Diverged:
     """The function ended, but this result was never asked for."""
     return Diverged(
-        f"the code at {_definition(fn)} ended without reaching {_kind(recorded)} {recorded.step_id!r}, which this run has recorded. "
+        f"the code at {_definition(fn)} ended without reaching {_kind(recorded)} {recorded.step_id!r}, which this run "
+        "has recorded. "
         f"{_REMEDY}",
         metadata={"step_id": recorded.step_id},
     )
@@ -76,7 +81,8 @@ def _kind(step: pb.HistoryStep) -> str:
 
 
 def where(fn: Function) -> str:
-    """`file.py:12`, of the innermost running code that is neither Kagzi's nor asyncio's; or where the workflow `fn` is defined."""
+    """`file.py:12`, of the innermost running code that is neither Kagzi's nor asyncio's; or where the workflow `fn` is
+    defined."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and _is_inner(frame):
         frame = frame.f_back

@@ -1,4 +1,5 @@
-"""How a run leaves its worker for good: with an output, a failure, a cancellation, a problem that pauses it, or handed back."""
+"""How a run leaves its worker for good: with an output, a failure, a cancellation, a problem that pauses it, or handed
+back."""
 
 import asyncio
 import logging
@@ -152,8 +153,8 @@ class Ending:
         self._run.close()
 
     def hand_back(self, reason: str) -> None:
-        """The server could not record something, which is no fault of the run: give it back, so that it is tried again. Also if its
-        end could not be recorded."""
+        """The server could not record something, through no fault of the run: give it back, so that it is tried again.
+        Also if its end could not be recorded."""
         task = self._claim.task
         logger.error(
             "%s is handed back, since the server could not record what it does: %s",

@@ -1,7 +1,7 @@
 """Fetches what has come for a run while a worker holds it: signals, children's ends, waits whose time is up.
 
-The server says that there is something, or the run thinks so; then it asks. What the answer brings is delivered in the order of its
-numbers, like any result. The same question tells whether a lease that may be over is still this worker's.
+The server says that there is something, or the run thinks so; then it asks. What the answer brings is delivered in the
+order of its numbers, like any result. The same question tells whether a lease that may be over is still this worker's.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ class IncomingResults:
     _ledger: Ledger
     _waits: TimedWaits
     _synced_seq: int  # what others recorded up to here is known
+    _request_seq: int = field(init=False, default=0)  # the last acknowledged number when results were requested
     _fetching: bool = field(init=False, default=False)
     _fetch_again: bool = field(init=False, default=False)
     _fetching_pages: bool = field(init=False, default=False)
-    _pages: list[pb.HistoryStep] = field(
-        init=False, default_factory=list[pb.HistoryStep]
-    )  # of an answer in several messages
+    # Of an answer in several messages.
+    _pages: list[pb.HistoryStep] = field(init=False, default_factory=list[pb.HistoryStep])
     _unsure_of_lease: "list[asyncio.Future[None]]" = field(init=False, default_factory=list[Any])
 
     def synced(self, seq: int) -> None:
@@ -51,17 +51,36 @@ class IncomingResults:
     def known_seq(self) -> int:
         """Everything up to this number is known here.
 
-        What others record for a wait gets its number when it comes, perhaps before the answer to an operation that is in flight:
-        then a lower number arrives later than a higher one. So with such waits open only what was there when asked last counts.
+        What others record for a wait gets its number when it comes, perhaps before the answer to an operation that is
+        in flight: then a lower number arrives later than a higher one. So with such waits open only what the last fetch
+        brought counts.
         """
         known = max(self._ledger.known_seq, self._claim.task.last_seq)
         first = self._waits.first_external_seq()
         return known if first is None else min(known, max(self._synced_seq, first))
 
-    # --- the operations ------------------------------------------------------------------------------------------------
+    def fetch_foreign(self) -> bool:
+        """Whether something may have come that is to be delivered before what is here; then it is fetched.
+
+        A signal, or a child's end, has a lower number than a result of the run's own that was recorded after it, but
+        that result is acknowledged at once, while the worker is only notified of the other. A replay delivers them in
+        the order of their numbers. So nothing is delivered past a number that is not this worker's own before the
+        server was asked what it is.
+        """
+        foreign = self._claim.port.foreign_seq
+        if foreign <= self._synced_seq:
+            return False
+        first = self._waits.first_external_seq()
+        if first is None or foreign <= first:
+            return False
+        self.fetch()
+        return True
+
+    # --- the operations -----------------------------------------------------------------------------------------------
 
     def park(self, on_answer: OnAnswer) -> None:
-        """Ask whether the run may leave the worker. If something has come meanwhile, it is the answer."""
+        """Ask whether the run may leave the worker. If something has come meanwhile, that is the answer."""
+        self._request_seq = self._claim.port.last_seq
         self._fill(self._claim.send(on_answer).park)
 
     def fetch(self) -> None:
@@ -70,20 +89,20 @@ class IncomingResults:
             self._fetch_again = True
         elif self._run.state is RunState.RUNNING:  # a park that is in flight brings the same
             self._fetching = True
+            self._request_seq = self._claim.port.last_seq
             self._send_fetch(self._answered)
 
-    def _send_fetch(self, on_answer: OnAnswer) -> pb.ParkOperation:
-        fetch = self._claim.send(on_answer).park
+    def _send_fetch(self, on_answer: OnAnswer) -> pb.FetchResultsOperation:
+        fetch = self._claim.send(on_answer).fetch_results
         self._fill(fetch)
-        fetch.stay = True
         return fetch
 
-    def _fill(self, park: pb.ParkOperation) -> None:
+    def _fill(self, operation: pb.ParkOperation | pb.FetchResultsOperation) -> None:
         waits = self._waits.by_id
         if sum(map(len, waits)) <= _NAMED_WAITS_CHARS:
-            park.waits.extend(waits)
+            operation.waits.extend(waits)
         # Naming none means all of them, those given up included: the run may be woken for nothing.
-        park.known_seq = self.known_seq()
+        operation.known_seq = self.known_seq()
 
     def fetch_if_due(self) -> None:
         """The server reported more while the run was fetching: it fetches again."""
@@ -99,10 +118,8 @@ class IncomingResults:
         refusal = answer.refusal
         if refusal is not None:
             self._refused(refusal)
-        elif answer.detail.WhichOneof("kind") == "not_parked":
-            self.gather(answer.detail.not_parked, self._gathered, self._refused)
         else:
-            self.fetch_if_due()
+            self.gather(answer.detail.fetched, self._gathered, self._refused)
 
     def _gathered(self, results: list[pb.HistoryStep]) -> None:
         self.take_in(results)
@@ -110,12 +127,12 @@ class IncomingResults:
 
     def _refused(self, refusal: common.ErrorDetail) -> None:
         if not self._run.taken_away(refusal):
-            logger.error("run %s could not fetch what has come for it: %s", self._claim.task.run_id, refusal.message)
-        self.fetch_if_due()
+            logger.error("run %s could not fetch its new results: %s", self._claim.task.run_id, refusal.message)
+            self._run.release("its new results could not be fetched")
 
-    def gather(self, answer: pb.NotParked, then: OnResults, refused: OnRefusal) -> None:
-        """Call `then` with all results of which this answer is a page, once the others are here. The run sees them together, as if
-        they had come in one message: in between, results of its own steps could overtake them."""
+    def gather(self, answer: pb.NotParked | pb.Fetched, then: OnResults, refused: OnRefusal) -> None:
+        """Call `then` with all results of which this answer is a page, once the others are here. The run sees them
+        together, as if they had come in one message: in between, results of its own steps could overtake them."""
         self._pages.extend(answer.results)
         if answer.more and answer.results:
             self._fetching_pages = True
@@ -123,18 +140,18 @@ class IncomingResults:
             fetch.known_seq = answer.results[-1].seq
             return
         self._fetching_pages = False
-        results, self._pages = self._pages, []
+        results, self._pages, request_seq = self._pages, [], self._request_seq
         then(results)
+        self.synced(request_seq)
 
     def _next_page(self, then: OnResults, refused: OnRefusal, answer: Answer) -> None:
-        live = self._run.live
-        if live and answer.detail is not None and answer.detail.WhichOneof("kind") == "not_parked":
-            self.gather(answer.detail.not_parked, then, refused)
+        refusal = answer.refusal
+        if self._run.live and answer.detail is not None and refusal is None:
+            self.gather(answer.detail.fetched, then, refused)
             return
         self._fetching_pages = False
         self._pages = []
-        refusal = answer.refusal
-        if live and refusal is not None:
+        if self._run.live and refusal is not None:
             refused(refusal)
 
     def take_in(self, results: Iterable[pb.HistoryStep]) -> bool:
@@ -151,16 +168,19 @@ class IncomingResults:
                 self._waits.settle_early(step)
         return learnt
 
-    # --- the lease -----------------------------------------------------------------------------------------------------
+    # --- the lease ----------------------------------------------------------------------------------------------------
 
     async def confirm_lease(self) -> None:
-        """Returns when the server has said that the lease is still this worker's. If it is not, the run is abandoned."""
+        """Returns when the server has said that the lease is still this worker's. If it is not, the run is
+        abandoned."""
         claim = self._claim
         future: asyncio.Future[None] = claim.loop.create_future()
         self._unsure_of_lease.append(future)
         if len(self._unsure_of_lease) == 1:
             run_id = claim.task.run_id
-            logger.warning("run %s: its lease may be over, so nothing begins before the server was asked", run_id)
+            logger.warning(
+                "run %s: its lease may have expired, so nothing begins before the server confirms it", run_id
+            )
             self._send_fetch(partial(self._lease_answered, claim.port.ask_about_lease()))
         await self._run.wait(future)
 
@@ -171,10 +191,10 @@ class IncomingResults:
         refusal = answer.refusal
         if refusal is not None:
             if not self._run.taken_away(refusal):
-                self._run.release("whether its lease is over could not be asked")
+                self._run.release("the server could not confirm the lease")
             return
         confirmed()
-        self.take_in(answer.detail.not_parked.results)
+        self.take_in(answer.detail.fetched.results)
         for future in unsure:
             if not future.done():
                 self._tasks.idle.disturb()

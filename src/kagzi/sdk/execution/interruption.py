@@ -27,7 +27,8 @@ class Interruption:
     _cleanups: int = field(init=False, default=0)  # scopes that the run is in now
 
     def begin(self) -> None:
-        """The function is about to begin: from now on a cancellation may be raised. Before that its task would end without a word."""
+        """The function is about to begin: from now on a cancellation may be raised. Before that its task would end
+        without a word."""
         self._function_begun = True
         if self._claim.task.cancel_requested:
             self.cancel(self._claim.task.cancel_reason)
@@ -50,8 +51,8 @@ class Interruption:
         return asyncio.CancelledError(self.cancel_reason or "the run was cancelled")
 
     def raise_if_due(self) -> bool:
-        """A cancellation is raised once, not inside of a cleanup scope. While the run is replayed it has to wait: the code is
-        not where it was cancelled."""
+        """A cancellation is raised once, not inside of a cleanup scope. While the run is replayed it has to wait: the
+        code is not where it was cancelled."""
         main = self._tasks.main
         if not self._is_due() or main is None or _current_task() is main:
             return False  # a task cannot be cancelled from within: its next ctx call raises

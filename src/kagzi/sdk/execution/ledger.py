@@ -21,14 +21,16 @@ WITHDRAWN = "/withdrawn"  # ends the id of the record that closes a wait which n
 
 
 class Ledger:
-    """The recorded steps that the code has not reached yet, the steps that it has begun, and a fingerprint of all results known.
+    """The recorded steps that the code has not reached yet, the steps that it has begun, and a fingerprint of all
+    results known.
 
-    The fingerprint tells whether a history is the one this ledger knows: it does not depend on the order in which results came.
-    Steps closed by a race have no result, whatever number they have.
+    The fingerprint tells whether a history is the one this ledger knows: it does not depend on the order in which
+    results came. Steps closed by a race have no result, whatever number they have.
     """
 
     __slots__ = (
-        "_recorded", "closed", "fingerprint", "known_seq", "open", "outstanding", "replaying", "steps_count", "unreached",
+        "_recorded", "closed", "fingerprint", "known_seq", "open", "outstanding", "replaying", "steps_count",
+        "unreached",
     )  # fmt: skip
 
     def __init__(self, steps: Iterable[pb.HistoryStep] = ()) -> None:
@@ -93,7 +95,8 @@ class Ledger:
         return nsmallest(count, filter(_is_binding, self._recorded.values()), key=lambda step: step.begun_seq)
 
     def close_scopes(self, scopes: Collection[Scope], decided_seq: int) -> list[str]:
-        """Give up these branches: what is open in them will not be waited for. Returns the open steps, to be closed by a record."""
+        """Give up these branches: what is open in them will not be waited for. Returns the open steps, to be closed by
+        a record."""
         open_steps = [step_id for step_id, scope in self.open.items() if scope.is_within(scopes)]
         self.closed.update(open_steps)
         for scope in scopes:
@@ -101,8 +104,8 @@ class Ledger:
         return open_steps
 
     def _close(self, prefix: str, decided_seq: int) -> None:
-        """What is recorded of the scope will not be asked for. What was begun after its end was recorded (0: it is not yet) belongs
-        to its cleaning up, and will."""
+        """What is recorded of the scope will not be asked for. What was begun after its end was recorded (0: it is not
+        yet) belongs to its cleaning up, and will."""
         for step_id in [step_id for step_id in self._recorded if step_id.startswith(prefix)]:
             if 0 < decided_seq < self._recorded[step_id].begun_seq:
                 continue
@@ -121,8 +124,8 @@ class Ledger:
 
 
 def _is_binding(step: pb.HistoryStep) -> bool:
-    """Whether code that fits is bound to make this call again. Not the markers, which may be removed from the code; and not what
-    was given up, for which nobody waits any more."""
+    """Whether code that fits is bound to make this call again. Not the markers, which may be removed from the code; and
+    not what was given up, for which nobody waits any more."""
     if step.status == ABANDONED or step.kind == PATCH:
         return False
     return step.kind != RACE or not step.step_id.endswith(WITHDRAWN)
@@ -131,8 +134,8 @@ def _is_binding(step: pb.HistoryStep) -> bool:
 def as_claimed(steps: Iterable[pb.HistoryStep], last_seq: int) -> bool:
     """Open again what others ended after the claim, whose last number this is. Whether there was such a thing.
 
-    Pages are read one after the other: what came in between may be in a later one while something of a lower number, in an earlier
-    one, is not. The run asks for both, and gets them in order.
+    Pages are read one after the other: what came in between may be in a later one while something of a lower number, in
+    an earlier one, is not. The run asks for both, and gets them in order.
     """
     came = False
     for step in steps:

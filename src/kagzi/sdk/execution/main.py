@@ -1,4 +1,5 @@
-"""The workflow's own task: reads the rest of the history, decodes the input, calls the function, records how it ended."""
+"""The workflow's own task: reads the rest of the history, decodes the input, calls the function, records how it
+ended."""
 
 import asyncio
 import logging
@@ -31,8 +32,8 @@ def start(run: RunExecution, context: object) -> None:
 def _outside_of_scopes(
     run: RunExecution, coroutine: Coroutine[Any, Any, Any], *, name: str | None = None
 ) -> "asyncio.Task[Any]":
-    """A task that is none of the code's own, and neither are those that are made in it: they would take the numbers of the code's
-    tasks, whose steps would then have other ids than are recorded."""
+    """A task that is none of the code's own, and neither are those that are made in it: they would take the numbers of
+    the code's tasks, whose steps would then have other ids than are recorded."""
     variables = copy_context()
     variables.run(place.set, None)
     return variables.run(run.claim.loop.create_task, coroutine, name=name)
@@ -80,13 +81,13 @@ async def _fetch_history(run: RunExecution) -> Sequence[pb.HistoryStep]:
 
 def _arguments(run: RunExecution) -> tuple[Any, ...]:
     """Raises InvalidArgument, naming the field, for an input that does not fit."""
-    workflow, given = run.workflow, run.task.input
-    payload = Payload(given.data, dict(given.metadata) if given.metadata else None)
+    workflow, input_ = run.workflow, run.task.input
+    payload = Payload(input_.data, dict(input_.metadata) if input_.metadata else None)
     absent = not run.task.HasField("input") or (payload.data in _NO_INPUT and not payload.metadata)
     if not workflow.has_input:
         if absent:
             return ()
-        raise InvalidArgument(f"workflow {workflow.name!r} takes no input, but got one.", field="input")
+        raise InvalidArgument(f"workflow {workflow.name!r} takes no input, but the run has one.", field="input")
     if absent and workflow.input_is_optional:
         return ()
     if absent:

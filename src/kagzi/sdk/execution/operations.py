@@ -75,7 +75,8 @@ class Operations:
         return self._interruption.cancelling and refusal.code == common.ERROR_CODE_PRECONDITION_FAILED
 
     def run_ahead(self, step_id: str) -> pb.Operation | None:
-        """A completion whose result is used at once, because nothing else can happen in this run. None: not possible now.
+        """A completion whose result is used at once, because nothing else can happen in this run. None: not possible
+        now.
 
         Nothing is begun or sent before it is acknowledged, except the end of the run, which then travels with it.
         """

@@ -1,7 +1,8 @@
 """Parks a run that can only wait: it leaves the worker, and comes back when something has come for it.
 
-It parks when no task of it is in a step or waits for something outside Kagzi, nothing is in flight, and no wait is short. The
-server answers, under the run's lock, that it sleeps now or what has come meanwhile: no wake-up is lost in between.
+It parks when no task of it is in a step or waits for something outside Kagzi, nothing is in flight, and no wait is
+short. The server answers, under the run's lock, that it sleeps now or what has come meanwhile: no wake-up is lost in
+between.
 """
 
 import logging
@@ -38,9 +39,8 @@ class Parking:
     _status: Status
     _workflow: Workflow[Any, Any]
     _resident_wait_s: float
-    _when_answered: Callable[[], None] | None = field(
-        init=False, default=None
-    )  # the function ended before the answer came
+    # The function ended before the answer came.
+    _when_answered: Callable[[], None] | None = field(init=False, default=None)
     _not_before: float = field(init=False, default=0.0)
     _pause_s: float = field(init=False, default=_RETRY_S)
 
@@ -67,7 +67,8 @@ class Parking:
         if not self._workflow.warned_of_foreign_wait:
             self._workflow.warned_of_foreign_wait = True
             logger.warning(
-                "workflow %r (run %s) could sleep, but waits for %s, and so keeps its place on this worker. Put that wait into a "
+                "workflow %r (run %s) could sleep, but waits for %s, and keeps its slot on this worker. Put that wait "
+                "into a "
                 "step, or use ctx.sleep or the timeout of ctx.wait_for.",
                 self._workflow.name,
                 self._claim.task.run_id,
@@ -82,7 +83,7 @@ class Parking:
             case "parked":
                 self._leave(answer.detail.parked.wake_at_us, answer.at_us)
             case "not_parked":
-                self._incoming.gather(answer.detail.not_parked, self._go_on, self._refused)
+                self._incoming.gather(answer.detail.not_parked, self._continue, self._refused)
             case "refused":
                 self._refused(answer.detail.refused)
             case _:
@@ -104,7 +105,7 @@ class Parking:
             wakes_in_s = (wake_at_us - at_us) / 1_000_000 if wake_at_us else None
         self._run.left(wakes_in_s)
 
-    def _go_on(self, results: Iterable[pb.HistoryStep]) -> None:
+    def _continue(self, results: Iterable[pb.HistoryStep]) -> None:
         if self._run.state is not RunState.PARKING:
             return
         self._run.advance(RunState.RUNNING)
@@ -114,7 +115,8 @@ class Parking:
         if self._incoming.take_in(results) or self._waits.fire_soonest_retry():
             self._pause_s = _RETRY_S
         else:
-            # The server sees a reason to go on that is none here (a notice on its way, for example): do not ask at once again.
+            # The server sees a reason to go on that is none here (a notice on its way, for example): do not ask at once
+            # again.
             self._not_before = self._claim.loop.time() + self._pause_s
             self._tasks.idle.start_in(self._pause_s + 0.01)
             self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)

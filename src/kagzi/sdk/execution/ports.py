@@ -1,8 +1,8 @@
 """The interfaces of a run's execution: to the session that speaks to the server, and to its own parts.
 
-The session hands over claimed runs and says when one is lost or to be cancelled (`Execution`). Operations are written straight into the
-session's outgoing message (`RunPort`); answers come back through callbacks, in the order of their commits. The parts of an execution
-know it as `RunControl`, `CallControl` or `RunLifecycle` only.
+The session hands over claimed runs and says when one is lost or to be cancelled (`Execution`). Operations are written
+straight into the session's outgoing message (`RunPort`); answers come back through callbacks, in the order of their
+commits. The parts of an execution know it as `RunControl`, `CallControl` or `RunLifecycle` only.
 """
 
 import asyncio
@@ -13,6 +13,9 @@ from ...core.errors import Diverged
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from .state import RunState, Suspended
+
+GONE = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
+"""Codes of refusals that end this worker's hold on a run: leased to another one, deleted, or past its deadline."""
 
 
 class Answer(NamedTuple):
@@ -35,35 +38,49 @@ OnAnswer = Callable[[Answer], None]
 class RunPort(Protocol):
     """One leased run's way to the server. Operations of a run take effect in the order in which they were made here.
 
-    Operations survive reconnects: they are sent again until answered. If the lease is lost, `Execution.abandon` is called and
-    outstanding callbacks are dropped.
+    Operations survive reconnects: they are sent again until answered. If the lease is lost, `Execution.abandon` is
+    called and outstanding callbacks are dropped.
     """
 
+    @property
+    def last_seq(self) -> int:
+        """The highest number under which this run recorded something, as far as this worker has heard."""
+        ...
+
+    @property
+    def foreign_seq(self) -> int:
+        """The highest number below `last_seq` that is not one of this worker's own records: somebody else recorded
+        something there. 0: there is none."""
+        ...
+
     def announce(self) -> pb.Operation:
-        """A new operation to be filled in at once by the caller, that need not leave at once: it is held at most 5 ms and never
-        past the run's next `send`. Its acknowledgement is not reported; a refusal abandons the run."""
+        """A new operation to be filled in at once by the caller, that need not leave at once: it is held at most 5 ms
+        and never past the run's next `send`. Its acknowledgement is not reported; a refusal abandons the run."""
         ...
 
     def send(self, on_answer: OnAnswer) -> pb.Operation:
-        """A new operation to be filled in at once by the caller (before it next yields to the loop). It leaves at the end of
-        this loop pass, together with whatever other runs produced. `on_answer` is called once, on the loop."""
+        """A new operation to be filled in at once by the caller (before it next yields to the loop). It leaves at the
+        end of this loop pass, together with whatever other runs produced. `on_answer` is called once, on the loop."""
         ...
 
     def lease_is_over(self) -> bool:
-        """Whether the lease may have ended, by this worker's own clock: nothing may begin before the server was asked."""
+        """Whether the lease may have ended, by this worker's own clock: nothing may begin before the server was
+        asked."""
         ...
 
     def ask_about_lease(self) -> Callable[[], None]:
-        """To be called when an operation leaves whose answer tells. What is returned is to be called if it was accepted."""
+        """To be called when an operation leaves whose answer tells. What is returned is to be called if it was
+        accepted."""
         ...
 
     def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
-        """The rest of a history that did not fit into the task; results up to `known_seq` without output, error and details.
-        Raises LeaseLost, Unavailable (after retries)."""
+        """The rest of a history that did not fit into the task; results up to `known_seq` without output, error and
+        details. Raises LeaseLost, Unavailable (after retries)."""
         ...
 
     def close(self) -> None:
-        """Nothing more comes from this run: it was ended, parked or released, and that was answered; or it was abandoned."""
+        """Nothing more comes from this run: it was ended, parked or released, and that was answered; or it was
+        abandoned."""
         ...
 
 
@@ -79,12 +96,13 @@ class Execution(Protocol):
         ...
 
     def pause(self, reason: str) -> None:
-        """A pause was requested: begin nothing more, let what runs finish and be recorded, then hand the run back with a release
-        operation."""
+        """A pause was requested: begin nothing more, let what runs finish and be recorded, then hand the run back with
+        a release operation."""
         ...
 
     def server_failed(self, reason: str) -> None:
-        """The server could not record an operation, through no fault of the run: hand it back with a release operation."""
+        """The server could not record an operation, through no fault of the run: hand it back with a release
+        operation."""
         ...
 
     def results_available(self) -> None:
@@ -93,7 +111,8 @@ class Execution(Protocol):
 
 
 class RunControl(Protocol):
-    """A RunExecution as those of its parts see it that hold calls back, or bring results to them. What the methods do is said there."""
+    """A RunExecution as those of its parts see it that hold calls back, or bring results to them. What the methods do
+    is said there."""
 
     @property
     def state(self) -> RunState: ...

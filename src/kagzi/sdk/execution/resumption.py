@@ -1,7 +1,8 @@
 """Parked runs whose coroutines are kept for a while, and how they come back.
 
-What a kept coroutine knows is not sent again: if the history does not fit into the claim, the rest of it has only the numbers of those
-results, enough to see that it is this coroutine's history. Until the rest is here the run is leased like any other.
+What a kept coroutine knows is not sent again: if the history does not fit into the claim, the rest of it has only the
+numbers of those results, enough to see that it is this coroutine's history. Until the rest is here the run is leased
+like any other.
 """
 
 import asyncio
@@ -23,7 +24,8 @@ KEPT_S = 300.0
 
 
 class KeptRuns:
-    """Parked runs whose coroutines wait here, by run id; at most so many, each for so long. What is dropped is torn down."""
+    """Parked runs whose coroutines wait here, by run id; at most so many, each for so long. What is dropped is torn
+    down."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, *, count_max: int = KEPT_RUNS_MAX, age_max_s: float = KEPT_S
@@ -91,7 +93,8 @@ def known_seq(kept: RunExecution) -> int:
 
 
 def fits(kept: RunExecution, steps: Iterable[pb.HistoryStep]) -> bool:
-    """Whether the kept coroutine is where this history says the run is, and waits for nothing that it is thought to know."""
+    """Whether the kept coroutine is where this history says the run is, and waits for nothing that it is thought to
+    know."""
     known, steps = known_seq(kept), list(steps)
     return kept.ledger.fits(steps) and not any(
         0 < step.seq <= known and step.step_id in kept.waits.by_id for step in steps
@@ -99,8 +102,8 @@ def fits(kept: RunExecution, steps: Iterable[pb.HistoryStep]) -> bool:
 
 
 class Resumption:
-    """Implements ports.Execution until the history is here. Then `resume` says which run goes on (the kept one, or a new one if the
-    history is another), and that is told what this one is told."""
+    """Implements ports.Execution until the history is here. Then `resume` says which run goes on (the kept one, or a
+    new one if the history is another), and that is told what this one is told."""
 
     def __init__(
         self,
@@ -135,9 +138,9 @@ class Resumption:
             self.release("the history could not be read")
         else:
             if not self._leaving:
-                self._go_on(rest)
+                self._continue(rest)
 
-    def _go_on(self, rest: Sequence[pb.HistoryStep]) -> None:
+    def _continue(self, rest: Sequence[pb.HistoryStep]) -> None:
         if as_claimed(rest, self._task.last_seq):
             self.results_available()
         run = self._run = self._resume([*self._task.history.steps, *rest], self._accepted_at)

@@ -1,8 +1,8 @@
 """The execution of one run by a worker: its state, and how its parts work together.
 
-A ctx call asks `can_proceed`, which is kept up to date by `refresh`; if it cannot, `may_act` waits or raises. Answers of the server go to
-the futures of the calls through `deliver`. When all tasks wait, `_on_idle` looks for the next thing to do: deliver a result, raise
-a cancellation, open the replay gate, park.
+A ctx call asks `can_proceed`, which is kept up to date by `refresh`; if it cannot, `may_act` waits or raises. Answers
+of the server go to the futures of the calls through `deliver`. When all tasks wait, `_on_idle` looks for the next thing
+to do: deliver a result, raise a cancellation, open the replay barrier, park.
 """
 
 import asyncio
@@ -30,15 +30,13 @@ from .interruption import Interruption, in_cleanup
 from .ledger import Ledger
 from .operations import Operations
 from .parking import Parking
-from .ports import Answer, RunPort
-from .replay_gate import ReplayGate
+from .ports import GONE, Answer, RunPort
+from .replay_barrier import ReplayBarrier
 from .scopes import Scope
 from .state import LIVE, TRANSITIONS, RunState, Suspended
 from .teardown import Teardown
 from .throttled import Heartbeats, Status
 from .timed_waits import TimedWaits
-
-_ABANDON_CODES = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
 
 
 class Services(NamedTuple):
@@ -52,7 +50,8 @@ class Services(NamedTuple):
 
 
 class RunExecution:
-    """Implements the protocols of ports.py that show it to others, and scopes.TaskKeeper. Nobody else writes its attributes."""
+    """Implements the protocols of ports.py that show it to others, and scopes.TaskKeeper. Nobody else writes its
+    attributes."""
 
     def __init__(
         self,
@@ -63,7 +62,8 @@ class RunExecution:
         on_closed: "Callable[[RunExecution], None]",
         on_parked: "Callable[[RunExecution, float | None], None]",
     ) -> None:
-        """`on_closed`: this worker has no more to do with it; `on_parked`, after that: with the seconds until it wakes, if that is known."""
+        """`on_closed`: this worker has no more to do with it; `on_parked`, after that: with the seconds until it wakes,
+        if that is known."""
         task, loop = claim.task, claim.loop
         self.claim = claim
         self.workflow = workflow
@@ -80,10 +80,10 @@ class RunExecution:
         self.started = tasks.outside.add
         self.root = Scope(self, "")
         self.interruption = stop = Interruption(self, claim, tasks, ledger)
-        self.gate = gate = ReplayGate(self, claim, tasks, ledger, stop, workflow.fn)
-        self.delivery = delivery = Delivery(self, tasks, ledger, gate, task.created_at_us)
+        self.barrier = barrier = ReplayBarrier(self, claim, tasks, ledger, stop, workflow.fn)
+        self.delivery = delivery = Delivery(self, tasks, ledger, barrier, task.created_at_us)
         fetch = self.results_available
-        self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, gate, delivery, fetch)
+        self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, barrier, delivery, fetch)
         self.operations = Operations(self, claim, tasks, ledger, stop, delivery, waits, workflow)
         self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, task.last_seq)
         self.status = status = Status(self, claim, ledger)
@@ -111,7 +111,7 @@ class RunExecution:
     def cancelling(self) -> bool:
         return self.interruption.cancelling
 
-    # --- state ---------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def advance(self, state: RunState) -> None:
         """Enter another state. The only place where it changes."""
@@ -140,13 +140,13 @@ class RunExecution:
         self.ledger.replaying = False
         self.refresh()
 
-    # --- ctx calls: may they act, and how they wait ----------------------------------------------------------------------
+    # --- ctx calls: may they act, and how they wait -------------------------------------------------------------------
 
     async def may_act(self, first: str = "") -> None:
         """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
-        `first`: the id under which something would be recorded for the first time; see ReplayGate."""
+        `first`: the id under which something would be recorded for the first time; see ReplayBarrier."""
         waited = False
-        interruption, ledger, gate = self.interruption, self.ledger, self.gate
+        interruption, ledger, barrier = self.interruption, self.ledger, self.barrier
         while not self.can_proceed or self.claim.port.lease_is_over():
             if not self.live:
                 raise await self._suspended()
@@ -154,9 +154,9 @@ class RunExecution:
                 await self._block()
             elif self.claim.port.lease_is_over():
                 await self.incoming.confirm_lease()
-            elif len(self.tasks.all) > 1 and (ledger.replaying or (not gate.is_open and (first or not waited))):
+            elif len(self.tasks.all) > 1 and (ledger.replaying or (not barrier.is_open and (first or not waited))):
                 waited = True
-                await gate.hold(first)
+                await barrier.hold(first)
             elif interruption.cancelling and not in_cleanup():
                 raise interruption.cancelled()
             elif interruption.pausing:
@@ -164,10 +164,10 @@ class RunExecution:
                 await self.wait(self.claim.loop.create_future())  # until the run is handed back
             elif ledger.replaying:
                 self.caught_up()
-            elif not first or gate.is_open:
+            elif not first or barrier.is_open:
                 return
             else:
-                raise gate.diverged_alone(first)
+                raise barrier.diverged_alone(first)
 
     async def _block(self) -> None:
         future: asyncio.Future[None] = self.claim.loop.create_future()
@@ -209,10 +209,10 @@ class RunExecution:
         except Diverged as error:
             raise self.diverge(divergence.other_kind(self.workflow.fn, error, step_id)) from error
         if step is not None and not self.ledger.outstanding:
-            self.gate.reached_all()
+            self.barrier.reached_all()
         return step
 
-    # --- answers of the server ------------------------------------------------------------------------------------------
+    # --- answers of the server ----------------------------------------------------------------------------------------
 
     def deliver(self, step_id: str, future: "asyncio.Future[Any]", answer: Answer) -> None:
         self.operations.deliver(step_id, future, answer)
@@ -225,29 +225,31 @@ class RunExecution:
         """Whether the refusal ends this worker's hold on the run; then the run leaves."""
         if refusal.code == common.ERROR_CODE_INTERNAL:
             self.ending.hand_back(refusal.message)
-        elif refusal.code in _ABANDON_CODES:
+        elif refusal.code in GONE:
             self.abandon(refusal.message)
         else:
             return False
         return True
 
-    # --- when it is idle ------------------------------------------------------------------------------------------------
+    # --- when it is idle ----------------------------------------------------------------------------------------------
 
     def _on_idle(self) -> None:
         if self.state is not RunState.RUNNING or self.delivery.restarting:
             return
+        if self.delivery.has_results and self.incoming.fetch_foreign():
+            return  # the answer makes it idle again
         if self.delivery.deliver_next():
             self.tasks.idle.start()
         elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
             return
-        elif not self.gate.on_idle(has_waits=bool(self.waits.by_id)):
+        elif not self.barrier.on_idle(has_waits=bool(self.waits.by_id)):
             self.parking.consider()
 
     def _on_task_done(self) -> None:
-        if self.state is RunState.RUNNING and (self.waits.by_id or self.gate.is_watching):
+        if self.state is RunState.RUNNING and (self.waits.by_id or self.barrier.is_watching):
             self.tasks.idle.start()  # perhaps it was the last one that did something
 
-    # --- from outside ---------------------------------------------------------------------------------------------------
+    # --- from outside -------------------------------------------------------------------------------------------------
 
     def cancel(self, reason: str) -> None:
         self.interruption.cancel(reason)
@@ -296,7 +298,7 @@ class RunExecution:
             self.pause("")
         self.tasks.idle.start()
 
-    # --- how it leaves --------------------------------------------------------------------------------------------------
+    # --- how it leaves ------------------------------------------------------------------------------------------------
 
     def left(self, wakes_in_s: float | None) -> None:
         """The server has parked the run. None: it need not be kept."""
@@ -333,11 +335,11 @@ class RunExecution:
         """The run cannot go on before somebody has solved this problem. To be raised."""
         return self._leave(partial(self.ending.pause, why, problem))
 
-    def rewind(self) -> Suspended:
-        """The code asked for the time of a result that is still in flight: hand the run back; the next claim replays it. Runs of this
-        workflow do not run ahead again. To be raised."""
+    def release_for_replay(self) -> Suspended:
+        """The code asked for the time of a result that is still in flight: hand the run back; the next claim replays
+        it. Runs of this workflow do not run ahead again. To be raised."""
         self.workflow.runs_ahead = False
-        return self._leave(partial(self.ending.release, "the time of the last result was needed"))
+        return self._leave(partial(self.ending.release, "the commit time of the last result is missing"))
 
     def release(self, reason: str) -> None:
         """Tear the run down and hand it back."""
@@ -355,7 +357,7 @@ class RunExecution:
             return
         self.advance(RunState.TEARDOWN)
         self.delivery.clear()
-        self.gate.stop()
+        self.barrier.stop()
         self.waits.disarm()
         self._teardown = Teardown(self.tasks, self.run_id, after)
         Variables().run(self._teardown.start, self.claim.loop)

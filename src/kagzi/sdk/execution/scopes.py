@@ -1,7 +1,8 @@
-"""Identity. Every ctx call gets (scope, name, occurrence) when it is made: `charge`, `charge#2`, `task[1]/charge`, `charge[key]`.
+"""Identity. Every ctx call gets (scope, name, occurrence) when it is made: `charge`, `charge#2`, `task[1]/charge`,
+`charge[key]`.
 
-Each task that workflow code creates is a scope of its own, numbered at creation in its parent's. So two branches that run
-the same steps keep their own results whatever order they finish in.
+Each task that workflow code creates is a scope of its own, numbered at creation in its parent's. So two branches that
+run the same steps keep their own results whatever order they finish in.
 """
 
 import asyncio
@@ -105,19 +106,19 @@ def spawn(loop: asyncio.AbstractEventLoop, coro: AnyCoroutine, scope: Scope) -> 
     return task
 
 
-def _given_to_as_completed() -> Sequence[object] | None:
-    """The list that asyncio.as_completed() makes tasks of at this moment. It does so in the order of a set, that is, of memory
-    addresses: tasks would have other scopes on replay, and begin in another order."""
+def _arguments_of_as_completed() -> Sequence[object] | None:
+    """The list that asyncio.as_completed() makes tasks of at this moment. It does so in the order of a set, that is, of
+    memory addresses: tasks would have other scopes on replay, and begin in another order."""
     frame = inspect.currentframe()
     for _ in range(9):
         frame = frame.f_back if frame is not None else None
         if frame is None:
             return None
         if frame.f_code.co_filename == _TASKS_FILE and frame.f_code.co_name in ("as_completed", "__init__"):
-            given: Any = frame.f_locals.get("fs", frame.f_locals.get("aws"))  # 3.11, and since 3.13
-            if isinstance(given, (list, tuple)):
-                return cast("Sequence[object]", given)
-            if given is not None:
+            awaitables: Any = frame.f_locals.get("fs", frame.f_locals.get("aws"))  # 3.11, and since 3.13
+            if isinstance(awaitables, (list, tuple)):
+                return cast("Sequence[object]", awaitables)
+            if awaitables is not None:
                 raise InvalidArgument(
                     "asyncio.as_completed() in a workflow needs a list: write as_completed([...]).", field="fs"
                 )
@@ -142,13 +143,13 @@ class _ScopingFactory:
         parent = place.get()
         if type(parent) is not Scope:
             return self._make(loop, coro, context, more)
-        given = _given_to_as_completed()
-        if given is None:
+        awaitables = _arguments_of_as_completed()
+        if awaitables is None:
             return self._make_scoped(loop, coro, context, more, parent)
-        if parent.made_ahead is None or parent.made_ahead[0] is not given:
-            coroutines = {id(each): each for each in given if inspect.iscoroutine(each)}
+        if parent.made_ahead is None or parent.made_ahead[0] is not awaitables:
+            coroutines = {id(each): each for each in awaitables if inspect.iscoroutine(each)}
             tasks = {key: self._make_scoped(loop, each, context, more, parent) for key, each in coroutines.items()}
-            parent.made_ahead = (given, tasks)
+            parent.made_ahead = (awaitables, tasks)
         ahead = parent.made_ahead[1].pop(id(coro), None)
         return self._make_scoped(loop, coro, context, more, parent) if ahead is None else ahead
 
@@ -160,7 +161,7 @@ class _ScopingFactory:
         more: dict[str, Any],
         parent: Scope,
     ) -> "asyncio.Future[Any]":
-        # A copy also of a given context: what is set here must not be seen by others who share it.
+        # A copy also of a awaitables context: what is set here must not be seen by others who share it.
         own = copy_context() if context is None else context.copy()
         own.run(place.set, parent.task_scope())
         task = self._make(loop, coro, own, dict(more))

@@ -19,9 +19,8 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     RunState.PARKING: frozenset({RunState.RUNNING, RunState.PARKED, RunState.TEARDOWN}),
     RunState.PARKED: frozenset({RunState.RUNNING, RunState.TEARDOWN}),
     RunState.TEARDOWN: frozenset({RunState.ENDING, RunState.ENDED}),
-    RunState.ENDING: frozenset(
-        {RunState.ENDING, RunState.ENDED}
-    ),  # an end that the server refuses is replaced by a failure
+    # An end that the server refuses is replaced by a failure.
+    RunState.ENDING: frozenset({RunState.ENDING, RunState.ENDED}),
     RunState.ENDED: frozenset(),
 }
 

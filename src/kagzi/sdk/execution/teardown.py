@@ -1,4 +1,5 @@
-"""Ends a run's tasks: when it parks and is not kept, when its lease is lost, when the worker stops, when the function has ended."""
+"""Ends a run's tasks: when it parks and is not kept, when its lease is lost, when the worker stops, when the function
+has ended."""
 
 import asyncio
 import logging
@@ -52,7 +53,8 @@ class Teardown:
     async def _end(self, tasks: set[AnyFuture]) -> None:
         for task in await _stop(tasks):
             logger.error(
-                "run %s: %r does not end although it was cancelled. It cannot record anything; it should let CancelledError pass.",
+                "run %s: %r does not end although it was cancelled. It cannot record anything; it must not swallow "
+                "CancelledError.",
                 self._run_id,
                 task,
             )

@@ -1,6 +1,8 @@
-"""Throttled updates that people see and no code depends on: a run's status text, the heartbeats of long steps. The last value wins.
+"""Throttled updates that people see and no code depends on: a run's status text, the heartbeats of long steps. The last
+value wins.
 
-At most one write per 500 ms and subject; a value that came too early is written a little later, if it is still the last.
+At most one write per 500 ms and subject; a value that came too early is written a little later, if it is still the
+last.
 """
 
 import asyncio

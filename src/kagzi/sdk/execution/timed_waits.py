@@ -1,7 +1,8 @@
 """What a run waits for: sleeps, steps until their next attempt, signals, children. Short waits are waited for in place.
 
-While the run is on the worker each wait with a time has a timer here. A sleep that is over is confirmed by the server, whose clock
-decides; a retry that is due begins; for a signal whose time is up the server is asked. A parked run has no timers.
+While the run is on the worker each wait with a time has a timer here. A sleep that is over is confirmed by the server,
+whose clock decides; a retry that is due begins; for a signal whose time is up the server is asked. A parked run has no
+timers.
 """
 
 import asyncio
@@ -20,10 +21,10 @@ from .idle.tasks import RunTasks
 from .interruption import Interruption
 from .ledger import ABANDONED, CHILD, FUNCTION, SIGNAL, SLEEP, Ledger
 from .ports import Answer, RunControl
-from .replay_gate import ReplayGate
+from .replay_barrier import ReplayBarrier
 from .state import RunState
 
-_GIVEN_UP = write_error(
+_NO_LONGER_AWAITED = write_error(
     ErrorDetail(
         code=ErrorCode.CANCELLED,
         kind=ErrorKind.CANCELLED,
@@ -58,7 +59,7 @@ class TimedWaits:
     _tasks: RunTasks
     _ledger: Ledger
     _interruption: Interruption
-    _gate: ReplayGate
+    _barrier: ReplayBarrier
     _delivery: Delivery
     _fetch_results: Callable[[], None]
     by_id: dict[str, TimedWait] = field(init=False, default_factory=dict[str, TimedWait])
@@ -96,19 +97,20 @@ class TimedWaits:
             raise
 
     def give_up_retry(self, step_id: str, attempt: int) -> None:
-        """Nobody waits for this step any more. The server must know: it would wake the run for a retry that never comes."""
+        """Nobody waits for this step any more. The server must know: it would wake the run for a retry that never
+        comes."""
         goes_on = self._run.state is RunState.RUNNING and not self._interruption.cancelling
         if goes_on and step_id not in self._ledger.closed:
-            self._gate.defer(partial(self._send_given_up, step_id, attempt))
+            self._barrier.defer(partial(self._send_abandoned, step_id, attempt))
 
-    def _send_given_up(self, step_id: str, attempt: int) -> None:
+    def _send_abandoned(self, step_id: str, attempt: int) -> None:
         begin = self._claim.port.announce().begin_step
         begin.step_id = step_id
         begin.attempt = attempt
         failure = self._claim.send(partial(self._run.deliver, step_id, unheard(self._claim.loop))).fail_step
         failure.step_id = step_id
         failure.attempt = attempt
-        failure.error.CopyFrom(_GIVEN_UP)
+        failure.error.CopyFrom(_NO_LONGER_AWAITED)
 
     async def _wait(self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int = 0) -> Any:
         if self._interruption.cancelling:

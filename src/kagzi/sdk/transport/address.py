@@ -41,13 +41,13 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def parse_address(text: str | None, environment: Mapping[str, str]) -> Address:
-    """The address given, else $KAGZI_ADDRESS, else localhost:50051. Raises InvalidArgument, which names the remedy."""
-    given = text if text is not None else environment.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
-    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
-        raise _wrong(given, f"is no text. Write {_FORMS}.")
-    stripped = given.strip()
+    """The address in `text`, else $KAGZI_ADDRESS, else localhost:50051. Raises InvalidArgument, which names the remedy."""
+    address = text if text is not None else environment.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
+    if not isinstance(address, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+        raise _wrong(address, f"is not a string. Write {_FORMS}.")
+    stripped = address.strip()
     if not stripped:
-        raise _wrong(given, f"is empty. Write {_FORMS}.")
+        raise _wrong(address, f"is empty. Write {_FORMS}.")
     if stripped in _MEMORY_FORMS:
         return Address(text=stripped, embedded=MEMORY)
     if stripped.startswith("sqlite:"):
@@ -60,7 +60,7 @@ def _embedded(text: str) -> Address:
     if path == text:
         raise _wrong(text, 'lacks a slash. Write "sqlite:///relative.db" or "sqlite:////absolute/file.db".')
     if "?" in path or not path.strip("/"):
-        raise _wrong(text, 'names no file. Write "sqlite:///relative.db" or "sqlite:////absolute/file.db".')
+        raise _wrong(text, 'does not name a file. Write "sqlite:///relative.db" or "sqlite:////absolute/file.db".')
     return Address(text=text, embedded=text)
 
 
@@ -90,10 +90,10 @@ def _server(whole: str, part: str) -> tuple[str, str]:
     if separator and scheme not in ("http", "https", "grpc"):
         raise _wrong(whole, f"has the unknown scheme {scheme!r}. Write {_FORMS}.")
     if "@" in rest:
-        raise _wrong(whole, "holds a credential. Give it as api_key= or in KAGZI_API_KEY.", hide=True)
+        raise _wrong(whole, "contains a credential. Pass it as api_key= or in KAGZI_API_KEY.", hide=True)
     match = _HOST.fullmatch(rest.removesuffix("/"))
     if match is None:
-        raise _wrong(whole, f"is no address ({part!r} is not host:port). Write {_FORMS}.")
+        raise _wrong(whole, f"is not an address ({part!r} is not host:port). Write {_FORMS}.")
     secure = scheme == "https"
     port = int(match["port"] or (DEFAULT_TLS_PORT if secure else DEFAULT_PORT))
     if not 0 < port < 65536:

@@ -5,7 +5,7 @@ import os
 from ...core.records import DEFAULT_NAMESPACE
 from ...system import SystemClock, SystemRng
 from .address import parse_address
-from .connection import PATIENCE_S, Connection
+from .connection import CALL_TIMEOUT_S, Connection
 from .credentials import KEY_VARIABLE, Tls, tls_of
 
 NAMESPACE_VARIABLE = "KAGZI_NAMESPACE"
@@ -17,7 +17,7 @@ def checked_namespace(namespace: str | None) -> str:
 
 
 def open_connection(
-    address: str | None, *, api_key: str | None, tls: bool | Tls | None, call_timeout_s: float = PATIENCE_S
+    address: str | None, *, api_key: str | None, tls: bool | Tls | None, call_timeout_s: float = CALL_TIMEOUT_S
 ) -> Connection:
     """A connection as the arguments and the environment say; not yet opened. Raises InvalidArgument."""
     where = parse_address(address, os.environ)

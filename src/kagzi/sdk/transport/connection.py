@@ -34,7 +34,7 @@ from .embedding import Embedded, open_embedded
 from .in_process import InProcessChannel
 from .outage_notices import OutageNotices
 from .tries import Tries
-from .unreachable import Outage, told_by_server, unreachable
+from .unreachable import Outage, reported_by_server, unreachable
 
 if TYPE_CHECKING:
     from ...v1.admin_pb2_grpc import AdminServiceAsyncStub
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from ...v1.workflow_pb2_grpc import WorkflowServiceAsyncStub
     from ...v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceAsyncStub
 
-Asked = TypeVar("Asked")
-Answered = TypeVar("Answered")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
 
-PATIENCE_S = 30.0
+CALL_TIMEOUT_S = 30.0
 """How long a call is tried, unless the client says otherwise."""
 CONNECT_S = 10.0  # for a host that does not answer at all
 REFUSED_S = 3.0  # for one that says that nobody listens
@@ -116,7 +116,7 @@ class Connection:
         api_key: str | None,
         clock: Clock,
         rng: Rng,
-        call_timeout_s: float = PATIENCE_S,
+        call_timeout_s: float = CALL_TIMEOUT_S,
     ) -> None:
         self.address = address
         self.server = f"the {'process that serves' if address.embedded else 'server at'} {address.text}"
@@ -152,19 +152,19 @@ class Connection:
             self._embedded = await open_embedded(self.address.embedded)
         try:
             self._link = self._new_link()
-            asked_at = self.clock.now()
+            requested_at = self.clock.now()
             info = await self.call(
                 lambda link: link.admin.GetServerInfo,
                 admin_pb2.GetServerInfoRequest(),
-                patience_s=REFUSED_S if timeout_s is None else timeout_s,
+                last_try_s=REFUSED_S if timeout_s is None else timeout_s,
                 timeout_s=CONNECT_S if timeout_s is None else timeout_s,
             )
-            self._learn(info, asked_at)
+            self._learn(info, requested_at)
         except BaseException:
             await self.close()
             raise
 
-    def _learn(self, info: admin_pb2.GetServerInfoResponse, asked_at: Timestamp) -> None:
+    def _learn(self, info: admin_pb2.GetServerInfoResponse, requested_at: Timestamp) -> None:
         if info.api_version not in ("", API_VERSION):
             raise PreconditionFailed(
                 f"The server at {self.address.text} speaks {info.api_version}, this SDK speaks {API_VERSION}. "
@@ -172,32 +172,32 @@ class Connection:
             )
         if _release(info.min_sdk_version) > _release(__version__):
             raise PreconditionFailed(
-                f"The server at {self.address.text} wants SDK {info.min_sdk_version} or newer, this is {__version__}. "
+                f"The server at {self.address.text} needs SDK {info.min_sdk_version} or newer; this is {__version__}. "
                 f"Run: pip install 'kagzi>={info.min_sdk_version}'"
             )
         self.http_url = info.http_url.rstrip("/")
         self.max_payload_bytes = info.max_payload_bytes or limits.PAYLOAD_BYTES
         server_now = read_time_if(info, "now")
         if server_now is not None:
-            self.clock.follow(server_now, asked_at, self.clock.now())
+            self.clock.follow(server_now, requested_at, self.clock.now())
 
     async def call(
         self,
-        method: "Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Asked, Answered]]",
-        request: Asked,
+        method: "Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Request, Response]]",
+        request: Request,
         *,
         timeout_s: float | None = None,
         try_s: float | None = None,
-        patience_s: float | None = None,
-        refused: "Callable[[Answered], KagziError | None] | None" = None,
-    ) -> Answered:
+        last_try_s: float | None = None,
+        refused: "Callable[[Response], KagziError | None] | None" = None,
+    ) -> Response:
         """One unary call, repeated while the server or its database cannot be reached, for `timeout_s` in all (the client's, if not
-        given); each try may take `try_s`, and none begins after `patience_s`. `refused`: what an answer says against a part of what
+        given); each try may take `try_s`, and none begins after `last_try_s`. `refused`: what an answer says against a part of what
         was asked; an Unavailable among it has the whole repeated.
 
         Raises what the server says as a KagziError; Unavailable, which names what is down, when that time is over.
         """
-        with self.tries(timeout_s, patience_s=patience_s) as tries:
+        with self.tries(timeout_s, last_try_s=last_try_s) as tries:
             while True:
                 link = self.link
                 try:
@@ -209,23 +209,27 @@ class Connection:
                     refusal = None if refused is None else refused(answer)
                     if not isinstance(refusal, Unavailable):
                         return answer
-                    problem: KagziError | Outage = told_by_server(self.server, refusal)
+                    problem: KagziError | Outage = reported_by_server(self.server, refusal)
                 except grpc.aio.AioRpcError as error:
                     problem = self.problem_of(error)
                 except asyncio.CancelledError:
                     self.raise_if_closed()
                     raise
-                pause_s = tries.pause_s(problem)
-                await self.move(link)
-                await asyncio.sleep(pause_s)
+                await self.try_again(tries, link, problem)
 
-    def tries(self, timeout_s: float | None = None, *, patience_s: float | None = None, stream: bool = False) -> Tries:
+    async def try_again(self, tries: Tries, failed: Link, problem: "KagziError | Outage") -> None:
+        """Returns when the next try is due, perhaps at another server. Raises the problem if there is to be none."""
+        pause_s = tries.pause_s(problem)
+        await self.move(failed)
+        await asyncio.sleep(pause_s)
+
+    def tries(self, timeout_s: float | None = None, *, last_try_s: float | None = None, stream: bool = False) -> Tries:
         """For a call or a stream, which is tried for `timeout_s` (the client's time limit, if not given)."""
         return Tries(
             self.notices,
             self.rng,
             timeout_s=self.call_timeout_s if timeout_s is None else timeout_s,
-            patience_s=patience_s,
+            last_try_s=last_try_s,
             stream=stream,
             # A name that resolved before, or a host that spoke TLS, is waited for: it is on its way back.
             hopeless_after=0 if self._was_reached else max(len(self.address.targets), 1),
@@ -235,7 +239,7 @@ class Connection:
         """Closing a channel looks like a cancellation to whoever waits on it: tell the two apart."""
         task = asyncio.current_task()
         if self._link is None and task is not None and not task.cancelling():
-            raise PreconditionFailed("This client was closed while the call was under way.") from None
+            raise PreconditionFailed("This client was closed during the call.") from None
 
     def problem_of(self, error: grpc.aio.AioRpcError) -> "KagziError | Outage":
         """What a failed call means: an Outage if it may be repeated, else the error as users see it.
@@ -251,7 +255,7 @@ class Connection:
         if BARE_STATUS in problem.metadata:  # not the server's own words
             return unreachable(self.server, error.details() or error.code().name.replace("_", " ").lower())
         self._was_reached = True
-        return told_by_server(self.server, problem)
+        return reported_by_server(self.server, problem)
 
     def broken(self, what: str) -> Outage:
         """Of a stream that ended before its time: `what` is said of the server."""
@@ -270,7 +274,7 @@ class Connection:
         except grpc.aio.AioRpcError as error:
             problem = self.problem_of(error)
             return problem if isinstance(problem, Outage) else None
-        return told_by_server(self.server, database_down(info.store_problem)) if info.store_problem else None
+        return reported_by_server(self.server, database_down(info.store_problem)) if info.store_problem else None
 
     async def move(self, failed: Link) -> None:
         """`failed` did not work: use another server, or find out who serves the file now. Many callers may say it at once."""

@@ -1,4 +1,4 @@
-"""What a connection proves itself with, and the rule that a key never travels in clear off this machine."""
+"""Credentials of a connection, and the rule that a key never leaves this machine unencrypted."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -42,7 +42,7 @@ def call_metadata(address: Address, tls: Tls | None, api_key: str | None) -> tup
         return ()
     if tls is None and address.leaves_machine:
         raise InvalidArgument(
-            f"api_key would travel in clear to {address.text!r}. Write https:// before the host, or give tls=.",
+            f"api_key would be sent unencrypted to {address.text!r}. Write https:// before the host, or pass tls=.",
             field="api_key",
         )
     return (("authorization", f"Bearer {api_key}"),)
@@ -50,7 +50,7 @@ def call_metadata(address: Address, tls: Tls | None, api_key: str | None) -> tup
 
 def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
     if (tls.certificate is None) != (tls.key is None):
-        raise InvalidArgument("tls: certificate and key go together. Give both, or neither.", field="tls")
+        raise InvalidArgument("tls: certificate and key must be given together.", field="tls")
     return grpc.ssl_channel_credentials(
         root_certificates=_read(tls.ca, "ca"),
         private_key=_read(tls.key, "key"),

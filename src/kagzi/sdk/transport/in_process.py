@@ -31,26 +31,18 @@ class InProcessChannel:
     def __init__(self, open_call: OpenCall) -> None:
         self._open_call = open_call
         self._calls: set[Call] = set()
+        self.unary_unary = self._callable(self._one_request, UnaryCall)
+        self.unary_stream = self._callable(self._one_request, StreamCall)
+        self.stream_unary = self._callable(self._many_requests, UnaryCall)
+        self.stream_stream = self._callable(self._many_requests, StreamCall)
 
-    def unary_unary(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._one_request, UnaryCall, path, request_serializer, response_deserializer)
+    def _callable(self, begin: Callable[..., "Call"], kind: "type[Call]") -> Callable[..., Any]:
+        def method(
+            path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
+        ) -> Callable[..., Any]:
+            return partial(begin, kind, path, request_serializer, response_deserializer)
 
-    def unary_stream(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._one_request, StreamCall, path, request_serializer, response_deserializer)
-
-    def stream_unary(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._many_requests, UnaryCall, path, request_serializer, response_deserializer)
-
-    def stream_stream(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._many_requests, StreamCall, path, request_serializer, response_deserializer)
+        return method
 
     async def close(self) -> None:
         for call in tuple(self._calls):
@@ -157,7 +149,7 @@ class Call:
             raise
 
     async def write(self, request: Any) -> None:
-        """Returns when there is room for more. Raises the status, if the call has failed already."""
+        """Returns when more may be written. Raises the status, if the call has failed already."""
         if self.done():
             self._raise_for_status()
         data: bytes = request if self._encode is None else self._encode(request)
@@ -166,7 +158,7 @@ class Call:
             self._raise_for_status()
         try:
             self._end.send(data)
-            await self._end.room()
+            await self._end.writable()
         except asyncio.CancelledError:
             self.cancel()
             raise

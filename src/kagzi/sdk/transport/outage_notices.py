@@ -1,6 +1,6 @@
 """Tells people that their calls wait, for what, and until when: once for all callers of a connection, not once for each.
 
-A call that has waited for a second is looked at. If its last try failed, that is told. If it has had no answer at all, the server
+A call that has waited for a second is looked at. If its last try failed, that is reports. If it has had no answer at all, the server
 is asked how it is: it may be gone, it may wait for its database, or it may just be busy with the call, which is nobody's concern.
 """
 
@@ -15,7 +15,7 @@ from .unreachable import Outage
 logger = logging.getLogger("kagzi.connection")
 
 FIRST_S = 1.0
-"""How long a call waits before that is told."""
+"""How long a call waits before that is reported."""
 SECOND_S = 10.0
 LATER_S = 30.0
 _PROBE_S = 10.0  # between two questions how the server is
@@ -23,7 +23,7 @@ _PROBE_LATER_S = 30.0  # the same, of those who have waited for long
 _LONG_S = 60.0
 _FRESH_S = 3.0  # tries follow each other faster than that; an older failure may be over
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 Probe = Callable[[], Awaitable[Outage | None]]
 
 
@@ -48,20 +48,20 @@ class Waiting:
 
 
 class OutageNotices:
-    """`probe` returns why the server in use cannot serve, or None. `tell` is replaced by those who have a person in front of them."""
+    """`probe` returns why the server in use cannot serve, or None. `report` is replaced by those who have a person in front of them."""
 
     def __init__(self, probe: Probe, now: Callable[[], Timestamp]) -> None:
         self._probe = probe
         self._now = now
-        self.tell: Tell = logger.warning
+        self.report: Report = logger.warning
         self._waiting: dict[Waiting, None] = {}  # the oldest first
         self._timer: asyncio.TimerHandle | None = None
         self._probing: asyncio.Task[None] | None = None
         self._probed: Outage | None = None
         self._probed_at = 0.0
         self._down_since: float | None = None
-        self._told = 0
-        self._told_at = 0.0
+        self._reports = 0
+        self._reported_at = 0.0
 
     def begin(self, timeout_s: float | None) -> Waiting:
         """Somebody waits, for `timeout_s` at most (None: for as long as it takes), until `end`."""
@@ -69,7 +69,7 @@ class OutageNotices:
         waiting = Waiting(loop.time(), timeout_s)
         self._waiting[waiting] = None
         if self._timer is None:
-            self._timer = loop.call_later(FIRST_S, self._look)
+            self._timer = loop.call_later(FIRST_S, self._check)
         return waiting
 
     def end(self, waiting: Waiting, *, answered: bool) -> None:
@@ -84,7 +84,7 @@ class OutageNotices:
         if self._probing is not None:
             self._probing.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = None
         now = loop.time()
@@ -95,7 +95,7 @@ class OutageNotices:
         elif late:
             self._ask(late[0], now)
         if self._waiting:
-            self._timer = loop.call_later(FIRST_S, self._look)
+            self._timer = loop.call_later(FIRST_S, self._check)
 
     def _ask(self, late: Waiting, now: float) -> None:
         """Nobody has said why it takes long."""
@@ -124,16 +124,16 @@ class OutageNotices:
     def _is_down(self, outage: Outage, waiting: Waiting, now: float) -> None:
         if self._down_since is None:
             self._down_since = waiting.failed_at if waiting.outage is not None else now
-        due_s = (0.0, SECOND_S - FIRST_S, LATER_S)[min(self._told, 2)]
-        if self._told and now - self._told_at < due_s:
+        due_s = (0.0, SECOND_S - FIRST_S, LATER_S)[min(self._reports, 2)]
+        if self._reports and now - self._reported_at < due_s:
             return
-        self._told += 1
-        self._told_at = now
-        self.tell(f"{outage.brief}; {self._what_next(waiting, now)}")
+        self._reports += 1
+        self._reported_at = now
+        self.report(f"{outage.brief}; {self._what_next(waiting, now)}")
 
     def _what_next(self, waiting: Waiting, now: float) -> str:
         if waiting.timeout_s is None:
-            return "still waiting" if waiting.outage is None else "trying again until it answers"
+            return "still waiting" if waiting.outage is None else "trying again until it responds"
         rest_us = int((waiting.since + waiting.timeout_s - now) * US_PER_S)
         until: datetime = to_datetime(self._now() + max(rest_us, 0)).astimezone()
         return f"trying again until {until:%H:%M:%S} (timeout {waiting.timeout_s:g} s)"
@@ -146,6 +146,6 @@ class OutageNotices:
         if any(each.outage is not None and now - each.failed_at < _FRESH_S for each in self._waiting):
             return
         down_s = now - self._down_since
-        told, self._told, self._down_since, self._probed = self._told, 0, None, None
-        if told:
-            self.tell(f"the server answers again, after {down_s:.0f} s")
+        reports, self._reports, self._down_since, self._probed = self._reports, 0, None, None
+        if reports:
+            self.report(f"the server responds again, after {down_s:.0f} s")

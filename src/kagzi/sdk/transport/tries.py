@@ -19,7 +19,7 @@ _TELLING_S = 2.0  # a try that was cut shorter than that by our own deadline say
 class Tries:
     """Of one call or stream. `with` it, and it is told that somebody waits.
 
-    `timeout_s`: of all tries together. `patience_s`: no try begins after that. `stream`: it may last for ever, and the time counts
+    `timeout_s`: of all tries together. `last_try_s`: no try begins after that. `stream`: it may last for ever, and the time counts
     from when it breaks. `hopeless_after`: so many failures in a row that cannot pass by waiting end it at once; 0: none do.
     """
 
@@ -29,14 +29,14 @@ class Tries:
         rng: Rng,
         *,
         timeout_s: float,
-        patience_s: float | None = None,
+        last_try_s: float | None = None,
         stream: bool = False,
         hopeless_after: int = 0,
     ) -> None:
         self._notices = notices
         self._backoff = Backoff(rng)
         self._timeout_s = timeout_s
-        self._patience_s = timeout_s if patience_s is None else patience_s
+        self._last_try_s = timeout_s if last_try_s is None else last_try_s
         self._hopeless_after = hopeless_after
         self._stream = stream
         self._hopeless = 0
@@ -81,9 +81,9 @@ class Tries:
         if not (problem.silent and self._outage is not None and tried_s < _TELLING_S):
             self._outage = problem
         self._waiting.failed(self._outage or problem, now)
-        self._waiting.timeout_s = self._patience_s
+        self._waiting.timeout_s = self._last_try_s
         self._hopeless = self._hopeless + 1 if problem.permanent else 0
         pause_s = self._backoff.next_s()
-        if now + pause_s > self._began_at + self._patience_s or 0 < self._hopeless_after <= self._hopeless:
+        if now + pause_s > self._began_at + self._last_try_s or 0 < self._hopeless_after <= self._hopeless:
             raise (self._outage or problem).error(now - self._began_at)
         return pause_s

@@ -53,7 +53,9 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("wrong_version_number", Cause("it does not speak TLS", "Write http:// instead of https://.", permanent=True)),
     (
         "certificate_verify_failed",
-        Cause("its TLS certificate is not trusted", "Name its authority: tls=Tls(ca=FILE).", permanent=True),
+        Cause(
+            "its TLS certificate is not trusted", "Pass its certificate authority: tls=Tls(ca=FILE).", permanent=True
+        ),
     ),
     (
         "peer name",
@@ -62,11 +64,15 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("handshake", Cause("the TLS handshake failed", "Check certificates and keys on both sides.", permanent=True)),
     (
         "http1.x server",
-        Cause("what listens there does not speak gRPC", "Use the server's gRPC port (--listen).", permanent=True),
+        Cause("the program at that port does not speak gRPC", "Use the server's gRPC port (--listen).", permanent=True),
     ),
     (
         "failed parsing http/2",
-        Cause("what listens there does not speak gRPC in clear", "If it uses TLS, write https://.", permanent=True),
+        Cause(
+            "the program at that port does not speak unencrypted gRPC",
+            "If it uses TLS, write https://.",
+            permanent=True,
+        ),
     ),
     ("deadline exceeded", Cause("it does not answer", _CHECK, silent=True, connected=True)),
     ("timed out", Cause("it does not answer", _CHECK, connected=True)),
@@ -80,7 +86,7 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("rst_stream", Cause("the connection was closed", _CHECK, connected=True)),
     ("stream removed", Cause("the connection was closed", _CHECK, connected=True)),
     ("network is unreachable", Cause("the network is unreachable", "Check the network.")),
-    ("no route to host", Cause("there is no route to it", "Check the network.")),
+    ("no route to host", Cause("no route to it", "Check the network.")),
 )
 _NO_SUCH_NAME = ("not found", "no data", "name or service not known", "nodename nor servname", "not known")
 
@@ -97,11 +103,11 @@ def cause_of(details: str) -> Cause:
 
 
 def _name_cause(details: str) -> Cause:
-    found = _NAME.search(details)
-    name = f"the name {found['name']}" if found else "its name"
+    match = _NAME.search(details)
+    name = f"the name {match['name']}" if match else "its name"
     if any(part in details.lower() for part in _NO_SUCH_NAME):
         return Cause(f"{name} does not resolve", "Correct the address.", permanent=True)
-    return Cause(f"{name} cannot be looked up", "Check the network and its name servers.")
+    return Cause(f"{name} cannot be resolved", "Check the network and its name servers.")
 
 
 def plain(details: str) -> str:
@@ -117,14 +123,14 @@ def unreachable(server: str, details: str) -> Outage:
         brief = f"cannot reach {server}: {cause.text}"
     else:
         down = DOWN_SERVER
-        brief = f"no answer from {server}: {cause.text}"
+        brief = f"no response from {server}: {cause.text}"
     return Outage(brief, cause.remedy, down, permanent=cause.permanent, silent=cause.silent)
 
 
-def told_by_server(server: str, problem: Unavailable) -> Outage:
+def reported_by_server(server: str, problem: Unavailable) -> Outage:
     """What a server said of itself, or of its database."""
     words = problem.message.strip().removesuffix("Try again.").rstrip(". ")
     if problem.metadata.get(DOWN) == DOWN_DATABASE:
         brief = f"{server} is running, but {words.replace(DATABASE, 'its database', 1)}"
         return Outage(brief, "Check the database; the server's log says more.", DOWN_DATABASE)
-    return Outage(f"{server} cannot do that now: {words}", "Try again.", DOWN_SERVER)
+    return Outage(f"{server} is unavailable: {words}", "Try again.", DOWN_SERVER)

@@ -23,6 +23,8 @@ def blocked_by(frame: FrameType | None) -> str:
             of_run = f"workflow {run.workflow.name!r} (run {run.run_id})"
             if step_id:
                 return f"Step {step_id!r} of {of_run} blocks it. {_TO_A_THREAD}"
-            return f"The code of {of_run} blocks it, outside of its steps. Put what takes long into a step that is a plain `def`."
+            return (
+                f"The code of {of_run} blocks it, outside its steps. Put slow work into a step that is a plain `def`."
+            )
         frame = frame.f_back
     return f"Step {step_id!r} blocks it. {_TO_A_THREAD}" if step_id else _TO_A_THREAD

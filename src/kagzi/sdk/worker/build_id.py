@@ -1,7 +1,8 @@
 """The default build id: a hash of the source code that a worker's workflows are made of.
 
-What is hashed: the module of each workflow, and, transitively, what it imports from the same project. The hash depends on the contents of
-the files alone, not on where they lie or what they are called, so that all machines with the same code have the same build. ADR 0026.
+What is hashed: the module of each workflow, and, transitively, what it imports from the same project. The hash depends
+on the contents of the files alone, not on where they lie or what they are called, so that all machines with the same
+code have the same build. ADR 0026.
 """
 
 import hashlib
@@ -52,9 +53,9 @@ class _Source(NamedTuple):
 _loaded: dict[str, tuple[object, _Source]] = {}  # what was read of modules whose code this process keeps
 
 
-def default_build_id(functions: Iterable[Callable[..., Any]]) -> str:
-    """The same for the same code, on every machine; empty if nothing at all is known of it. Reads files, and never raises: a
-    function whose module has no source counts with its compiled code."""
+def default_build_id(functions: Iterable[Callable[..., Any]], *, modules_max: int = MODULES) -> str:
+    """The same for the same code, on every machine; empty if nothing at all is known of it. Reads files, and never
+    raises: a function whose module has no source counts with its compiled code."""
     digests: set[bytes] = set()
     roots: set[str] = set()
     for function in map(inspect.unwrap, functions):
@@ -63,13 +64,13 @@ def default_build_id(functions: Iterable[Callable[..., Any]]) -> str:
             roots.add(module.name)
         elif isinstance(code := getattr(function, "__code__", None), CodeType):
             digests.add(_digest_of_code(code))
-    digests.update(_digests_of_project(roots))
+    digests.update(_digests_of_project(roots, modules_max))
     if not digests:
         return ""
     return _PREFIX + hashlib.sha256(b"".join(sorted(digests))).hexdigest()[:_DIGITS]
 
 
-def _digests_of_project(roots: set[str]) -> Iterator[bytes]:
+def _digests_of_project(roots: set[str], modules_max: int) -> Iterator[bytes]:
     """Breadth first and in order of names, so that whatever is left out beyond the limits is the same everywhere."""
     own = {root.partition(".")[0] for root in roots}
     seen = set(roots)
@@ -87,10 +88,11 @@ def _digests_of_project(roots: set[str]) -> Iterator[bytes]:
                 continue
             modules += 1
             size_bytes += source.size_bytes
-            if modules > MODULES or size_bytes > SOURCE_BYTES:
+            if modules > modules_max or size_bytes > SOURCE_BYTES:
                 logger.warning(
-                    "the default build id covers only the first %d modules (%d MiB) of this project: set Worker(build_id=...)",
-                    MODULES,
+                    "the default build id covers only the first %d modules (%d MiB) of this project: set "
+                    "Worker(build_id=...)",
+                    modules_max,
                     SOURCE_BYTES >> 20,
                 )
                 return
@@ -101,8 +103,8 @@ def _digests_of_project(roots: set[str]) -> Iterator[bytes]:
 
 
 def _is_ours(module: _Module, own: set[str]) -> bool:
-    """Whether it belongs to the project: the package of a workflow wherever it is installed, and whatever is neither part of Python,
-    nor installed, nor Kagzi itself."""
+    """Whether it belongs to the project: the package of a workflow wherever it is installed, and whatever is neither
+    part of Python, nor installed, nor Kagzi itself."""
     top = module.name.partition(".")[0]
     if top in own:
         return True
@@ -117,7 +119,7 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-# --- finding modules without importing them ---------------------------------------------------------------------------------
+# --- finding modules without importing them ---------------------------------------------------------------------------
 
 
 def _find(name: str) -> _Module | None:
@@ -174,12 +176,12 @@ def _spec_of(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpe
     return None
 
 
-# --- reading them -----------------------------------------------------------------------------------------------------------
+# --- reading them -----------------------------------------------------------------------------------------------------
 
 
 def _read(module: _Module) -> _Source | None:
-    """None without a file (built in, a namespace, typed in) and for one that cannot be read. What was read of a loaded module is kept:
-    a change on disk does not change what this process executes."""
+    """None without a file (built in, a namespace, typed in) and for one that cannot be read. What was read of a loaded
+    module is kept: a change on disk does not change what this process executes."""
     known = _loaded.get(module.name)
     if known is not None and module.identity is not None and known[0] is module.identity:
         return known[1]
@@ -210,7 +212,8 @@ def _contents(module: _Module) -> bytes | None:
 
 
 def _imports(source: bytes, package: str) -> Iterator[str]:
-    """Names that the import statements in a text may mean: of `from a import b` both a and a.b. Also those inside functions."""
+    """Names that the import statements in a text may mean: of `from a import b` both a and a.b. Also those inside
+    functions."""
     text = _COMMENT.sub(b"", source).replace(b"\\\n", b" ")
     for where, names, plain in _IMPORT.findall(text):
         if plain:
@@ -244,13 +247,13 @@ def _absolute(name: str, package: str) -> str:
 
 def _digest_of_code(code: CodeType) -> bytes:
     """The same in every process: the order inside a frozenset is not."""
-    found = hashlib.sha256(code.co_code)
-    found.update(repr((code.co_names, code.co_varnames)).encode())
+    digest = hashlib.sha256(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames)).encode())
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found.update(_digest_of_code(constant))
+            digest.update(_digest_of_code(constant))
         elif isinstance(constant, frozenset):
-            found.update(repr(sorted(map(repr, cast("frozenset[object]", constant)))).encode())
+            digest.update(repr(sorted(map(repr, cast("frozenset[object]", constant)))).encode())
         else:
-            found.update(repr(constant).encode())
-    return found.digest()
+            digest.update(repr(constant).encode())
+    return digest.digest()

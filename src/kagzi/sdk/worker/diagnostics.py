@@ -14,7 +14,8 @@ _KEPT = 16
 
 
 class Diagnostics:
-    """Gathers reports of any thread. `on_report` is called in that thread. Each kind is reported once in a while only."""
+    """Gathers reports of any thread. `on_report` is called in that thread. Each kind is reported once in a while
+    only."""
 
     def __init__(self, *, repeat_s: float = REPEAT_S) -> None:
         self._repeat_s = repeat_s

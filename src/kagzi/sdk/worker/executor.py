@@ -30,7 +30,8 @@ DEFAULT_THREADS = 100
 class Executor:
     """Implements ports.Executor. Belongs to the event loop it is first used on.
 
-    `retry` is the worker's default for steps; `threads` is how many sync bodies run at once; `build_id` says which code this is.
+    `retry` is the worker's default for steps; `threads` is how many sync bodies run at once; `build_id` says which code
+    this is.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """What is logged of failures: one line for each failed attempt of a step and one for each failed run, and what follows.
 
-A line is written when the server has answered, so that it says what really happens next, and never on replay: what is read from
-the history was logged by whoever executed it. Tracebacks come with the record (`exc_info`), folded.
+A line is written when the server has answered, so that it says what really happens next, and never on replay: what is
+read from the history was logged by whoever executed it. Tracebacks come with the record (`exc_info`), shortened.
 """
 
 import logging
@@ -17,27 +17,28 @@ from ...v1 import worker_pb2 as pb
 from ..workflow.failures import leaves_of
 from ..workflow.retry import Retry
 from .log_context import fields_of, is_about_run, name_of
-from .tracebacks import folded_exception, folded_traceback
+from .tracebacks import shortened_exception, shortened_traceback
 
 logger = logging.getLogger("kagzi.worker")
 
 _TEXT_CHARS = 500  # of an error in a line; the traceback below has more
 
 
-class FoldTracebacks(logging.Filter):
-    """Handlers print `exc_text` if it is there, instead of formatting the exception themselves: so every handler shows it folded,
-    and none of its lines can be taken for a line of the log. The exception itself stays in the record, for those who collect them.
+class ShortenTracebacks(logging.Filter):
+    """Handlers print `exc_text` if it is there, instead of formatting the exception themselves: so every handler shows
+    it shortened, and none of its lines can be taken for a line of the log. The exception itself stays in the record,
+    for those who collect them.
 
     Only what is about a run: of a bug in Kagzi every frame counts."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info and is_about_run(record) else None
         if error is not None and not record.exc_text:
-            record.exc_text = with_margin(folded_exception(error))
+            record.exc_text = with_margin(shortened_exception(error))
         return True
 
 
-logger.addFilter(FoldTracebacks())
+logger.addFilter(ShortenTracebacks())
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +67,7 @@ class FailedAttempt:
         detail, attempts_max = self._detail, self._attempts_max()
         name = detail.type.rpartition(".")[2] or "this error"
         if detail.kind is ErrorKind.LOST:
-            return "not retried: it may run only once"
+            return "not retried: once=True allows one execution"
         if attempts_max is not None and self._attempt >= attempts_max:
             return "no attempts left"
         if recorded.exhausted and self._task.deadline_at_us:
@@ -99,7 +100,7 @@ class FailedAttempt:
 
 def _with_traceback(error: BaseException | None) -> BaseException | None:
     """A value that does not fit is refused by Kagzi's own code, which is of no interest to its author."""
-    return None if isinstance(error, RequestError) and not folded_traceback(error.__traceback__) else error
+    return None if isinstance(error, RequestError) and not shortened_traceback(error.__traceback__) else error
 
 
 def run_failed(task: pb.Task, error: BaseException, detail: ErrorDetail, retry_in_us: int | None) -> None:
@@ -137,7 +138,7 @@ def run_paused(task: pb.Task, why: str, problem: ErrorDetail) -> None:
 def run_abandoned(task: pb.Task, reason: str) -> None:
     """This worker does no more for the run: somebody else holds it, or it has ended or its deadline has passed."""
     logger.warning(
-        "%s is abandoned: %s. This worker records nothing more of it",
+        "%s is abandoned: %s. This worker no longer records anything for it",
         name_of(task),
         reason.rstrip(".") or "its lease was lost",
         extra=fields_of(task),

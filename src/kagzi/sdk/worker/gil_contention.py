@@ -1,11 +1,11 @@
 """Detects steps that hold the GIL.
 
-One thread of a Python process runs Python code at a time. A sync step that computes in Python lets the others in every few
-milliseconds only; one that computes in C without letting go of the GIL does not let them in at all. A step that computes
-in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them apart: while
-whoever asks keeps the GIL for some milliseconds, a step that needs it stands still; and whoever sleeps for a moment
-wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late: the time spent in
-line for a processor is not counted.
+One thread of a Python process runs Python code at a time. A sync step that computes in Python lets the others in every
+few milliseconds only; one that computes in C without letting go of the GIL does not let them in at all. A step that
+computes in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them
+apart: while whoever asks keeps the GIL for some milliseconds, a step that needs it stands still; and whoever sleeps for
+a moment wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late:
+the time spent in line for a processor is not counted.
 """
 
 import os
@@ -52,20 +52,20 @@ class _Late(NamedTuple):
 
 
 class GilWatch:
-    """`look` is called now and then by a thread that does nothing but sleep in between."""
+    """`poll` is called now and then by a thread that does nothing but sleep in between."""
 
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
-        self._used: dict[Busy, float] = {}  # processor time at the last look
+    def __init__(self, threshold_s: float) -> None:
+        self._threshold_s = threshold_s
+        self._used: dict[Busy, float] = {}  # processor time at the last poll
         self._process_s = time.process_time()
         self._account = _Account()
         self._suspect: Busy | None = None
         self._since = 0.0
-        self._looks = 0
-        self._found = 0
+        self._polls = 0
+        self._contended = 0
 
-    def look(self, busy: Sequence[Busy], spent: Sequence[Spent], *, elapsed_s: float, late_s: float) -> str | None:
-        """What to tell people, if a step keeps the GIL to itself. `spent` has ended since the last look; `late_s`: how
+    def poll(self, busy: Sequence[Busy], spent: Sequence[Spent], *, elapsed_s: float, late_s: float) -> str | None:
+        """What to tell people, if a step keeps the GIL to itself. `spent` has ended since the last poll; `late_s`: how
         much later than it wanted to the caller woke, after `elapsed_s`."""
         earlier = self._used
         late = _Late(late_s, late_s - self._account.since_last_s())
@@ -75,30 +75,30 @@ class GilWatch:
         if late.too_long:
             gone = [each.body for each in spent if each.cpu_s - earlier.get(each.body, each.body.cpu_s) >= least_s]
             if gone:
-                return _held_in_c(gone[0].step, late_s)
+                return _busy_in_c(gone[0].step, late_s)
             if hog is not None and _stands_still(hog.thread):
-                return _held_in_c(hog.step, late_s)
+                return _busy_in_c(hog.step, late_s)
         now = time.monotonic()
         if self._suspect != hog:
-            self._suspect, self._since, self._looks, self._found = hog, max(now - elapsed_s, 0.0), 0, 0
+            self._suspect, self._since, self._polls, self._contended = hog, max(now - elapsed_s, 0.0), 0, 0
         if hog is None:
             return None
         naps = _naps_beside(hog.thread, self._account)
         longest = max(naps, default=None)
         if longest is not None and longest.too_long:
-            return _held_in_c(hog.step, longest.late_s)
-        self._looks += 1
-        self._found += sum(late.stood_s >= _LATE * sys.getswitchinterval() for late in naps) >= _MOSTLY
-        if now - self._since < self._patience_s or self._found < _OFTEN * self._looks:
+            return _busy_in_c(hog.step, longest.late_s)
+        self._polls += 1
+        self._contended += sum(late.stood_s >= _LATE * sys.getswitchinterval() for late in naps) >= _MOSTLY
+        if now - self._since < self._threshold_s or self._contended < _OFTEN * self._polls:
             return None
-        return _held_in_python(hog.step, now - hog.since)
+        return _busy_in_python(hog.step, now - hog.since)
 
     def close(self) -> None:
         """By the thread that looks, when it looks no more."""
         self._account.close()
 
     def _hog(self, busy: Sequence[Busy], least_s: float) -> Busy | None:
-        """The step that used most of what this process used of a processor since the last look."""
+        """The step that used most of what this process used of a processor since the last poll."""
         earlier, self._used = self._used, {}
         hog, most_s = None, 0.0
         for each in busy:
@@ -139,15 +139,16 @@ def _naps_beside(thread: int, account: "_Account") -> list[_Late]:
 
 
 class _Account:
-    """How long the thread that asks has been ready to run, but had no processor. It is always the same thread that asks."""
+    """How long the thread that asks has been ready to run, but had no processor. It is always the same thread that
+    asks."""
 
     def __init__(self) -> None:
         self._file: FileIO | None = None
         self._last_s: float | None = None
 
     def since_last_s(self) -> float:
-        """Since it was last asked; 0 the first time, and where the system does not tell. One call of the system, so that whoever
-        is in line for the GIL meanwhile does not change the answer."""
+        """Since it was last asked; 0 the first time, and where the system does not tell. One call of the system, so
+        that whoever is in line for the GIL meanwhile does not change the answer."""
         try:
             if self._file is None:
                 self._file = FileIO(_ACCOUNT)
@@ -163,17 +164,18 @@ class _Account:
             self._file = None
 
 
-def _held_in_python(step: str, seconds: float) -> str:
+def _busy_in_python(step: str, seconds: float) -> str:
     return (
-        f"Step {step} has been computing in Python for {seconds:.1f} s and keeps the interpreter busy, so everything else in "
-        "this worker is slow. Its runs are safe: heartbeats go on. Compute in another process: loop.run_in_executor with a "
+        f"Step {step} has been computing in Python for {seconds:.1f} s and holds the GIL, which slows down everything "
+        "else in this worker. Its runs are safe: heartbeats continue. Compute in another process: loop.run_in_executor "
+        "with a "
         "ProcessPoolExecutor in an async step, or a worker of its own for this workflow."
     )
 
 
-def _held_in_c(step: str, seconds: float) -> str:
+def _busy_in_c(step: str, seconds: float) -> str:
     return (
-        f"Nothing else in this worker could run for {seconds:.1f} s: step {step} kept the interpreter to itself, probably in "
-        "C code. Heartbeats cannot go on meanwhile, so that runs are lost if it takes longer than a lease. Compute in another "
+        f"Nothing else in this worker could run for {seconds:.1f} s: step {step} held the GIL, probably in C code. "
+        "Heartbeats stop during that time, so runs are lost if it takes longer than a lease. Compute in another "
         "process (ProcessPoolExecutor), or in smaller pieces."
     )

@@ -1,8 +1,8 @@
 """Whether a lease may have ended, by this worker's own clock.
 
-A worker that was stopped (SIGSTOP, a suspended machine, a loop that was blocked for too long) comes back to results and tasks that were
-on their way to it. Its runs may be in other hands by now. So nothing begins in a run whose lease was not renewed in time until
-the server has said that the run is still this worker's.
+A worker that was stopped (SIGSTOP, a suspended machine, a loop that was blocked for too long) comes back to results and
+tasks that were on their way to it. Its runs may be in other hands by now. So nothing begins in a run whose lease was
+not renewed in time until the server has said that the run is still this worker's.
 """
 
 import math
@@ -27,12 +27,13 @@ class LeaseClock:
             self._gap_at = at
         self._renewed_at = max(at, self._renewed_at)
 
-    def is_over(self, accepted_at: float, asked_at: float) -> bool:
-        """Whether a run's lease may have ended: it was accepted then, and the server confirmed it by what was asked then.
+    def is_over(self, accepted_at: float, requested_at: float) -> bool:
+        """Whether a run's lease may have ended: it was accepted then, and the server confirmed it by what was asked
+        then.
 
         What is accepted soon after a gap may have been sent before it.
         """
         renewed_at = self._renewed_at
-        if max(asked_at, accepted_at - self.lease_s / 2) < self._gap_at:
-            renewed_at = asked_at
-        return self.now() - max(renewed_at, asked_at) > self.lease_s
+        if max(requested_at, accepted_at - self.lease_s / 2) < self._gap_at:
+            renewed_at = requested_at
+        return self.now() - max(renewed_at, requested_at) > self.lease_s

@@ -9,7 +9,7 @@ from ...core.errors import REASON
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
 from ...v1.workflow_pb2 import WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_FAILED
-from ..execution.ports import Answer, OnAnswer
+from ..execution.ports import GONE, Answer, OnAnswer
 from .lease_clock import LeaseClock
 from .outbox import Outbox, OutPort, Sent
 from .ports import Executor
@@ -20,8 +20,6 @@ _WARNINGS = 1_000
 
 FetchHistory = Callable[[str, common_pb2.Lease, int, int], Awaitable[Sequence[pb.HistoryStep]]]
 
-# The run is no longer this worker's affair: leased to another one, deleted, or past its deadline.
-_GONE = frozenset({common_pb2.ERROR_CODE_LEASE_LOST, common_pb2.ERROR_CODE_NOT_FOUND, common_pb2.ERROR_CODE_TIMEOUT})
 # What will be refused again however often it is tried: the run itself has to fail.
 _HOPELESS = frozenset({common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED, common_pb2.ERROR_CODE_INVALID_ARGUMENT})
 _AFTER_EVERYTHING = 1 << 63
@@ -37,9 +35,9 @@ class Port(OutPort):
     def __init__(self, runs: "LeasedRuns", task: pb.Task) -> None:
         lease = task.lease
         proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
-        super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof)
+        super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof, task.last_seq)
         self._accepted_at = runs.clock.now()
-        self._asked_at = -math.inf
+        self._requested_at = -math.inf
         self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
         self._runs = runs
 
@@ -49,13 +47,13 @@ class Port(OutPort):
         return self._runs.fetch_history(self.run_id, lease, after, known_seq)
 
     def lease_is_over(self) -> bool:
-        return self._runs.clock.is_over(self._accepted_at, self._asked_at)
+        return self._runs.clock.is_over(self._accepted_at, self._requested_at)
 
     def ask_about_lease(self) -> Callable[[], None]:
         return partial(self._lease_kept, self._runs.clock.now())
 
-    def _lease_kept(self, asked_at: float) -> None:
-        self._asked_at = asked_at
+    def _lease_kept(self, requested_at: float) -> None:
+        self._requested_at = requested_at
 
     def close(self) -> None:
         self._runs.forget(self)
@@ -81,7 +79,7 @@ class LeasedRuns:
         """Encoded HeldRun messages of all of them. May be called from another thread."""
         return [port.proof for port in list(self._ports.values())]
 
-    # --- runs ----------------------------------------------------------------------------------------------------------
+    # --- runs ---------------------------------------------------------------------------------------------------------
 
     def accept(self, task: pb.Task) -> bytes:
         """Take a claimed run. Returns the proof to acknowledge it with."""
@@ -96,9 +94,9 @@ class LeasedRuns:
 
     def abandon(self, port: OutPort, reason: str) -> None:
         self.outbox.drop(port)
-        self._let_go(port, reason)
+        self._abandon_execution(port, reason)
 
-    def _let_go(self, port: OutPort, reason: str) -> None:
+    def _abandon_execution(self, port: OutPort, reason: str) -> None:
         if not port.is_open:
             return
         self._close(port)
@@ -139,7 +137,7 @@ class LeasedRuns:
             case pb.RUN_NOTICE_KIND_RESULT:
                 port.execution.results_available()
             case _:
-                logger.debug("run %s: a notice of kind %d says nothing to this SDK", notice.run_id, notice.kind)
+                logger.debug("run %s: a notice of kind %d is unknown to this SDK", notice.run_id, notice.kind)
 
     def _warn(self, notice: pb.RunNotice) -> None:
         """Once in the same words: a run may start many children of one name."""
@@ -154,7 +152,7 @@ class LeasedRuns:
         port = self._ports.get(run_id)
         return port if port is not None and port.lease == (lease.counter, lease.nonce) else None
 
-    # --- answers -------------------------------------------------------------------------------------------------------
+    # --- answers ------------------------------------------------------------------------------------------------------
 
     def answers(self, response: pb.SessionResponse) -> None:
         """Report the answers in the order of their commits. Raises SendAgain."""
@@ -190,8 +188,11 @@ class LeasedRuns:
 
     def _acknowledge(self, number: int, seq: int, at_us: int) -> None:
         sent = self.outbox.answered(number)
-        if sent is not None and sent.on_answer is not None and sent.port.is_open:
-            self._tell(sent.port, sent.on_answer, Answer(seq, at_us, None))
+        if sent is None or not sent.port.is_open:
+            return
+        sent.port.acknowledged(seq)
+        if sent.on_answer is not None:
+            self._report(sent.port, sent.on_answer, Answer(seq, at_us, None))
 
     def _answer(self, answer: pb.OperationAnswer) -> None:
         kind = answer.WhichOneof("kind")
@@ -200,17 +201,18 @@ class LeasedRuns:
         sent = self.outbox.answered(answer.id)
         if sent is None or not sent.port.is_open:
             return
-        if kind == "refused" and self._let_go_if_refused(sent, answer.refused):
+        if kind == "refused" and self._is_final_refusal(sent, answer.refused):
             return
+        sent.port.acknowledged(answer.seq)
         if kind == "closed":
             self.completed += answer.closed.status == WORKFLOW_STATUS_COMPLETED
             self.failed += answer.closed.status == WORKFLOW_STATUS_FAILED
         if sent.on_answer is not None:
-            self._tell(sent.port, sent.on_answer, Answer(answer.seq, answer.at_us, answer))
+            self._report(sent.port, sent.on_answer, Answer(answer.seq, answer.at_us, answer))
 
-    def _let_go_if_refused(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
+    def _is_final_refusal(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
         """Whether the refusal ends this worker's hold on the run. Otherwise its execution is told of it."""
-        if error.code in _GONE:
+        if error.code in GONE:
             self.abandon(sent.port, error.message)
             return True
         if sent.on_answer is not None:
@@ -218,7 +220,7 @@ class LeasedRuns:
                 error.code = common_pb2.ERROR_CODE_CANCELLED  # the end of a step whose beginning was refused
             return False
         if error.code == common_pb2.ERROR_CODE_CANCELLED:
-            self._tell_of_cancel(sent.port, error.metadata.get(REASON, ""))
+            self._report_cancel(sent.port, error.metadata.get(REASON, ""))
             return True
         self.outbox.drop(sent.port)
         if error.code == common_pb2.ERROR_CODE_INTERNAL and sent.port.execution is not None:
@@ -226,22 +228,22 @@ class LeasedRuns:
             return True
         if error.code in _HOPELESS:
             sent.port.send(_ignore).fail_run.error.MergeFrom(error)
-        self._let_go(sent.port, error.message)
+        self._abandon_execution(sent.port, error.message)
         return True
 
-    def _tell_of_cancel(self, port: OutPort, reason: str) -> None:
+    def _report_cancel(self, port: OutPort, reason: str) -> None:
         """A step was announced before this worker heard that the run is to be cancelled: it hears it by the refusal."""
         if isinstance(port, Port):
             port.late_for_cancel = True
         if port.execution is not None:
             port.execution.cancel(reason)
 
-    def _tell(self, port: OutPort, on_answer: OnAnswer, answer: Answer) -> None:
+    def _report(self, port: OutPort, on_answer: OnAnswer, answer: Answer) -> None:
         try:
             on_answer(answer)
         except Exception:
-            logger.exception("run %s: its answer could not be taken in; the run is abandoned", port.run_id)
-            self.abandon(port, "an answer could not be taken in")
+            logger.exception("run %s: a response could not be processed; the run is abandoned", port.run_id)
+            self.abandon(port, "a response could not be processed")
 
 
 def _is_late_for_cancel(port: OutPort) -> bool:

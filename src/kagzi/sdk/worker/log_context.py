@@ -1,4 +1,5 @@
-"""Which run, step and attempt a log record belongs to. Nothing is made or kept for it: `place` knows. See docs/adr/0025."""
+"""Which run, step and attempt a log record belongs to. Nothing is made or kept for it: `place` knows. See
+docs/adr/0025."""
 
 import logging
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ class RunContextFilter(logging.Filter):
     """Gives every log record that is made in a workflow or in the body of a step the attributes run_id, workflow_id,
     workflow_type and, in a step, step and attempt: `handler.addFilter(RunContextFilter())`. It lets every record pass.
 
-    For a handler, not for a logger: a logger's filters do not see the records of its children. With a QueueHandler it belongs
-    there, since the records are handled in another thread afterwards.
+    For a handler, not for a logger: a logger's filters do not see the records of its children. With a QueueHandler it
+    belongs there, since the records are handled in another thread afterwards.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

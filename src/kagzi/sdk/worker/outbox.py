@@ -1,7 +1,8 @@
 """What leaves for the server: the message being filled, and those sent but not yet wholly answered.
 
-Operations are written by the executions straight into their run's part of the next message. A message is put together from encoded
-parts and kept, byte for byte, until each of its operations is answered: what is kept is what a reconnect sends again.
+Operations are written by the executions straight into their run's part of the next message. A message is put together
+from encoded parts and kept, byte for byte, until each of its operations is answered: what is kept is what a reconnect
+sends again.
 """
 
 import asyncio
@@ -65,10 +66,12 @@ class Sent:
 class OutPort:
     """The outgoing half of a leased run's port."""
 
-    def __init__(self, outbox: "Outbox", run_id: str, lease: tuple[int, int], proof: bytes) -> None:
+    def __init__(self, outbox: "Outbox", run_id: str, lease: tuple[int, int], proof: bytes, last_seq: int = 0) -> None:
         """`proof` is run_id and lease, encoded: fields 1 and 2 of RunOperations and of HeldRun alike."""
         self.run_id = run_id
         self.lease = lease
+        self.last_seq = last_seq
+        self.foreign_seq = 0
         self.proof = proof
         self.is_open = True
         self.execution: Execution | None = None
@@ -76,6 +79,14 @@ class OutPort:
         self.fresh: list[Sent] = []
         self.is_due = False
         self._outbox = outbox
+
+    def acknowledged(self, seq: int) -> None:
+        """An operation of this run was recorded as number `seq`. Acknowledgements come in the order of these
+        numbers."""
+        if seq > self.last_seq:
+            if seq > self.last_seq + 1:
+                self.foreign_seq = seq - 1
+            self.last_seq = seq
 
     def announce(self) -> pb.Operation:
         if not self.is_open:
@@ -103,14 +114,15 @@ class OutPort:
 
 
 class Outbox:
-    """`wake` is called when something is to leave at the end of this loop pass, `start_hold` when something may wait a little."""
+    """`wake` is called when something is to leave at the end of this loop pass, `start_hold` when something may wait a
+    little."""
 
     def __init__(self, wake: Callable[[], None], start_hold: Callable[[], None]) -> None:
         self._wake = wake
         self._start_hold = start_hold
         self._last_id = 0
         self._due: list[OutPort] = []
-        self._held: dict[OutPort, None] = {}
+        self._waiting: dict[OutPort, None] = {}
         self._sent: dict[int, Sent] = {}
         self._messages: deque[Message] = deque()
         self._too_large: list[tuple[Sent, bytes]] = []
@@ -118,7 +130,7 @@ class Outbox:
         self._large_ports: Counter[OutPort] = Counter()
         self._large_unanswered = 0
 
-    # --- filling -------------------------------------------------------------------------------------------------------
+    # --- filling ------------------------------------------------------------------------------------------------------
 
     def number(self, port: OutPort, on_answer: OnAnswer | None) -> Sent:
         self._last_id = number = self._last_id + 1
@@ -127,28 +139,29 @@ class Outbox:
 
     def due(self, port: OutPort) -> None:
         port.is_due = True
-        self._held.pop(port, None)
+        self._waiting.pop(port, None)
         if not self._due:
             self._wake()
         self._due.append(port)
 
     def hold(self, port: OutPort) -> None:
-        if not self._held:
+        if not self._waiting:
             self._start_hold()
-        self._held[port] = None
+        self._waiting[port] = None
 
-    def release_held(self) -> None:
+    def release_waiting(self) -> None:
         """Held long enough: let it go."""
-        for port in tuple(self._held):
+        for port in tuple(self._waiting):
             self.due(port)
 
-    # --- sending -------------------------------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[bytes]:
         """What is due, as messages of about MESSAGE_SOFT_BYTES at most. From now on they are kept until answered.
 
-        One large part at a time, and few that are not answered: what other runs say meanwhile goes before the next one, and does
-        not wait at the server behind what that cannot take yet. What a run says after a large part of its own stays behind it.
+        One large part at a time, and few that are not answered: what other runs say meanwhile goes before the next one,
+        and does not wait at the server behind what that cannot take yet. What a run says after a large part of its own
+        stays behind it.
         """
         due, self._due = self._due, []
         taken: list[bytes] = []
@@ -201,7 +214,8 @@ class Outbox:
         return [_refuse_too_large(sent, part) for sent, part in too_large]
 
     def unanswered(self) -> list[Message]:
-        """Everything to be sent again after a reconnect, in order. What only concerns runs that are gone is forgotten."""
+        """Everything to be sent again after a reconnect, in order. What only concerns runs that are gone is
+        forgotten."""
         for sent in [sent for sent in self._sent.values() if not sent.port.is_open]:
             self.answered(sent.id)
         return [message for message in self._messages if message.unanswered]
@@ -210,7 +224,7 @@ class Outbox:
         """The runs with operations in this message that were not answered."""
         return list(dict.fromkeys(sent.port for sent in self._sent.values() if sent.message is message))
 
-    # --- answers -------------------------------------------------------------------------------------------------------
+    # --- answers ------------------------------------------------------------------------------------------------------
 
     def answered(self, id: int) -> Sent | None:
         """The operation with this number, if it was not answered before."""
@@ -232,7 +246,7 @@ class Outbox:
 
     def drop(self, port: OutPort) -> None:
         """Forget what the run has not sent yet."""
-        self._held.pop(port, None)
+        self._waiting.pop(port, None)
         port.group = None
         for sent in port.fresh:
             self._sent.pop(sent.id, None)
@@ -248,7 +262,8 @@ def _refuse_too_large(sent: Sent, part: bytes) -> pb.OperationAnswer:
     [run] = pb.SessionRequest.FromString(part).runs
     kind = run.operations[0].WhichOneof("kind")
     message = (
-        f"the operation {kind} takes {len(part)} bytes; a server reads {limits.MESSAGE_HARD_BYTES} (MESSAGE_HARD_BYTES) at once. "
+        f"the operation {kind} takes {len(part)} bytes; a server reads {limits.MESSAGE_HARD_BYTES} "
+        "(MESSAGE_HARD_BYTES) at once. "
         "Pass less data, or wait for fewer things at a time."
     )
     refused = common_pb2.ErrorDetail(

@@ -11,8 +11,8 @@ class Executor(Protocol):
     """Executes the runs of one worker."""
 
     def accept(self, task: pb.Task, port: RunPort) -> Execution:
-        """Begin (or resume a kept coroutine of) the run. Never raises: what is wrong with the task becomes its failure or a
-        release. Returns at once."""
+        """Begin (or resume a kept coroutine of) the run. Never raises: what is wrong with the task becomes its failure
+        or a release. Returns at once."""
         ...
 
     def release_all(self, reason: str) -> None:

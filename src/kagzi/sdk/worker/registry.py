@@ -17,17 +17,17 @@ class Registry:
 
     def __init__(self, workflows: Iterable[AnyWorkflow] = ()) -> None:
         self._workflows: dict[Served, Workflow[Any, Any]] = {}
-        for given in workflows:
-            self.add(given)
+        for each in workflows:
+            self.add(each)
 
-    def add(self, given: AnyWorkflow) -> None:
-        """Raises InvalidArgument for what is no workflow, for one that is here already, and for types without JSON form. Warns
-        (KagziWarning) of calls in its code that replay would not survive."""
-        workflow = as_workflow(given)
+    def add(self, any_workflow: AnyWorkflow) -> None:
+        """Raises InvalidArgument for what is not a workflow, for one that is here already, and for types without JSON
+        form. Warns (KagziWarning) of calls in its code that replay would not survive."""
+        workflow = as_workflow(any_workflow)
         key = Served(workflow.name, workflow.version)
         present = self._workflows.get(key)
         if present is not None:
-            again = "the same one twice" if present is workflow else f"{_where(present)} and {_where(workflow)}"
+            again = "the same workflow twice" if present is workflow else f"{_where(present)} and {_where(workflow)}"
             raise InvalidArgument(
                 f"workflow {key.workflow_type!r} version {key.version} is given more than once: {again}. "
                 f"Give one of them another name or version.",

@@ -55,7 +55,7 @@ class Serving:
         except BaseException:
             await self._end()
             raise
-        self._session.ended.add_done_callback(_tell_why)
+        self._session.ended.add_done_callback(_log_why)
         logger.info(
             "worker %s serves %s at %s",
             self._register.worker_id,
@@ -131,6 +131,6 @@ def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(call)
 
 
-def _tell_why(ended: "asyncio.Task[None]") -> None:
+def _log_why(ended: "asyncio.Task[None]") -> None:
     if not ended.cancelled() and (problem := ended.exception()) is not None:
         logger.error("the worker can no longer serve: %s", problem)

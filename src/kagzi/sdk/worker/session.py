@@ -1,7 +1,7 @@
 """A worker's stream to a server: kept open for as long as the worker lives, over whichever server can be reached.
 
-After a break the worker says hello again with everything it holds, and sends again what was not answered. One write is under way
-at a time; whatever the runs produce meanwhile is the next message.
+After a break the worker says hello again with everything it holds, and sends again what was not answered. One write is
+under way at a time; whatever the runs produce meanwhile is the next message.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
-from ...wire.workers import write_troubles
+from ...wire.requests import write_diagnostics
 from ..transport.backoff import Backoff
 from ..transport.connection import BARE_STATUS, Connection, Link
 from ..transport.outage_notices import Waiting
@@ -30,7 +30,7 @@ logger = logging.getLogger("kagzi.worker")
 
 HOLD_S = 0.005
 WELCOME_S = 10.0
-LASTING_S = 30.0  # a stream that lived so long was no failed attempt
+LASTING_S = 30.0  # a stream that lived so long does not count as a failed attempt
 PARTING_S = 2.0  # how long a server that stops may take to answer what it has
 
 _TRIAL_S = 5.0  # how long a message that is sent again by itself is waited for
@@ -71,7 +71,7 @@ class Session:
         self._drain_due = False
         self._closed_to_tasks = False
         self._goodbye_due = False
-        self._said_goodbye = False
+        self._goodbye_sent = False
         self._server_stops = False
         self._is_open = False
         self._progress = False
@@ -82,10 +82,11 @@ class Session:
         self._welcomed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    # --- life ----------------------------------------------------------------------------------------------------------
+    # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self, *, timeout_s: float = WELCOME_S) -> None:
-        """Returns when a server has welcomed the worker. Raises what it says against it, or Unavailable in `timeout_s`."""
+        """Returns when a server has welcomed the worker. Raises what it says against it, or Unavailable in
+        `timeout_s`."""
         self._task = asyncio.create_task(self._live(), name="kagzi-session")
         welcomed = asyncio.ensure_future(self._welcomed.wait())
         try:
@@ -94,7 +95,7 @@ class Session:
                 self._task.result()
             elif not self._welcomed.is_set():
                 raise self._last_problem or Unavailable(
-                    f"{_capital(self._connection.server)} did not welcome the worker within {timeout_s:g} s."
+                    f"{_capital(self._connection.server)} did not accept the worker within {timeout_s:g} s."
                 )
         except BaseException:
             await self.close()
@@ -151,7 +152,7 @@ class Session:
             opened_at = time()
             self._on_trial = None
             outcome = await self._one_stream(link)
-            if self._said_goodbye or self._goodbye_due:
+            if self._goodbye_sent or self._goodbye_due:
                 return
             problem = self._note_outage(outcome)
             if not isinstance(problem, (Unavailable, InternalError, ResourceExhausted)):
@@ -168,7 +169,7 @@ class Session:
                 level = (
                     logging.INFO if isinstance(outcome, Outage) else logging.WARNING
                 )  # an outage is told if it lasts
-                logger.log(level, "the session was broken off: %s", problem)
+                logger.log(level, "the session was interrupted: %s", problem)
             self._last_problem = problem
             await self._connection.move(link)
             await asyncio.sleep((patient if too_large else backoff).next_s())
@@ -183,7 +184,7 @@ class Session:
         except SendAgain as refusal:
             return self._connection.broken(f"could not record an operation: {refusal}")
         except TimeoutError:
-            return self._connection.broken(f"did not answer a worker's hello within {WELCOME_S:g} s")
+            return self._connection.broken(f"did not respond to the worker's hello within {WELCOME_S:g} s")
         return self._connection.broken("closed the session")
 
     def _note_outage(self, outcome: "KagziError | Outage") -> KagziError:
@@ -195,7 +196,7 @@ class Session:
         self._outage.failed(outcome, asyncio.get_running_loop().time())
         return outcome.error()
 
-    # --- one stream ----------------------------------------------------------------------------------------------------
+    # --- one stream ---------------------------------------------------------------------------------------------------
 
     async def _converse(self, link: Link) -> None:
         call = link.session(metadata=link.metadata)
@@ -233,8 +234,8 @@ class Session:
         self._server_stops = False
         self._drain_due = self._draining
         self._hello_at = self.leased.clock.now()
-        held = [pb.HeldRun.FromString(proof) for proof in self.leased.proofs()]
-        return pb.SessionRequest(hello=pb.SessionHello(register=self._register, held=held)).SerializeToString()
+        proofs = [pb.HeldRun.FromString(proof) for proof in self.leased.proofs()]
+        return pb.SessionRequest(hello=pb.SessionHello(register=self._register, held=proofs)).SerializeToString()
 
     async def _write(self, call: _Call) -> None:
         for message in self._outbox.unanswered():
@@ -243,7 +244,7 @@ class Session:
                 await self._tried(message)
         self._one_by_one = False
         self._wake.set()
-        while not (self._said_goodbye or self._server_stops):
+        while not (self._goodbye_sent or self._server_stops):
             await self._wake.wait()
             self._wake.clear()
             messages = self._outbox.take()
@@ -258,7 +259,8 @@ class Session:
         await call.done_writing()
 
     async def _tried(self, message: Message) -> None:
-        """Returns when it is answered. If the stream breaks instead, because of an answer that is too large, it is this one's."""
+        """Returns when it is answered. If the stream breaks instead, because of an answer that is too large, it is this
+        one's."""
         self._on_trial = message
         message.settled = asyncio.Event()
         try:
@@ -269,8 +271,8 @@ class Session:
         self._on_trial = None
 
     def _answer_too_large(self, problem: KagziError) -> None:
-        """The server sent what this SDK does not read, and would send it again, on and on. Whose answer it is shows when messages
-        are sent again one by one; that run is let go, and the others go on."""
+        """The server sent what this SDK does not read, and would send it again, on and on. Whose answer it is shows
+        when messages are sent again one by one; that run is let go, and the others go on."""
         message = self._on_trial
         ports = [] if message is None else self._outbox.ports_of(message)
         if not ports:
@@ -281,16 +283,18 @@ class Session:
             return
         for port in ports:
             logger.error(
-                "run %s is let go by this worker: an answer to it is larger than the %d bytes that are read at once (%s). Use a "
-                "server of this version or newer, which cuts its answers.",
+                "run %s is abandoned by this worker: a response is larger than the %d bytes that can be read (%s). Use "
+                "a "
+                "server of this version or newer.",
                 port.run_id,
                 limits.MESSAGE_READ_BYTES,
                 problem,
             )
-            self.leased.abandon(port, "an answer was too large to be read")
+            self.leased.abandon(port, "a response was too large to be read")
 
     def _beside(self) -> bytes:
-        """What travels beside operations and is not sent again: receipts, heartbeats, diagnostics and counts of the worker."""
+        """What travels beside operations and is not sent again: receipts, heartbeats, diagnostics and counts of the
+        worker."""
         parts = [field(RECEIVED_TAG, proof) for proof in self._received]
         self._received.clear()
         if self._heartbeat_due:
@@ -302,11 +306,11 @@ class Session:
                 completed_delta=self.leased.completed,
                 failed_delta=self.leased.failed,
                 goodbye=self._goodbye_due,
-                troubles=write_troubles(self._diagnostics.take()),
+                troubles=write_diagnostics(self._diagnostics.take()),
             )
             parts.append(pb.SessionRequest(update=update).SerializeToString())
             self.leased.completed = self.leased.failed = 0
-            self._said_goodbye = self._goodbye_due
+            self._goodbye_sent = self._goodbye_due
             self._heartbeat_due = self._drain_due = self._diagnostics_due = False
         return b"".join(parts)
 
@@ -352,7 +356,7 @@ class Session:
             self._welcomed.set()
             self._beat()
 
-    # --- timers --------------------------------------------------------------------------------------------------------
+    # --- timers -------------------------------------------------------------------------------------------------------
 
     def _start_hold(self) -> None:
         """One timer for all: whoever is held when it fires leaves, however short that was."""
@@ -361,7 +365,7 @@ class Session:
 
     def _end_hold(self) -> None:
         self._hold_timer = None
-        self._outbox.release_held()
+        self._outbox.release_waiting()
 
     def _beat(self) -> None:
         self._heartbeat_due = True

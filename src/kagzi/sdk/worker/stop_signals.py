@@ -17,7 +17,8 @@ _Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | signal.Hand
 class _StopSignals:
     """One for the process, shared by all workers that run in it: the first takes the signals, the last gives them back.
 
-    `signal.signal` rather than the event loop's own registry, from which the handlers of an application could not be restored."""
+    `signal.signal` rather than the event loop's own registry, from which the handlers of an application could not be
+    restored."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[], None]] = []
@@ -64,8 +65,9 @@ _stop_signals = _StopSignals()
 
 @contextmanager
 def on_stop_signal(act: Callable[[], None]) -> Generator[None]:
-    """`act` is called in the running loop at the first SIGINT or SIGTERM; a second one ends the process at once. What handled them before
-    does so again afterwards. Outside the main thread nothing is done: Python handles signals nowhere else."""
+    """`act` is called in the running loop at the first SIGINT or SIGTERM; a second one ends the process at once. What
+    handled them before does so again afterwards. Outside the main thread nothing is done: Python handles signals
+    nowhere else."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -90,8 +92,8 @@ class Block:
 
     @contextmanager
     def listening(self, is_ours: Callable[[], bool]) -> Generator[None]:
-        """A signal cancels the task that is here now, if `is_ours`. Not in programs that handle one of them themselves, as web servers
-        do; nor in tests, whose Ctrl-C is pytest's."""
+        """A signal cancels the task that is here now, if `is_ours`. Not in programs that handle one of them themselves,
+        as web servers do; nor in tests, whose Ctrl-C is pytest's."""
         is_main = threading.current_thread() is threading.main_thread()
         task = asyncio.current_task()
         if task is None or not is_main or "pytest" in sys.modules or not _stop_signals.are_free():

@@ -1,4 +1,4 @@
-"""Tracebacks of user code: frames of Kagzi and asyncio are folded into a line that says how many there were."""
+"""Tracebacks of user code: frames of Kagzi and asyncio are hidden behind a line that says how many there were."""
 
 import asyncio
 import concurrent.futures
@@ -20,48 +20,48 @@ _MACHINERY = (
 )
 
 
-def folded_exception(error: BaseException) -> str:
-    """The exception with its causes, groups and notes, as Python prints it, but folded."""
+def shortened_exception(error: BaseException) -> str:
+    """The exception with its causes, groups and notes, as Python prints it, but shortened."""
     whole = traceback.TracebackException.from_exception(error)
-    _fold_all(whole, set())
+    _shorten_all(whole, set())
     return "".join(whole.format())
 
 
-def folded_traceback(trace: TracebackType | None) -> str:
+def shortened_traceback(trace: TracebackType | None) -> str:
     """The traceback alone, without the exception. Empty if no frame is the user's."""
     frames = traceback.extract_tb(trace)
     if all(_machinery(frame) for frame in frames):
         return ""
-    return "Traceback (most recent call last):\n" + "".join(_Stack(_folded(frames)).format())
+    return "Traceback (most recent call last):\n" + "".join(_Stack(_shortened(frames)).format())
 
 
-class _Fold(traceback.FrameSummary):
+class _Hidden(traceback.FrameSummary):
     """Stands for frames that are not shown; its name says so."""
 
 
 class _Stack(traceback.StackSummary):
     def format_frame_summary(self, frame_summary: traceback.FrameSummary, **kwargs: Any) -> str:
-        if isinstance(frame_summary, _Fold):
+        if isinstance(frame_summary, _Hidden):
             return f"  {frame_summary.name}\n"
         return super().format_frame_summary(frame_summary, **kwargs)
 
 
-def _fold_all(whole: traceback.TracebackException, seen: set[int]) -> None:
+def _shorten_all(whole: traceback.TracebackException, seen: set[int]) -> None:
     if id(whole) in seen:
         return
     seen.add(id(whole))
-    whole.stack = _Stack(_folded(whole.stack))
+    whole.stack = _Stack(_shortened(whole.stack))
     for other in (whole.__cause__, whole.__context__, *(whole.exceptions or ())):
         if other is not None:
-            _fold_all(other, seen)
+            _shorten_all(other, seen)
 
 
-def _folded(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+def _shortened(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
     """All that there are, if none is the user's: then they matter."""
     shown = list(frames if all(map(_machinery, frames)) else _without_machinery(frames))
     if len(shown) <= _FRAMES:
         return shown
-    return [_fold(f"... {len(shown) - _FRAMES} earlier frames not shown"), *shown[-_FRAMES:]]
+    return [_hidden(f"... {len(shown) - _FRAMES} earlier frames not shown"), *shown[-_FRAMES:]]
 
 
 def _without_machinery(frames: Iterable[traceback.FrameSummary]) -> Iterator[traceback.FrameSummary]:
@@ -71,11 +71,11 @@ def _without_machinery(frames: Iterable[traceback.FrameSummary]) -> Iterator[tra
             continue
         owners = [_machinery(frame) for frame in group]
         names = " and ".join(sorted(set(owners), reverse=True))
-        yield _fold(f"... {len(owners)} {'frame' if len(owners) == 1 else 'frames'} of {names} folded")
+        yield _hidden(f"... {len(owners)} {'frame' if len(owners) == 1 else 'frames'} of {names} hidden")
 
 
-def _fold(text: str) -> _Fold:
-    return _Fold("", 0, text, lookup_line=False, line="")
+def _hidden(text: str) -> _Hidden:
+    return _Hidden("", 0, text, lookup_line=False, line="")
 
 
 def _machinery(frame: traceback.FrameSummary) -> str:

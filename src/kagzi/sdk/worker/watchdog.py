@@ -1,8 +1,9 @@
-"""Heartbeats that survive a blocked event loop, and a look at what else keeps a worker from working.
+"""Heartbeats that survive a blocked event loop, and a poll at what else keeps a worker from working.
 
-User code may block the loop (a long computation, a blocking driver in an `async def`). A thread sees it, keeps the leases of the
-runs with calls on a channel of its own, and says which code is to blame. Not for ever: a process that hangs must lose its runs.
-The same thread sees sync steps that wait for a thread, and steps that keep the GIL to themselves.
+User code may block the loop (a long computation, a blocking driver in an `async def`). A thread sees it, keeps the
+leases of the runs with calls on a channel of its own, and says which code is to blame. Not for ever: a process that
+hangs must lose its runs. The same thread sees sync steps that wait for a thread, and steps that keep the GIL to
+themselves.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import grpc
 from ...v1 import worker_pb2 as pb
 from ...v1.worker_pb2_grpc import WorkerServiceStub
 from ...wire.in_process import Metadata
-from ...wire.workers import write_troubles
+from ...wire.requests import write_diagnostics
 from ..execution.calls.threads import Crowd, StepThreads
 from ..transport.unreachable import cause_of
 from .blocked_by import blocked_by
@@ -58,13 +59,13 @@ class Watchdog:
         self._on_renewed = on_renewed
         self._open_channel = open_channel
         self._lease_s = lease_ms / 1_000
-        self._patience_s = self._lease_s / 3
-        self._heartbeat_s = min(heartbeat_ms / 1_000, self._patience_s)
+        self._threshold_s = self._lease_s / 3
+        self._heartbeat_s = min(heartbeat_ms / 1_000, self._threshold_s)
         self._tick_s = min(self._lease_s / _TICKS_PER_LEASE, 1.0)
         self._limit_s = limit_s
         self._diagnostics = diagnostics or Diagnostics()
         self._threads = threads
-        self._gil = GilWatch(self._patience_s)
+        self._gil = GilWatch(self._threshold_s)
         self._loop_thread = threading.get_ident()
         self._alive_at = time.monotonic()
         self._stop = threading.Event()
@@ -89,42 +90,42 @@ class Watchdog:
         self._alive_at = time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
 
-    # --- in the thread -------------------------------------------------------------------------------------------------
+    # --- in the thread ------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         try:
-            self._look_until_stopped()
+            self._watch_until_stopped()
         finally:
             self._gil.close()
 
-    def _look_until_stopped(self) -> None:
-        looked_at = time.monotonic()
+    def _watch_until_stopped(self) -> None:
+        polled_at = time.monotonic()
         while not self._stop.wait(self._tick_s):
-            elapsed_s = time.monotonic() - looked_at
+            elapsed_s = time.monotonic() - polled_at
             late_s = max(elapsed_s - self._tick_s, 0.0)
             if self._threads is not None:
-                self._look_at_steps(self._threads, elapsed_s, late_s)
-            if time.monotonic() - self._alive_at > self._patience_s:
+                self._watch_steps(self._threads, elapsed_s, late_s)
+            if time.monotonic() - self._alive_at > self._threshold_s:
                 self._keep_leases(self._alive_at, late_s)
-            looked_at = time.monotonic()
+            polled_at = time.monotonic()
 
-    def _look_at_steps(self, threads: StepThreads, elapsed_s: float, late_s: float) -> None:
-        held = self._gil.look(threads.busy(), threads.spent(), elapsed_s=elapsed_s, late_s=late_s)
-        if held is not None:
-            self._diagnostics.report("gil_held", held)
+    def _watch_steps(self, threads: StepThreads, elapsed_s: float, late_s: float) -> None:
+        contention = self._gil.poll(threads.busy(), threads.spent(), elapsed_s=elapsed_s, late_s=late_s)
+        if contention is not None:
+            self._diagnostics.report("gil_held", contention)
         crowd = threads.crowd()
-        if crowd is not None and time.monotonic() - crowd.oldest_at > self._patience_s:
+        if crowd is not None and time.monotonic() - crowd.oldest_at > self._threshold_s:
             self._diagnostics.report("threads_full", _crowded(crowd, threads.size, time.monotonic()))
 
     def _keep_leases(self, blocked_since: float, late_s: float) -> None:
-        """Until the loop is alive again, the limit is reached or the worker stops. While this thread was late nobody could run,
-        and the loop is not to blame."""
+        """Until the loop is alive again, the limit is reached or the worker stops. While this thread was late nobody
+        could run, and the loop is not to blame."""
         blamed = False
         try:
             while self._alive_at == blocked_since and not self._stop.is_set():
-                if not blamed and time.monotonic() - blocked_since > self._patience_s + late_s:
+                if not blamed and time.monotonic() - blocked_since > self._threshold_s + late_s:
                     blamed = True
-                    self._blame(time.monotonic() - blocked_since)
+                    self._report_blocked(time.monotonic() - blocked_since)
                 if time.monotonic() - blocked_since > self._limit_s:
                     self._give_up(blocked_since)
                     return
@@ -133,7 +134,7 @@ class Watchdog:
         finally:
             self._close_channel()
         if blamed and not self._stop.is_set():
-            logger.warning("the event loop is alive again after %.1f s", time.monotonic() - blocked_since)
+            logger.warning("the event loop runs again after %.1f s", time.monotonic() - blocked_since)
 
     def _wait(self, blocked_since: float, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -141,26 +142,26 @@ class Watchdog:
             pass
 
     def _heartbeat(self) -> None:
-        held = [pb.HeldRun.FromString(proof) for proof in self._proofs()]
+        leased = [pb.HeldRun.FromString(proof) for proof in self._proofs()]
         sent_at = time.monotonic()
-        troubles = self._diagnostics.take()
+        diagnostics = self._diagnostics.take()
         request = pb.HeartbeatRequest(
             worker_id=self._worker_id,
             namespace_id=self._namespace,
-            active_count=len(held),
-            held=held,
-            troubles=write_troubles(troubles),
+            active_count=len(leased),
+            held=leased,
+            troubles=write_diagnostics(diagnostics),
         )
         try:
             if self._channel is None:
                 self._channel, self._metadata = self._open_channel()
-            WorkerServiceStub(self._channel).Heartbeat(request, timeout=self._patience_s, metadata=self._metadata)
+            WorkerServiceStub(self._channel).Heartbeat(request, timeout=self._threshold_s, metadata=self._metadata)
             self._on_renewed(sent_at)
         except (grpc.RpcError, ValueError) as error:  # ValueError: the channel was closed by stop()
-            self._diagnostics.put_back(troubles)
+            self._diagnostics.put_back(diagnostics)
             if not self._stop.is_set():
                 reason = cause_of(error.details() or "").text if isinstance(error, grpc.Call) else error
-                logger.warning("no heartbeat from beside the blocked event loop: %s", reason)
+                logger.warning("the watchdog could not send a heartbeat: %s", reason)
             self._close_channel()
 
     def _close_channel(self) -> None:
@@ -168,19 +169,21 @@ class Watchdog:
         if channel is not None:
             channel.close()
 
-    def _blame(self, seconds: float) -> None:
+    def _report_blocked(self, seconds: float) -> None:
         # The documented way to another thread's stack.
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         stack = "".join(traceback.format_stack(frame)[-_STACK_LINES:]) if frame is not None else "(unknown)"
         self._diagnostics.report(
             "loop_blocked",
-            f"The event loop has been blocked for {seconds:.1f} s, so no run of this worker makes progress. Their leases are "
+            f"The event loop has been blocked for {seconds:.1f} s, so no run of this worker makes progress. Their "
+            "leases are "
             f"kept for up to {self._limit_s:.0f} s. {blocked_by(frame)} It is blocked here:\n{stack}",
         )
 
     def _give_up(self, blocked_since: float) -> None:
         logger.error(
-            "The event loop has been blocked for over %.0f s. The leases of its runs are not kept any longer: other workers "
+            "The event loop has been blocked for over %.0f s. The leases of its runs are no longer renewed: other "
+            "workers "
             "take them over.",
             self._limit_s,
         )
@@ -190,10 +193,11 @@ class Watchdog:
 
 def _crowded(crowd: Crowd, size: int, now: float) -> str:
     longest = sorted(crowd.busy, key=lambda each: each.since)[:_STEPS_NAMED]
-    holders = ", ".join(f"{each.step} (for {now - each.since:.1f} s)" for each in longest)
+    busiest = ", ".join(f"{each.step} (for {now - each.since:.1f} s)" for each in longest)
     more = f" and {len(crowd.busy) - len(longest)} more" if len(crowd.busy) > len(longest) else ""
     return (
         f"{crowd.waiting} sync {'step waits' if crowd.waiting == 1 else 'steps wait'} for a thread, the first one for "
-        f"{now - crowd.oldest_at:.1f} s: all {size} threads are taken. They are held by {holders}{more}. Give the worker more "
+        f"{now - crowd.oldest_at:.1f} s: all {size} threads are taken. They are used by {busiest}{more}. Give the "
+        "worker more "
         "threads, Worker(threads=...), take fewer runs at a time, or make these steps async."
     )

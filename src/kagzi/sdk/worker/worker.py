@@ -17,7 +17,7 @@ from ...core.public import exported
 from ...core.records import NO_LABELS, WorkerRecord
 from ...core.version import __version__
 from ...system import SystemIds
-from ...wire.workers import write_register
+from ...wire.requests import write_register
 from ..client.operations.schedule_options import DeclaredSchedule, checked_schedules
 from ..client.operations.schedules import apply_schedules
 from ..client.start import checked_labels
@@ -118,7 +118,7 @@ class Worker:
         self._options = options
         self._registry = Registry(options.workflows)
         self._serving: Serving | None = None
-        self._stop_asked = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         self._grace_s = options.shutdown_grace_s
         self._running = False
         self._takes_signals = False
@@ -144,7 +144,7 @@ class Worker:
         """The workflows it executes."""
         return tuple(self._registry)
 
-    # --- the fluent spelling -------------------------------------------------------------------------------------------
+    # --- the fluent spelling ------------------------------------------------------------------------------------------
 
     def _with(self, **changes: Any) -> Self:
         changed = type(self).__new__(type(self))
@@ -152,8 +152,8 @@ class Worker:
         return changed
 
     def at(self, address: str, *, credentials: bool = True) -> Self:
-        """The same worker for the server at another `address`; without its `api_key` and `tls` if `credentials` is False, because
-        they are for another server."""
+        """The same worker for the server at another `address`; without its `api_key` and `tls` if `credentials` is
+        False, because they are for another server."""
         return self._with(address=address, **({} if credentials else {"api_key": None, "tls": None}))
 
     def namespace(self, namespace: str) -> Self:
@@ -185,12 +185,13 @@ class Worker:
         return self._with(hostname=_checked_text(hostname, "hostname"))
 
     def version(self, version: str) -> Self:
-        """The same worker with the `version` of your program to show: its label `version`. For versions of workflows see
-        `@workflow(version=2)`."""
+        """The same worker with the `version` of your program to show: its label `version`. For versions of workflows
+        see `@workflow(version=2)`."""
         return self.label(VERSION_LABEL, _checked_text(version, "version"))
 
     def build_id(self, build_id: str) -> Self:
-        """The same worker with another `build_id`. A run whose history does not fit the code of one build is offered to the next."""
+        """The same worker with another `build_id`. A run whose history does not fit the code of one build is offered to
+        the next."""
         return self._with(build_id=_checked_text(build_id, "build_id"))
 
     def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
@@ -212,13 +213,13 @@ class Worker:
                 "This worker has no workflows. Give some: Worker(workflows=[...]).", field="workflows"
             )
 
-    # --- at work -------------------------------------------------------------------------------------------------------
+    # --- at work ------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         """Returns when a server has welcomed the worker. Raises Unavailable within seconds if none can be reached.
 
-        In a program that does not handle SIGTERM and Ctrl-C itself they end the block: it is cancelled, the worker drains, and the program
-        ends with exit code 0.
+        In a program that does not handle SIGTERM and Ctrl-C itself they end the block: it is cancelled, the worker
+        drains, and the program ends with exit code 0.
         """
         block = Block()
         with ExitStack() as entered:
@@ -234,7 +235,7 @@ class Worker:
     async def _enter(self) -> None:
         if self._serving is not None:
             raise PreconditionFailed(
-                "This worker is at work already. Make another one: Worker(...) or worker.label(...)."
+                "This worker is already running. Create another one: Worker(...) or worker.label(...)."
             )
         self._check_workflows()
         options = self._options
@@ -262,7 +263,8 @@ class Worker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Drains. Raises what ended the session, if a server refused to go on with it; SystemExit if a signal ended the block."""
+        """Drains. Raises what ended the session, if a server refused to go on with it; SystemExit if a signal ended the
+        block."""
         block, self._block = self._block, None
         if block is not None:
             block.is_over = True
@@ -285,11 +287,11 @@ class Worker:
             ended.result()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Serve until SIGINT, SIGTERM, `stop()`, a server that asks the worker to drain, or cancellation. Then finish what is held within
-        `shutdown_grace`, hand the rest back and return. A second signal ends the process at once.
+        """Serve until SIGINT, SIGTERM, `stop()`, a server that asks the worker to drain, or cancellation. Then finish
+        what is held within `shutdown_grace`, hand the rest back and return. A second signal ends the process at once.
 
-        Also inside `async with worker:`. The signals are taken in the main thread only, and given back at the end. Set `handle_signals` to
-        False in an application that has its own use for them.
+        Also inside `async with worker:`. The signals are taken in the main thread only, and given back at the end. Set
+        `handle_signals` to False in an application that has its own use for them.
         """
         if self._running:
             raise PreconditionFailed("This worker runs already. Make another one: Worker(...) or worker.label(...).")
@@ -306,13 +308,14 @@ class Worker:
             runner.run(self.run())
 
     def stop(self, within: Duration | None = None) -> None:
-        """Have `run()` drain and return, as a signal does. `within` shortens `shutdown_grace`. Call it in the worker's event loop."""
+        """Have `run()` drain and return, as a signal does. `within` shortens `shutdown_grace`. Call it in the worker's
+        event loop."""
         if within is not None:
             self._grace_s = min(self._grace_s, parse_duration(within, what="within").total_seconds())
-        self._stop_asked.set()
+        self._stop_requested.set()
 
     async def _run_until_stopped(self) -> None:
-        stopping = asyncio.ensure_future(self._stop_asked.wait())
+        stopping = asyncio.ensure_future(self._stop_requested.wait())
         try:
             if self._serving is None:
                 await self._enter_unless(stopping)
@@ -335,7 +338,7 @@ class Worker:
 
     def _forget_stop(self) -> None:
         """So that it may run again, in another event loop perhaps."""
-        self._stop_asked = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         self._grace_s = self._options.shutdown_grace_s
 
     def _build_id(self) -> str:
@@ -368,7 +371,7 @@ def _checked_number(n: object, what: str) -> int:
 
 def _checked_text(text: object, what: str) -> str:
     if not isinstance(text, str) or not text.strip() or len(text.encode("utf-8", "replace")) > limits.NAME_BYTES:
-        raise InvalidArgument(f"{what}={text!r} must be a text of 1 to {limits.NAME_BYTES} bytes.", field=what)
+        raise InvalidArgument(f"{what}={text!r} must be a string of 1 to {limits.NAME_BYTES} bytes.", field=what)
     return text
 
 

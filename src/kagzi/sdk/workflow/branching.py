@@ -1,196 +1,71 @@
-"""ctx.parallel, ctx.map and ctx.race."""
+"""ctx.parallel, ctx.map and ctx.race: what they are called with is checked, and the branches get their names."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, cast
 
-from ...core.duration import Duration
 from ...core.errors import InvalidArgument
+from ..execution.calls.bodies import StepOptions
 from ..execution.calls.branches import as_coroutine
 from ..execution.calls.parallel import execute_map, execute_parallel
 from ..execution.calls.races import execute_race
 from ..execution.run_execution import RunExecution
 from ..execution.scopes import AnyCoroutine
-from .retry import Retry
 from .signals import Won
 from .signatures import check_name
-from .step import Step, here, merged, step_options
-
-T = TypeVar("T")
-R = TypeVar("R")
-T1 = TypeVar("T1")
-T2 = TypeVar("T2")
-T3 = TypeVar("T3")
-T4 = TypeVar("T4")
-T5 = TypeVar("T5")
-
-A: TypeAlias = Awaitable[T]
-Call: TypeAlias = Coroutine[Any, Any, T]
-FailFast = Literal["fail-fast"]
-Collect = Literal["collect"]
+from .step import Step, here, merged
 
 
-class ContextBranches:
-    """The calls of a Context that make branches. Each branch has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`, `enrich[7]`."""
-
-    def __init__(self, run: RunExecution) -> None:
-        self._run = run
-
-    @overload
-    def parallel(self, a: A[T1], b: A[T2], /, *, on_error: FailFast = ...) -> Call[tuple[T1, T2]]: ...
-    @overload
-    def parallel(self, a: A[T1], b: A[T2], c: A[T3], /, *, on_error: FailFast = ...) -> Call[tuple[T1, T2, T3]]: ...
-    @overload
-    def parallel(
-        self, a: A[T1], b: A[T2], c: A[T3], d: A[T4], /, *, on_error: FailFast = ...
-    ) -> Call[tuple[T1, T2, T3, T4]]: ...
-    @overload
-    def parallel(
-        self, a: A[T1], b: A[T2], c: A[T3], d: A[T4], e: A[T5], /, *, on_error: FailFast = ...
-    ) -> Call[tuple[T1, T2, T3, T4, T5]]: ...
-    @overload
-    def parallel(self, aws: Iterable[A[T]], /, *, on_error: FailFast = ...) -> Call[list[T]]: ...
-    @overload
-    def parallel(self, a: A[T1], b: A[T2], /, *, on_error: Collect) -> Call[tuple[T1 | Exception, T2 | Exception]]: ...
-    @overload
-    def parallel(
-        self, a: A[T1], b: A[T2], c: A[T3], /, *, on_error: Collect
-    ) -> Call[tuple[T1 | Exception, T2 | Exception, T3 | Exception]]: ...
-    @overload
-    def parallel(
-        self, a: A[Any], b: A[Any], c: A[Any], d: A[Any], /, *more: A[Any], on_error: Collect
-    ) -> Call[tuple[Any, ...]]: ...
-    @overload
-    def parallel(self, aws: Iterable[A[T]], /, *, on_error: Collect) -> Call[list[T | Exception]]: ...
-    @overload
-    def parallel(
-        self,
-        a: A[Any],
-        b: A[Any],
-        c: A[Any],
-        d: A[Any],
-        e: A[Any],
-        f: A[Any],
-        /,
-        *more: A[Any],
-        on_error: FailFast = ...,
-    ) -> Call[tuple[Any, ...]]: ...
-    def parallel(self, *aws: Any, on_error: Literal["fail-fast", "collect"] = "fail-fast") -> Coroutine[Any, Any, Any]:
-        """Do several things at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`, or a list from an iterable.
-
-        Args:
-            aws: Coroutines, or one iterable of them.
-            on_error: `"fail-fast"` (the default): the first error cancels the others and is raised when they have
-                ended. `"collect"`: errors are returned in the places of results.
-
-        What has completed is not done again when the run is retried.
-        """
-        if on_error not in ("fail-fast", "collect"):
-            raise InvalidArgument(f'on_error={on_error!r} must be "fail-fast" or "collect".', field="on_error")
-        scope = here(self._run, "ctx.parallel()")
-        is_list = len(aws) == 1 and not inspect.isawaitable(aws[0])
-        given = _awaitables(cast("Iterable[Any]", aws[0]) if is_list else aws, "ctx.parallel()")
-        group = scope.allot("parallel")
-        return _listed(execute_parallel(self._run, group, given, collect=on_error == "collect"), is_list=is_list)
-
-    @overload
-    def map(
-        self,
-        name: str,
-        items: Iterable[T],
-        fn: Callable[[T], Coroutine[Any, Any, R]],
-        *,
-        key: Callable[[T], object] | None = None,
-        limit: int | None = None,
-        retry: Retry | None = None,
-        timeout: Duration | None = None,
-    ) -> Coroutine[Any, Any, list[R]]: ...
-    @overload
-    def map(
-        self,
-        name: str,
-        items: Iterable[T],
-        fn: Callable[[T], R],
-        *,
-        key: Callable[[T], object] | None = None,
-        limit: int | None = None,
-        retry: Retry | None = None,
-        timeout: Duration | None = None,
-    ) -> Coroutine[Any, Any, list[R]]: ...
-    def map(
-        self,
-        name: str,
-        items: Iterable[Any],
-        fn: Callable[..., Any],
-        *,
-        key: Callable[[Any], object] | None = None,
-        limit: int | None = None,
-        retry: Retry | None = None,
-        timeout: Duration | None = None,
-    ) -> Coroutine[Any, Any, list[Any]]:
-        """One step for each item. Returns their results in the order of the items.
-
-        Args:
-            name: What the steps are called: `name[0]`, `name[1]` ..., or `name[key]`.
-            items: The items.
-            fn: The function, sync or async, called with one item.
-            key: Names the step of an item, for collections whose order may change. Keys must differ.
-            limit: How many run at once. Default: all.
-            retry: As in `step`.
-            timeout: As in `step`.
-        """
-        if limit is not None and limit < 1:
-            raise InvalidArgument(f"limit={limit!r} must be at least 1. Leave it out for none.", field="limit")
-        scope = here(self._run, f"ctx.map({name!r})")
-        options = step_options(name, retry, timeout)
-        if isinstance(fn, Step):
-            own = cast("Step[..., Any]", fn)
-            options, fn = merged(options, own.step_options), own.fn
-        group = scope.allot(check_name(name, what="name"))
-        given = list(items)
-        keys = [str(index) if key is None else str(key(item)) for index, item in enumerate(given)]
-        if len(set(keys)) < len(keys):
-            twice = next(each for each in keys if keys.count(each) > 1)
-            raise InvalidArgument(
-                f"{group}[{twice}]: the key is used for more than one item. Keys must be different.", field="key"
-            )
-        ids = [f"{group}[{each}]" for each in keys]
-        return execute_map(self._run, group, ids, given, fn, options, limit or max(len(given), 1))
-
-    @overload
-    def race(self, a: Awaitable[T1], b: Awaitable[T2], /) -> Coroutine[Any, Any, T1 | T2]: ...
-    @overload
-    def race(self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /) -> Coroutine[Any, Any, T1 | T2 | T3]: ...
-    @overload
-    def race(
-        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], d: Awaitable[T4], /
-    ) -> Coroutine[Any, Any, T1 | T2 | T3 | T4]: ...
-    @overload
-    def race(self, **aws: Awaitable[T]) -> Coroutine[Any, Any, Won[T]]: ...
-    def race(self, *aws: Any, **named: Any) -> Coroutine[Any, Any, Any]:
-        """The result of what finishes first; the others are cancelled. An error that comes first is raised; a sleep
-        returns None.
-
-        Args:
-            aws: Coroutines.
-            named: Coroutines by name, instead of `aws`: then the result is `Won(name, value)`.
-
-        Who won is recorded before this returns.
-        """
-        if bool(aws) == bool(named):
-            raise InvalidArgument(
-                "ctx.race() takes either awaitables or names: race(a, b) or race(x=a, y=b).", field="aws"
-            )
-        scope = here(self._run, "ctx.race()")
-        names = [check_name(name, what="name") for name in named] or [str(index) for index in range(len(aws))]
-        given = _awaitables(list(named.values()) if named else aws, "ctx.race()")
-        race = execute_race(self._run, scope.allot("race"), dict(zip(names, given, strict=True)))
-        return _won(race) if named else _value(race)
+def parallel(run: RunExecution, aws: tuple[Any, ...], on_error: str) -> Coroutine[Any, Any, Any]:
+    if on_error not in ("fail-fast", "collect"):
+        raise InvalidArgument(f'on_error={on_error!r} must be "fail-fast" or "collect".', field="on_error")
+    scope = here(run, "ctx.parallel()")
+    is_list = len(aws) == 1 and not inspect.isawaitable(aws[0])
+    coroutines = _awaitables(cast("Iterable[Any]", aws[0]) if is_list else aws, "ctx.parallel()")
+    group = scope.allot("parallel")
+    return _listed(execute_parallel(run, group, coroutines, collect=on_error == "collect"), is_list=is_list)
 
 
-def _awaitables(given: Iterable[Any], what: str) -> Sequence[AnyCoroutine]:
+def map_items(  # noqa: PLR0917  the parts of one call
+    run: RunExecution,
+    name: str,
+    items: Iterable[Any],
+    fn: Callable[..., Any],
+    key: Callable[[Any], object] | None,
+    limit: int | None,
+    options: StepOptions,
+) -> Coroutine[Any, Any, list[Any]]:
+    if limit is not None and limit < 1:
+        raise InvalidArgument(f"limit={limit!r} must be at least 1. Leave it out for none.", field="limit")
+    scope = here(run, f"ctx.map({name!r})")
+    if isinstance(fn, Step):
+        own = cast("Step[..., Any]", fn)
+        options, fn = merged(options, own.step_options), own.fn
+    group = scope.allot(check_name(name, what="name"))
+    values = list(items)
+    keys = [str(index) if key is None else str(key(item)) for index, item in enumerate(values)]
+    if len(set(keys)) < len(keys):
+        twice = next(each for each in keys if keys.count(each) > 1)
+        raise InvalidArgument(
+            f"{group}[{twice}]: the key is used for more than one item. Keys must be different.", field="key"
+        )
+    ids = [f"{group}[{each}]" for each in keys]
+    return execute_map(run, group, ids, values, fn, options, limit or max(len(values), 1))
+
+
+def race(run: RunExecution, aws: tuple[Any, ...], named: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
+    if bool(aws) == bool(named):
+        raise InvalidArgument("ctx.race() takes either awaitables or names: race(a, b) or race(x=a, y=b).", field="aws")
+    scope = here(run, "ctx.race()")
+    names = [check_name(name, what="name") for name in named] or [str(index) for index in range(len(aws))]
+    coroutines = _awaitables(list(named.values()) if named else aws, "ctx.race()")
+    winner = execute_race(run, scope.allot("race"), dict(zip(names, coroutines, strict=True)))
+    return _won(winner) if named else _value(winner)
+
+
+def _awaitables(aws: Iterable[Any], what: str) -> Sequence[AnyCoroutine]:
     coroutines: list[AnyCoroutine] = []
-    for each in given:
+    for each in aws:
         if not inspect.isawaitable(each):
             raise InvalidArgument(f"{what}: {each!r} cannot be awaited. Give it coroutines.", field="aws")
         coroutines.append(each if inspect.iscoroutine(each) else as_coroutine(each))

@@ -1,10 +1,11 @@
 """ctx.child and ctx.start_child: runs that are steps of this one."""
 
 import asyncio
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 
+from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorCode
-from ...core.errors import AlreadyExists, ChildError
+from ...core.errors import AlreadyExists, ChildError, InvalidArgument
 from ...core.public import exported
 from ...core.records import Payload
 from ...core.times import us_from_timedelta
@@ -24,6 +25,18 @@ from .workflow import Workflow
 
 O_co = TypeVar("O_co", covariant=True)
 OnClose = Literal["cancel", "abandon"]
+OnConflict = Literal["fail", "attach"]
+
+
+class ChildKeywords(TypedDict, total=False):
+    """What may be said about a child, as keywords."""
+
+    id: str | None  #: its workflow_id; default: a new one
+    timeout: Duration | None  #: the child fails with kind TIMEOUT after this time; default: that of the workflow
+    on_close: OnClose  #: when this run ends first: "cancel" (the default) the child, or "abandon": leave it alone
+    on_conflict: OnConflict
+    """If `id` is active already: "fail" (the default) raises AlreadyExists, "attach" waits for that run."""
+    concurrency_key: str  #: limits per key of the child's workflow count the runs with the same key
 
 
 class ChildOptions(NamedTuple):
@@ -55,12 +68,12 @@ class ChildHandle(Generic[O_co]):
         self._step_id = step_id
         self._workflow = workflow
         self._end: asyncio.Future[pb.HistoryStep] = end
-        self._given_up = recorded if recorded is not None and recorded.status == ABANDONED else None
+        self._abandoned = recorded if recorded is not None and recorded.status == ABANDONED else None
 
     async def result(self) -> O_co:
         """Wait for the child and return its result. Raises ChildError if it failed or was cancelled."""
-        if self._given_up is not None:
-            await self._run.gate.wait_in_vain(self._given_up)
+        if self._abandoned is not None:
+            await self._run.barrier.wait_in_vain(self._abandoned)
         if not self._end.done():
             self._run.tasks.idle.start()
             await self._wait_for_end()
@@ -83,6 +96,26 @@ class ChildHandle(Generic[O_co]):
 
     def __repr__(self) -> str:
         return f"<ChildHandle {self._workflow.name!r} {self.run_id}>"
+
+
+def child_options(run: RunExecution, workflow: Workflow[Any, Any], input: Any, keywords: ChildKeywords) -> ChildOptions:
+    """What a call says about its child, checked. Raises InvalidArgument."""
+    if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+        raise InvalidArgument(
+            f"{workflow!r} is not a workflow. Decorate the function with @workflow.", field="workflow"
+        )
+    if unknown := keywords.keys() - ChildKeywords.__annotations__.keys():
+        raise TypeError(f"a child takes no {', '.join(sorted(unknown))}")
+    on_close, on_conflict = keywords.get("on_close", "cancel"), keywords.get("on_conflict", "fail")
+    if on_close not in ("cancel", "abandon"):
+        raise InvalidArgument(f'on_close={on_close!r} must be "cancel" or "abandon".', field="on_close")
+    if on_conflict not in ("fail", "attach"):
+        raise InvalidArgument(f'on_conflict={on_conflict!r} must be "fail" or "attach".', field="on_conflict")
+    payload = None if input is ... else workflow.write_input(input, hook=run.services.hook)
+    timeout = keywords.get("timeout")
+    timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
+    key, attach = keywords.get("concurrency_key", ""), on_conflict == "attach"
+    return ChildOptions(workflow, payload, keywords.get("id") or "", timeout_us, on_close, attach, key)
 
 
 async def execute_child(run: RunExecution, step_id: str, options: ChildOptions) -> Any:
@@ -121,8 +154,8 @@ async def _started(
             seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
             await run.delivery.turn(seq, step.at_us or run.delivery.now_us or 0)
         if end is None:
-            # Started when the run was executed before, and taken away by a retry of the run. Another one takes its place in the order:
-            # nothing is delivered before it is there.
+            # Started when the run was executed before, and taken away by a retry of the run. Another one takes its
+            # place in the order: nothing is delivered before it is there.
             run.delivery.restarting.add(step_id)
             child_run_id, _ = await _start(run, step_id, options)
             end = run.waits.child(step_id, step.begun_seq)
@@ -191,7 +224,7 @@ def _value(run: RunExecution, step: pb.HistoryStep, workflow: Workflow[Any, Any]
     if step.status != pb.STEP_STATUS_COMPLETED:
         error = _error(step.step_id, step.error)
         if run.cancelling and not run.ledger.replaying and not in_cleanup() and _is_cancelled(error):
-            raise run.interruption.cancelled() from error  # it went with this run: that is no failure to be handled
+            raise run.interruption.cancelled() from error  # it went with this run: there is nothing to handle
         raise error
     payload = Payload(step.output.data or b"null", dict(step.output.metadata))
     what = f"output of child {step.step_id!r}"

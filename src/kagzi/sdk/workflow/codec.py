@@ -1,8 +1,9 @@
 """User values as JSON, by annotation. `codec_for(type)` knows how values of that type are written and read.
 
-dataclass, msgspec.Struct, TypedDict, attrs, pydantic models, datetime, date, time, timedelta (ISO 8601), UUID, Decimal, Enum,
-bytes (base64), tuple, set, None, unions, Any and object. Without an annotation, or as Any or object, a value comes back as plain
-JSON. NaN and infinity have no JSON form and are refused. Pydantic is never imported here: it is used when the program has imported it.
+dataclass, msgspec.Struct, TypedDict, attrs, pydantic models, datetime, date, time, timedelta (ISO 8601), UUID, Decimal,
+Enum, bytes (base64), tuple, set, None, unions, Any and object. Without an annotation, or as Any or object, a value
+comes back as plain JSON. NaN and infinity have no JSON form and are refused. Pydantic is never imported here: it is
+used when the program has imported it.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ T = TypeVar("T")
 _CODEC_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _NULL = b"null"
 _EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # what is written comes back the same
-_NUMBER_ADVICE = "JSON has no NaN and no infinity. Use None, or a string"
+_NUMBER_ADVICE = "JSON has neither NaN nor infinity. Use None, or a string"
 
 
 class PayloadHook(Protocol):
@@ -67,8 +68,8 @@ class Codec(Generic[T]):
             raise _undecodable(what, error) from error
 
     def read_back(self, value: Any, data: bytes, *, what: str) -> T:
-        """The value as a reader of `data`, which was written from it, will get it. Raises InvalidArgument, for whoever made the
-        value, if the reader will refuse it."""
+        """The value as a reader of `data`, which was written from it, will get it. Raises InvalidArgument, for whoever
+        made the value, if the reader will refuse it."""
         if type(value) is self._exact:
             return cast("T", value)
         try:
@@ -112,7 +113,7 @@ def read_payload(codec: Codec[T], payload: Payload, *, what: str, hook: PayloadH
     return codec.decode((hook.decode_payload(payload) if hook is not None else payload).data, what=what)
 
 
-# --- building -----------------------------------------------------------------------------------------------------------
+# --- building ---------------------------------------------------------------------------------------------------------
 
 
 def _build(annotation: Any) -> Codec[Any]:
@@ -146,7 +147,8 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
     raise TypeError(
-        f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model"
+        f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic "
+        "model"
     )
 
 
@@ -165,13 +167,14 @@ def type_name(annotation: Any) -> str:
     return str(annotation)
 
 
-# --- errors -------------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def _unreadable(annotation: Any, error: Exception) -> InvalidArgument:
     reason = str(error).partition("\n")[0].rstrip(".")
     return InvalidArgument(
-        f"{type_name(annotation)} cannot be read from JSON: {reason}. Use dataclasses, msgspec.Struct (tagged, in unions), "
+        f"{type_name(annotation)} cannot be read from JSON: {reason}. Use dataclasses, msgspec.Struct (tagged, in "
+        "unions), "
         f"TypedDict, attrs or pydantic models.",
         field="annotation",
     )
@@ -198,7 +201,7 @@ def _undecodable(what: str, error: Exception) -> InvalidArgument:
 def _not_as_declared(what: str, annotation: Any, error: Exception) -> InvalidArgument:
     path, reason = models.describe(error)
     return InvalidArgument(
-        f"{what} does not fit {type_name(annotation)}, as which it is declared: {reason} (at {path}). "
+        f"{what} does not fit its declared type {type_name(annotation)}: {reason} (at {path}). "
         f"Correct the value or the annotation.",
         field=path,
     )

@@ -1,12 +1,11 @@
 """What a workflow function gets: the run it is part of, and the calls that survive it."""
 
-import logging
 import uuid
-from collections.abc import Coroutine, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, NoReturn, TypeVar, overload
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
@@ -16,47 +15,44 @@ from ..execution.calls.waits import NO_DEFAULT, execute_sleep, execute_wait_for
 from ..execution.ending import ContinuedAsNew
 from ..execution.interruption import Cleanup
 from ..execution.run_execution import RunExecution
-from ..worker.log_context import current_fields, fields_of
-from .branching import ContextBranches
+from .branching import map_items, parallel, race
 from .call_sites import called
-from .children import ChildHandle, ChildOptions, OnClose, execute_child, execute_start_child
+from .children import ChildHandle, ChildKeywords, child_options, execute_child, execute_start_child
 from .patches import changed
 from .retry import Retry
-from .signals import Signal
+from .run_log import RunLog
+from .signals import Signal, Won
 from .signatures import check_name
 from .step import StepCall, here, step_options
 from .workflow import Workflow
 
 T = TypeVar("T")
 D = TypeVar("D")
+R = TypeVar("R")
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
 O = TypeVar("O")  # noqa: E741  input and output, as in the documentation
+T1 = TypeVar("T1")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+T4 = TypeVar("T4")
+T5 = TypeVar("T5")
 
-_logger = logging.getLogger("kagzi.workflow")
-
-
-class RunLog(logging.LoggerAdapter[logging.Logger]):
-    """The logger of a run, `ctx.log`. Silent while the run is replayed: each message is logged once."""
-
-    def __init__(self, run: RunExecution) -> None:
-        self._run = run
-        super().__init__(_logger, fields_of(run.task))
-
-    def isEnabledFor(self, level: int) -> bool:  # noqa: N802  the name is logging's
-        return not self._run.ledger.replaying and self.logger.isEnabledFor(level)
-
-    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        kwargs["extra"] = {**(self.extra or {}), **current_fields(), **(kwargs.get("extra") or {})}
-        return msg, kwargs
+A: TypeAlias = Awaitable[T]
+Call: TypeAlias = Coroutine[Any, Any, T]
+FailFast = Literal["fail-fast"]
+Collect = Literal["collect"]
 
 
 @exported
-class Context(ContextBranches):
+class Context:
     """What a workflow works with: the first argument of its function.
 
     Everything that does not follow from the input and from recorded results goes through it: steps, waits, time,
-    chance.
+    chance. Each branch of `parallel`, `map` and `race` has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`.
     """
+
+    def __init__(self, run: RunExecution) -> None:
+        self._run = run
 
     @cached_property
     def log(self) -> RunLog:
@@ -135,7 +131,7 @@ class Context(ContextBranches):
         """
         return StepCall(self._run, step_options(name, retry, timeout, once=once), key)
 
-    def sleep(self, name: str, duration: Duration) -> Coroutine[Any, Any, None]:
+    def sleep(self, name: str, duration: Duration) -> Call[None]:
         """Sleep. The sleep survives crashes and restarts, and needs no worker while it lasts.
 
         Args:
@@ -146,7 +142,7 @@ class Context(ContextBranches):
         step_id = self._allot("sleep", name)
         return called(execute_sleep(self._run, step_id, name, duration_us=duration_us), f"ctx.sleep({name!r})")
 
-    def sleep_until(self, name: str, until: datetime) -> Coroutine[Any, Any, None]:
+    def sleep_until(self, name: str, until: datetime) -> Call[None]:
         """Sleep until a moment. One that has passed is recorded and returns at once.
 
         Args:
@@ -154,19 +150,17 @@ class Context(ContextBranches):
             until: The moment, with a time zone.
         """
         if not isinstance(until, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
-            raise InvalidArgument(f"until={until!r} is no datetime. Write datetime(..., tzinfo=UTC).", field="until")
+            raise InvalidArgument(f"until={until!r} is not a datetime. Write datetime(..., tzinfo=UTC).", field="until")
         until_us = from_datetime(until, what="until")
         step_id = self._allot("sleep_until", name)
         sleeping = execute_sleep(self._run, step_id, name, until_us=max(until_us, 1))
         return called(sleeping, f"ctx.sleep_until({name!r})")
 
     @overload
-    def wait_for(self, signal: Signal[T], *, timeout: Duration | None = None) -> Coroutine[Any, Any, T]: ...
+    def wait_for(self, signal: Signal[T], *, timeout: Duration | None = None) -> Call[T]: ...
     @overload
-    def wait_for(self, signal: Signal[T], *, timeout: Duration, default: D) -> Coroutine[Any, Any, T | D]: ...
-    def wait_for(
-        self, signal: Signal[Any], *, timeout: Duration | None = None, default: Any = NO_DEFAULT
-    ) -> Coroutine[Any, Any, Any]:
+    def wait_for(self, signal: Signal[T], *, timeout: Duration, default: D) -> Call[T | D]: ...
+    def wait_for(self, signal: Signal[Any], *, timeout: Duration | None = None, default: Any = NO_DEFAULT) -> Call[Any]:
         """Wait for the next signal of this name; one that came early is taken at once, the oldest first.
 
         Args:
@@ -176,7 +170,7 @@ class Context(ContextBranches):
         """
         if not isinstance(signal, Signal):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
-                f'ctx.wait_for({signal!r}): that is no Signal. Write approved = Signal("approved", bool) and wait for it.',
+                f'ctx.wait_for({signal!r}): not a Signal. Write approved = Signal("approved", bool) and wait for it.',
                 field="signal",
             )
         timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
@@ -187,107 +181,160 @@ class Context(ContextBranches):
         return called(waiting, f"ctx.wait_for({signal.name!r})")
 
     @overload
-    def child(
-        self,
-        workflow: Workflow[I, O],
-        input: I,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
-    ) -> Coroutine[Any, Any, O]: ...
+    def child(self, workflow: Workflow[I, O], input: I, **options: Unpack[ChildKeywords]) -> Call[O]: ...
     @overload
-    def child(
-        self,
-        workflow: Workflow[None, O],
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
-    ) -> Coroutine[Any, Any, O]: ...
-    def child(self, workflow: Workflow[Any, Any], input: Any = ..., **options: Any) -> Coroutine[Any, Any, Any]:
+    def child(self, workflow: Workflow[None, O], **options: Unpack[ChildKeywords]) -> Call[O]: ...
+    def child(self, workflow: Workflow[Any, Any], input: Any = ..., **options: Unpack[ChildKeywords]) -> Call[Any]:
         """Run another workflow as a step of this one and return its result.
 
         Args:
             workflow: The workflow to run.
             input: What it is given.
-            id: Its workflow_id. Default: a new one.
-            timeout: The child fails with kind TIMEOUT if it has not ended after this time. Default: that of the
-                workflow.
-            on_close: What happens to the child when this run ends first: `"cancel"` (the default), or `"abandon"`
-                leaves it alone.
-            on_conflict: What happens if `id` is active already: `"fail"` (the default) raises AlreadyExists, `"attach"`
-                waits for that run.
-            concurrency_key: Limits per key of the child's workflow count the runs with the same key.
+            options: An id, a timeout and more: see [ChildKeywords](#childkeywords).
 
         Raises ChildError if the child does not complete.
         """
-        child = execute_child(self._run, *self._child("child", workflow, input, **options))
+        checked = child_options(self._run, workflow, input, options)
+        child = execute_child(self._run, self._allot("child", workflow.name), checked)
         return called(child, f"ctx.child({workflow.name!r})")
 
     @overload
     def start_child(
-        self,
-        workflow: Workflow[I, O],
-        input: I,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
-    ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
+        self, workflow: Workflow[I, O], input: I, **options: Unpack[ChildKeywords]
+    ) -> Call[ChildHandle[O]]: ...
     @overload
+    def start_child(self, workflow: Workflow[None, O], **options: Unpack[ChildKeywords]) -> Call[ChildHandle[O]]: ...
     def start_child(
-        self,
-        workflow: Workflow[None, O],
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: Literal["fail", "attach"] = "fail",
-        concurrency_key: str = "",
-    ) -> Coroutine[Any, Any, ChildHandle[O]]: ...
-    def start_child(
-        self, workflow: Workflow[Any, Any], input: Any = ..., **options: Any
-    ) -> Coroutine[Any, Any, ChildHandle[Any]]:
+        self, workflow: Workflow[Any, Any], input: Any = ..., **options: Unpack[ChildKeywords]
+    ) -> Call[ChildHandle[Any]]:
         """Start a child and go on: `handle = await ctx.start_child(...)`, later `await handle.result()`.
 
-        `workflow`, `input`, `id`, `timeout`, `on_close`, `on_conflict` and `concurrency_key` are those of `child`.
+        `workflow`, `input` and `options` are those of `child`.
         """
-        child = execute_start_child(self._run, *self._child("start_child", workflow, input, **options))
+        checked = child_options(self._run, workflow, input, options)
+        child = execute_start_child(self._run, self._allot("start_child", workflow.name), checked)
         return called(child, f"ctx.start_child({workflow.name!r})")
 
-    def _child(
+    @overload
+    def parallel(self, a: A[T1], b: A[T2], /, *, on_error: FailFast = ...) -> Call[tuple[T1, T2]]: ...
+    @overload
+    def parallel(self, a: A[T1], b: A[T2], c: A[T3], /, *, on_error: FailFast = ...) -> Call[tuple[T1, T2, T3]]: ...
+    @overload
+    def parallel(
+        self, a: A[T1], b: A[T2], c: A[T3], d: A[T4], /, *, on_error: FailFast = ...
+    ) -> Call[tuple[T1, T2, T3, T4]]: ...
+    @overload
+    def parallel(
+        self, a: A[T1], b: A[T2], c: A[T3], d: A[T4], e: A[T5], /, *, on_error: FailFast = ...
+    ) -> Call[tuple[T1, T2, T3, T4, T5]]: ...
+    @overload
+    def parallel(self, aws: Iterable[A[T]], /, *, on_error: FailFast = ...) -> Call[list[T]]: ...
+    @overload
+    def parallel(self, a: A[T1], b: A[T2], /, *, on_error: Collect) -> Call[tuple[T1 | Exception, T2 | Exception]]: ...
+    @overload
+    def parallel(
+        self, a: A[T1], b: A[T2], c: A[T3], /, *, on_error: Collect
+    ) -> Call[tuple[T1 | Exception, T2 | Exception, T3 | Exception]]: ...
+    @overload
+    def parallel(
+        self, a: A[Any], b: A[Any], c: A[Any], d: A[Any], /, *more: A[Any], on_error: Collect
+    ) -> Call[tuple[Any, ...]]: ...
+    @overload
+    def parallel(self, aws: Iterable[A[T]], /, *, on_error: Collect) -> Call[list[T | Exception]]: ...
+    @overload
+    def parallel(
         self,
-        call: str,
-        workflow: Workflow[Any, Any],
-        input: Any,
+        a: A[Any],
+        b: A[Any],
+        c: A[Any],
+        d: A[Any],
+        e: A[Any],
+        f: A[Any],
+        /,
+        *more: A[Any],
+        on_error: FailFast = ...,
+    ) -> Call[tuple[Any, ...]]: ...
+    def parallel(self, *aws: Any, on_error: Literal["fail-fast", "collect"] = "fail-fast") -> Call[Any]:
+        """Do several things at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`, or a list from an iterable.
+
+        Args:
+            aws: Coroutines, or one iterable of them.
+            on_error: `"fail-fast"` (the default): the first error cancels the others and is raised when they have
+                ended. `"collect"`: errors are returned in the places of results.
+
+        What has completed is not done again when the run is retried.
+        """
+        return parallel(self._run, aws, on_error)
+
+    @overload
+    def map(
+        self,
+        name: str,
+        items: Iterable[T],
+        fn: Callable[[T], Coroutine[Any, Any, R]],
         *,
-        id: str | None = None,
+        key: Callable[[T], object] | None = None,
+        limit: int | None = None,
+        retry: Retry | None = None,
         timeout: Duration | None = None,
-        on_close: OnClose = "cancel",
-        on_conflict: str = "fail",
-        concurrency_key: str = "",
-    ) -> tuple[str, ChildOptions]:
-        """The step id and the checked options of a call."""
-        if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
-            raise InvalidArgument(
-                f"{workflow!r} is no workflow. Decorate the function with @workflow.", field="workflow"
-            )
-        if on_close not in ("cancel", "abandon"):
-            raise InvalidArgument(f'on_close={on_close!r} must be "cancel" or "abandon".', field="on_close")
-        if on_conflict not in ("fail", "attach"):
-            raise InvalidArgument(f'on_conflict={on_conflict!r} must be "fail" or "attach".', field="on_conflict")
-        payload = None if input is ... else workflow.write_input(input, hook=self._run.services.hook)
-        timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
-        attach = on_conflict == "attach"
-        options = ChildOptions(workflow, payload, id or "", timeout_us, on_close, attach, concurrency_key)
-        return self._allot(call, workflow.name), options
+    ) -> Call[list[R]]: ...
+    @overload
+    def map(
+        self,
+        name: str,
+        items: Iterable[T],
+        fn: Callable[[T], R],
+        *,
+        key: Callable[[T], object] | None = None,
+        limit: int | None = None,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+    ) -> Call[list[R]]: ...
+    def map(
+        self,
+        name: str,
+        items: Iterable[Any],
+        fn: Callable[..., Any],
+        *,
+        key: Callable[[Any], object] | None = None,
+        limit: int | None = None,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+    ) -> Call[list[Any]]:
+        """One step for each item. Returns their results in the order of the items.
+
+        Args:
+            name: What the steps are called: `name[0]`, `name[1]` ..., or `name[key]`.
+            items: The items.
+            fn: The function, sync or async, called with one item.
+            key: Names the step of an item, for collections whose order may change. Keys must differ.
+            limit: How many run at once. Default: all.
+            retry: As in `step`.
+            timeout: As in `step`.
+        """
+        return map_items(self._run, name, items, fn, key, limit, step_options(name, retry, timeout))
+
+    @overload
+    def race(self, a: Awaitable[T1], b: Awaitable[T2], /) -> Call[T1 | T2]: ...
+    @overload
+    def race(self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], /) -> Call[T1 | T2 | T3]: ...
+    @overload
+    def race(
+        self, a: Awaitable[T1], b: Awaitable[T2], c: Awaitable[T3], d: Awaitable[T4], /
+    ) -> Call[T1 | T2 | T3 | T4]: ...
+    @overload
+    def race(self, **aws: Awaitable[T]) -> Call[Won[T]]: ...
+    def race(self, *aws: Any, **named: Any) -> Call[Any]:
+        """The result of what finishes first; the others are cancelled. An error that comes first is raised; a sleep
+        returns None.
+
+        Args:
+            aws: Coroutines.
+            named: Coroutines by name, instead of `aws`: then the result is `Won(name, value)`.
+
+        Who won is recorded before this returns.
+        """
+        return race(self._run, aws, named)
 
     def cleanup(self) -> Cleanup:
         """A scope whose steps run also when the run was cancelled: `async with ctx.cleanup():`."""
@@ -336,7 +383,7 @@ class Context(ContextBranches):
         here(self._run, "ctx.now()")
         now_us = self._run.delivery.now_us
         if now_us is None:
-            raise self._run.rewind()
+            raise self._run.release_for_replay()
         return to_datetime(now_us)
 
     def uuid(self) -> uuid.UUID:

@@ -61,8 +61,8 @@ class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
 
 
 place: ContextVar[object] = ContextVar("kagzi_place", default=None)
-"""A Scope in workflow code, a StepInfo in the body of a step, None elsewhere. One variable, so that entering a body leaves
-the workflow: tasks made in a body are not the workflow's."""
+"""A Scope in workflow code, a StepInfo in the body of a step, None elsewhere. One variable, so that entering a body
+leaves the workflow: tasks made in a body are not the workflow's."""
 
 
 @exported
@@ -71,4 +71,4 @@ def current_step() -> StepInfo:
     info = place.get()
     if isinstance(info, StepInfo):
         return info
-    raise PreconditionFailed("current_step() has an answer only in the body of a step, not in a workflow or elsewhere.")
+    raise PreconditionFailed("current_step() works only in the body of a step, not in a workflow or elsewhere.")

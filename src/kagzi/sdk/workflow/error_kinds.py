@@ -1,7 +1,7 @@
 """What an error of user code means: whether it may pass by itself, and so whether it is retried by default (ADR 0029).
 
-Errors of libraries are known by the names of their classes and by what they carry (an HTTP status, a gRPC code): nothing is imported
-for them.
+Errors of libraries are known by the names of their classes and by what they carry (an HTTP status, a gRPC code):
+nothing is imported for them.
 """
 
 import asyncio
@@ -123,7 +123,8 @@ def _kind_of_answer(error: BaseException) -> ErrorKind | None:
 
 
 def _http_status(error: BaseException) -> int | None:
-    """The status of an HTTP error: `.response.status_code` (httpx, requests), `.status_code`, `.status` (aiohttp, urllib)."""
+    """The status of an HTTP error: `.response.status_code` (httpx, requests), `.status_code`, `.status` (aiohttp,
+    urllib)."""
     response = _attribute(error, "response")
     for owner, name in ((response, "status_code"), (response, "status"), (error, "status_code"), (error, "status")):
         status = _attribute(owner, name)

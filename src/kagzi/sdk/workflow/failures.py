@@ -8,7 +8,7 @@ from ...core import limits
 from ...core.error_details import OWN_CODE, ErrorCode, ErrorDetail
 from ...core.errors import ChildError, FailureError, KagziError, NonRetryable, StepError, qualified_name
 from ...core.times import US_PER_MS, us_from_timedelta
-from ..worker.tracebacks import folded_traceback
+from ..worker.tracebacks import shortened_traceback
 from .error_kinds import kind_of, own_code
 
 STEP_ATTRIBUTE = "kagzi_step_id"  # of an error that is a step's result: which step
@@ -16,8 +16,8 @@ _BASES_LEFT_OUT = frozenset({"object", "BaseException", "Exception"})
 
 
 def describe(error: BaseException) -> ErrorDetail:
-    """The error as it is recorded. Whether it is retried is up to the server: it knows the policy, and the kind decides what the
-    policy leaves open."""
+    """The error as it is recorded. Whether it is retried is up to the server: it knows the policy, and the kind decides
+    what the policy leaves open."""
     return _describe(error, limits.ERROR_CAUSES, set())
 
 
@@ -25,8 +25,9 @@ def _describe(error: BaseException, causes: int, seen: set[int]) -> ErrorDetail:
     seen.add(id(error))
     cause = _cause_of(error)
     if causes == 0 or cause is None or id(cause) in seen:
-        # What a recorded failure is about is its cause: whoever raises another error from a StepError shows the step's own.
-        cause_detail = _cut(error.error, causes) if isinstance(error, FailureError) else None
+        # What a recorded failure is about is its cause: whoever raises another error from a StepError shows the step's
+        # own.
+        cause_detail = _truncated(error.error, causes) if isinstance(error, FailureError) else None
     else:
         cause_detail = _describe(cause, causes - 1, seen)
     own = error if isinstance(error, KagziError) else None
@@ -36,7 +37,7 @@ def _describe(error: BaseException, causes: int, seen: set[int]) -> ErrorDetail:
         message=_text(_message(error), limits.ERROR_MESSAGE_BYTES),
         type=qualified_name(type(error)),
         bases=tuple(_base_names(type(error))),
-        traceback=_text(folded_traceback(error.__traceback__), limits.ERROR_TRACEBACK_BYTES, keep_end=True),
+        traceback=_text(shortened_traceback(error.__traceback__), limits.ERROR_TRACEBACK_BYTES, keep_end=True),
         non_retryable=isinstance(error, NonRetryable),
         retry_after_ms=_retry_after_ms(own),
         metadata=dict(own.metadata) if own else _metadata(error),
@@ -53,21 +54,23 @@ def _cause_of(error: BaseException) -> BaseException | None:
     return None if first is error else first
 
 
-def _cut(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
+def _truncated(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
     """With so many errors in the chain, itself included."""
     if causes == 0:
         return None
-    cause = None if detail.cause is None else _cut(detail.cause, causes - 1)
+    cause = None if detail.cause is None else _truncated(detail.cause, causes - 1)
     return detail if cause is detail.cause else msgspec.structs.replace(detail, cause=cause)
 
 
 def describe_step_error(error: StepError, *, step_id: str) -> ErrorDetail:
-    """The detail of a run that fails because a step did: the step's error, and which step it was. No retry of the run helps."""
+    """The detail of a run that fails because a step did: the step's error, and which step it was. No retry of the run
+    helps."""
     return msgspec.structs.replace(error.error, subject="step", subject_id=step_id, non_retryable=True)
 
 
 def describe_end(error: BaseException) -> ErrorDetail:
-    """The error that left a workflow function. A failed step stays failed in every further try: then the run is not retried."""
+    """The error that left a workflow function. A failed step stays failed in every further try: then the run is not
+    retried."""
     if isinstance(error, StepError):
         return describe_step_error(error, step_id=error.step)
     step_id = getattr(error, STEP_ATTRIBUTE, "")
@@ -97,8 +100,8 @@ def describe_end(error: BaseException) -> ErrorDetail:
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
     """The errors of a group, and of groups in it; any other error is its own only leaf."""
     if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  a group of anything
-            yield from leaves_of(inner)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
+        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            yield from leaves_of(inner)  # pyright: ignore[reportUnknownArgumentType]
     else:
         yield error
 
@@ -116,7 +119,8 @@ def _metadata(error: BaseException) -> dict[str, str]:
 
 
 def _base_names(cls: type[BaseException]) -> list[str]:
-    """Without those that go without saying. Classes that are not exported go by the name of one that is: each name once."""
+    """Without those that go without saying. Classes that are not exported go by the name of one that is: each name
+    once."""
     names = dict.fromkeys(qualified_name(base) for base in cls.__mro__ if issubclass(base, BaseException))
     return [name for name in names if name not in _BASES_LEFT_OUT and name != qualified_name(cls)]
 

@@ -1,4 +1,5 @@
-"""A look at a workflow's code when a worker takes it up: what gives another answer on replay, or blocks the worker, is named.
+"""A look at a workflow's code when a worker takes it up: what gives another answer on replay, or blocks the worker, is
+named.
 
 It only warns: the code may be in a branch that never runs, or a name may mean something else.
 """
@@ -25,10 +26,10 @@ class Finding(NamedTuple):
     message: str
 
 
-_TIME = "gives another time on every replay. Use ctx.now()"
-_CHANCE = "gives another value on every replay. Use ctx.random()"
-_UUID = "gives another value on every replay. Use ctx.uuid()"
-_BLOCKS = "blocks every run of this worker, and is done again on every replay. Put it into a step"
+_TIME = "returns another time on every replay. Use ctx.now()"
+_CHANCE = "returns another value on every replay. Use ctx.random()"
+_UUID = "returns another value on every replay. Use ctx.uuid()"
+_BLOCKS = "blocks every run of this worker, and runs again on every replay. Put it into a step"
 _RULES: dict[str, str] = {
     "datetime.now": _TIME,
     "datetime.utcnow": _TIME,
@@ -57,18 +58,19 @@ _MODULES: dict[str, str] = {
 }
 
 
-_said: dict[Any, Any] = {}  # Python's own record of what it need not say again
+_warned: dict[Any, Any] = {}  # Python's own record of what it need not say again
 
 
 def warn_about(fn: Callable[..., Any]) -> None:
-    """Issue a KagziWarning for every finding, at the line of the call: once, however many workers take the workflow up."""
+    """Issue a KagziWarning for every finding, at the line of the call: once, however many workers take the workflow
+    up."""
     for finding in findings(fn):
         text = finding.message.removeprefix(f"{finding.file}:{finding.line}: ")  # Python says where by itself
-        warnings.warn_explicit(text, KagziWarning, finding.file, finding.line, registry=_said)
+        warnings.warn_explicit(text, KagziWarning, finding.file, finding.line, registry=_warned)
 
 
 def findings(fn: Callable[..., Any]) -> list[Finding]:
-    """What in the body of a workflow function is better done otherwise. Empty where there is no source to look at."""
+    """What in the body of a workflow function is better done otherwise. Empty without source code."""
     target = inspect.unwrap(unwrap(fn))
     try:
         lines, first = inspect.getsourcelines(target)
@@ -76,14 +78,14 @@ def findings(fn: Callable[..., Any]) -> list[Finding]:
         file = inspect.getsourcefile(target) or "?"
     except (OSError, TypeError, SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return []  # no source to look at, or none that the parser could take (3.11 has a bug there): a warning less
-    found: list[Finding] = []
+    matches: list[Finding] = []
     for call in _calls(tree):
         name = _dotted(call.func)
         advice = _advice(name)
         if advice is not None:
             line = first + call.lineno - 1
-            found.append(Finding(file, line, f"{file}:{line}: {name}() in a workflow {advice}."))
-    return found
+            matches.append(Finding(file, line, f"{file}:{line}: {name}() in a workflow {advice}."))
+    return matches
 
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:

@@ -12,8 +12,8 @@ def changed(run: RunExecution, scope: Scope, change: str) -> bool:
     if run.take(step_id, PATCH) is not None:
         return True
     if run.ledger.outstanding or run.ledger.has_more_in(scope.prefix):
-        # The run passed this point before the change was there. It may have done so also where this scope has no more to come: what
-        # waits for the scope has gone on.
+        # The run passed this point before the change was there. It may have done so also where this scope has no more
+        # to come: what waits for the scope has gone on.
         return False
     if run.live:
         count_step(run)

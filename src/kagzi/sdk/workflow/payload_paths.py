@@ -49,9 +49,9 @@ def _first_path(value: Any, wanted: Callable[[Any], bool], path: str, depth: int
     if depth == 0:
         return None
     for name, part in _parts(value):
-        found = _first_path(part, wanted, path + name, depth - 1)
-        if found is not None:
-            return found
+        inner = _first_path(part, wanted, path + name, depth - 1)
+        if inner is not None:
+            return inner
     return None
 
 

@@ -23,9 +23,10 @@ _MAX_ATTEMPTS = 2**31 - 1  # what the wire can carry
 class Retry:
     """When and how often to try again. Immutable: every method returns a new Retry.
 
-    Programming errors (TypeError, ValueError, KeyError ...), answers with an HTTP status of 400 to 499 (but 408, 425, 429) and other
-    errors that do not pass by themselves are not retried, unless `retry_on` lists them; everything else is, unless `non_retryable`
-    lists it. Of an error that both mean, the nearest one decides: its code, its class, then its bases.
+    Programming errors (TypeError, ValueError, KeyError ...), answers with an HTTP status of 400 to 499 (but 408, 425,
+    429) and other errors that do not pass by themselves are not retried, unless `retry_on` lists them; everything else
+    is, unless `non_retryable` lists it. Of an error that both mean, the nearest one decides: its code, its class, then
+    its bases.
     """
 
     max_attempts: int | None = 3  #: executions in total (1: no retry); None: no limit
@@ -68,12 +69,12 @@ class Retry:
         """Wait a little, then longer each time.
 
         Args:
-            attempts: Executions in total; 1 is no retry.
+            attempts: Executions in total; 1 means that nothing is retried.
             initial: The first interval.
             max: The longest interval.
             backoff: Each interval is this many times as long as the one before, at least 1.
             jitter: The part of each interval that is random: 0 is none, 1 is all of it.
-            non_retryable: Errors after which there is no other attempt: classes (with their subclasses), names or codes.
+            non_retryable: Errors after which there is no other attempt: classes (with their subclasses), names, codes.
             retry_on: Errors that are retried although they would not be by default, in the same form.
         """
         return cls(
@@ -123,13 +124,14 @@ class Retry:
         return replace(self, jitter=fraction)
 
     def non_retryable(self, errors: Iterable[ErrorClass]) -> Self:
-        """The same, with `errors` after which there is no other attempt: classes (with their subclasses), names of classes (plain or
-        qualified), or codes: "InvalidArgument" or "INVALID_ARGUMENT", and "404" of an HTTP error."""
+        """The same, with `errors` after which there is no other attempt: classes (with their subclasses), names of
+        classes (plain or qualified), or codes: "InvalidArgument" or "INVALID_ARGUMENT", and "404" of an HTTP error."""
         return replace(self, non_retryable_errors=_listed("non_retryable", errors))
 
     def retry_on(self, errors: Iterable[ErrorClass]) -> Self:
-        """The same, with `errors` that are retried although they would not be by default, in the same form: `retry_on=[ValueError]`.
-        What is retried by default stays so; to retry these errors only, add `non_retryable=[Exception]`."""
+        """The same, with `errors` that are retried although they would not be by default, in the same form:
+        `retry_on=[ValueError]`. What is retried by default stays so; to retry these errors only, add
+        `non_retryable=[Exception]`."""
         return replace(self, retry_on_errors=_listed("retry_on", errors))
 
     def delay_after(self, attempt: int) -> timedelta:

@@ -12,7 +12,7 @@ from ...core.run.refusals import is_reserved
 from .codec import Codec, codec_for
 
 _RESERVED = re.compile(r"[/#\[\]\x00-\x1f\x7f]")
-_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\s]+")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\s]+")
 _UNKNOWN = object()
 
 
@@ -22,11 +22,11 @@ _FACTS_MAX = 10_000  # functions made in a loop with ever new annotations must n
 def check_name(name: object, *, what: str) -> str:
     """A name that can be part of a step id, or InvalidArgument."""
     if not isinstance(name, str) or not name.strip():
-        raise InvalidArgument(f"{what}={name!r} must be a text that is not empty.", field=what)
+        raise InvalidArgument(f"{what}={name!r} must be a string that is not empty.", field=what)
     if len(name.encode("utf-8", "replace")) > NAME_BYTES:
         raise InvalidArgument(f"{what} is longer than {NAME_BYTES} bytes: {name[:40]!r}...", field=what)
     if is_reserved(name):
-        raise InvalidArgument(f"{what}={name!r} must not begin with $: such names are Kagzi's own.", field=what)
+        raise InvalidArgument(f"{what}={name!r} must not begin with $: such names are reserved for Kagzi.", field=what)
     if _RESERVED.search(name) or not _is_utf8(name):
         raise InvalidArgument(
             f"{what}={name!r} must not contain / # [ ] or control characters: they separate the parts of a step's id.",
@@ -48,7 +48,7 @@ def default_name(fn: Callable[..., Any], *, what: str) -> str:
     name = getattr(unwrap(fn), "__name__", "")
     if not name or name == "<lambda>":
         raise InvalidArgument(f'{what}: {fn!r} has no name. Write @{what}("name").', field="name")
-    return _WORD_ENDS.sub("-", name.strip("_")).lower()
+    return _WORD_BOUNDARY.sub("-", name.strip("_")).lower()
 
 
 def unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,15 +100,15 @@ def facts_of(fn: Callable[..., Any]) -> FunctionFacts:
         key = (target.__code__, annotation)
         known = _facts.get(key)
     except (AttributeError, NameError, TypeError):  # a class, a builtin; names not yet known; an unhashable annotation
-        return _look_at(fn, target)
+        return _read_facts(fn, target)
     if known is None:
         if len(_facts) >= _FACTS_MAX:
             _facts.clear()
-        known = _facts[key] = _look_at(fn, target)
+        known = _facts[key] = _read_facts(fn, target)
     return known
 
 
-def _look_at(fn: Callable[..., Any], target: Any) -> FunctionFacts:
+def _read_facts(fn: Callable[..., Any], target: Any) -> FunctionFacts:
     if isinstance(target, type):
         return FunctionFacts(False, codec_for(target))
     return FunctionFacts(is_async(fn), codec_for(awaited_type(type_hints(fn).get("return", Any))))

@@ -48,11 +48,12 @@ def here(run: RunExecution, what: str) -> Scope:
         return scope
     if isinstance(scope, StepInfo):
         raise PreconditionFailed(
-            f"{what} was called inside the body of step {scope.step_id!r}. A body is executed as a whole: call it in the "
+            f"{what} was called inside the body of step {scope.step_id!r}. Steps cannot be nested: call it in the "
             f"workflow instead, or call the function directly."
         )
     raise PreconditionFailed(
-        f"{what} was called outside of its workflow (in a thread, a callback, or another run). Call it in the workflow function "
+        f"{what} was called outside of its workflow (in a thread, a callback, or another run). Call it in the workflow "
+        "function "
         f"or in a task made there."
     )
 
@@ -112,12 +113,13 @@ class StepCall:
             options, fn = merged(options, own.step_options), own.fn
         elif isinstance(fn, Workflow):
             raise InvalidArgument(
-                f"step {options.name!r}: {fn!r} is a workflow. Run it as a child: await ctx.child({fn.fn.__name__}, ...).",
+                f"step {options.name!r}: {fn!r} is a workflow. Run it as a child: await ctx.child({fn.fn.__name__}, "
+                "...).",
                 field="fn",
             )
         elif not callable(fn):
             raise InvalidArgument(
-                f"step {options.name!r}: {fn!r} is no function. Write .run(function, argument, ...).", field="fn"
+                f"step {options.name!r}: {fn!r} is not a function. Write .run(function, argument, ...).", field="fn"
             )
         what = f"ctx.step({options.name!r})"
         step_id = here(self._run, what).allot(options.name, self._key)
@@ -128,7 +130,8 @@ class StepCall:
         def __await__(self) -> NoReturn:
             name = self._options.name
             raise TypeError(
-                f"ctx.step({name!r}) does nothing without a function. Write: await ctx.step({name!r}).run(function, argument, ...)"
+                f"ctx.step({name!r}) does nothing without a function. Write: await ctx.step({name!r}).run(function, "
+                "argument, ...)"
             )
 
 

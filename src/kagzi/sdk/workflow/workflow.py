@@ -45,8 +45,8 @@ class Workflow(Generic[I_contra, O_co]):
         timeout: Duration | None = None,
     ) -> None:
         self.fn = fn  #: the plain function
-        given = default_name(fn, what="workflow") if name is None else name
-        self.name = canonical_type(check_name(given, what="workflow name"))  #: with `-` for `_`
+        spelled = default_name(fn, what="workflow") if name is None else name
+        self.name = canonical_type(check_name(spelled, what="workflow name"))  #: with `-` for `_`
         self.version = _version_text(version, self.name)  #: as text
         self.retry = check_retry(retry)  #: the default for its steps
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
@@ -66,7 +66,8 @@ class Workflow(Generic[I_contra, O_co]):
         def __call__(self, *args: object, **kwargs: object) -> NoReturn:
             name = getattr(self.fn, "__name__", self.name)
             raise TypeError(
-                f"workflow {self.name!r} is not called like a function. Start it with client.start({name}, ...), run it as a child "
+                f"workflow {self.name!r} is not called like a function. Start it with client.start({name}, ...), run "
+                "it as a child "
                 f"with ctx.child({name}, ...), or call {name}.fn(...) in a unit test."
             )
 
@@ -91,8 +92,8 @@ class Workflow(Generic[I_contra, O_co]):
         return codec_for(self.output_type)
 
     def write_input(self, value: Any, *, hook: PayloadHook | None = None) -> Payload:
-        """The input `value` as it is sent, through the codec `hook`. None for an input with a default means the default. Raises
-        InvalidArgument, ResourceExhausted."""
+        """The input `value` as it is sent, through the codec `hook`. None for an input with a default means the
+        default. Raises InvalidArgument, ResourceExhausted."""
         codec = ANY if value is None and self.input_is_optional else self.input_codec
         return write_payload(codec, value, what=f"input of workflow {self.name!r}", hook=hook)
 
@@ -125,7 +126,7 @@ def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | N
             positional.append(parameter)
         elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
             raise InvalidArgument(
-                f"workflow {name!r}: nobody can give {parameter.name!r}. Put it into the input.", field="fn"
+                f"workflow {name!r}: parameter {parameter.name!r} cannot be filled. Put it into the input.", field="fn"
             )
     needed = [parameter for parameter in positional if parameter.default is parameter.empty]
     if not positional or len(needed) > 2:
@@ -137,17 +138,17 @@ def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | N
     return positional[1] if len(positional) > 1 else None
 
 
-def as_workflow(given: object) -> Workflow[Any, Any]:
+def as_workflow(value: object) -> Workflow[Any, Any]:
     """A Workflow, from itself or from a pair (name, function)."""
-    if isinstance(given, Workflow):
-        known: Workflow[Any, Any] = cast("Any", given)
+    if isinstance(value, Workflow):
+        known: Workflow[Any, Any] = cast("Any", value)
         return known
-    if isinstance(given, tuple):
-        pair: tuple[Any, ...] = cast("Any", given)
+    if isinstance(value, tuple):
+        pair: tuple[Any, ...] = cast("Any", value)
         if len(pair) == 2 and isinstance(pair[0], str) and callable(pair[1]):
             fn: Callable[..., Awaitable[Any]] = cast("Any", pair[1])
             return Workflow[Any, Any](fn, name=pair[0])
     raise InvalidArgument(
-        f"{given!r} is no workflow. Decorate the function with @workflow, or give a pair (name, function).",
+        f"{value!r} is not a workflow. Decorate the function with @workflow, or pass a pair (name, function).",
         field="workflows",
     )

@@ -1,8 +1,8 @@
-"""How many bytes of answers a server holds at once: being read from the store, being written, or not taken by their readers yet.
+"""Limits the bytes of responses that a server holds at once: being read from the store, being written, or not read by clients yet.
 
-Calls that may answer with much reserve room before they read, and hold what they used until their answer has gone out. Whoever
-finds no room waits, in the order of coming, for a bounded time. No namespace gets all of it: readers that take nothing keep their
-own namespace waiting, and not the others.
+Calls whose response may be large reserve bytes before they read, and keep what they used until it has been sent. A call that cannot
+reserve waits for its turn, for a bounded time. No namespace gets all of it: clients that do not read keep their own namespace
+waiting, and not the others.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from ...core.errors import ResourceExhausted, limit_reached
 WAIT_S = 20.0
 
 
-class Room:
+class Reservation:
     """What one call holds."""
 
     def __init__(self, answers: "Answers", namespace: str, size: int) -> None:
@@ -29,7 +29,7 @@ class Room:
         self._answers.change(self._namespace, size - self._size)
         self._size = size
 
-    def leave(self) -> None:
+    def release(self) -> None:
         self.use(0)
 
 
@@ -48,18 +48,18 @@ class Answers:
         return self._used.total()
 
     @asynccontextmanager
-    async def reserve(self, namespace: str, size: int = limits.ANSWER_RESERVED_BYTES) -> AsyncGenerator[Room]:
-        """Raises ResourceExhausted if there is no room for long."""
+    async def reserve(self, namespace: str, size: int = limits.ANSWER_RESERVED_BYTES) -> AsyncGenerator[Reservation]:
+        """Raises ResourceExhausted if that is not possible for long."""
         size = min(size, self._share)
         if self._waiting or not self._fits(namespace, size):
             await self._wait(namespace, size)
         else:
             self._used[namespace] += size
-        room = Room(self, namespace, size)
+        reservation = Reservation(self, namespace, size)
         try:
-            yield room
+            yield reservation
         finally:
-            room.leave()
+            reservation.release()
 
     def change(self, namespace: str, by: int) -> None:
         self._used[namespace] += by
@@ -69,13 +69,13 @@ class Answers:
             self._let_in()
 
     def keep(self, size: int) -> bool:
-        """Whether so much can be kept until it is sent; if so, `let_go` of it then."""
+        """Whether so much can be kept until it is sent; if so, `release` it then."""
         if size > self.keepable:
             return False
         self.keepable -= size
         return True
 
-    def let_go(self, size: int) -> None:
+    def release(self, size: int) -> None:
         self.keepable += size
 
     def _fits(self, namespace: str, size: int) -> bool:
@@ -94,9 +94,9 @@ class Answers:
             if not isinstance(error, TimeoutError):
                 raise
             raise ResourceExhausted(
-                f"this server holds answers of {self._used[namespace]} bytes for namespace {namespace!r} and {self.used} in all, "
-                f"which their readers have not taken; the limits are {self._share} and {self._total}. "
-                "Read answers as they come, ask for smaller pages, or try again.",
+                f"this server holds {self._used[namespace]} bytes of unread responses for namespace {namespace!r} and "
+                f"{self.used} in total; the limits are {self._share} and {self._total}. "
+                "Read responses as they arrive, ask for smaller pages, or try again.",
                 metadata=limit_reached("answers_bytes", self._total),
             ) from None
 

@@ -12,8 +12,8 @@ Result = TypeVar("Result")
 MARGIN_MS = 500
 
 
-class Patience:
-    """Ends with the server: polls that are open then answer with what there is, and streams say goodbye."""
+class Deadlines:
+    """End with the server: polls that are open then answer with what there is, and streams say goodbye."""
 
     def __init__(self) -> None:
         self._over = asyncio.Event()
@@ -29,7 +29,7 @@ class Patience:
         await self._over.wait()
 
     async def poll(self, ask: Callable[[int], Awaitable[Result]], *, wait_ms: int, remaining_s: float | None) -> Result:
-        """`ask(wait_ms)`, asked to wait less if the caller will; when patience ends it is asked again, to answer at once.
+        """`ask(wait_ms)`, asked to wait less if the caller will; when the server stops it is asked again, to answer at once.
         A wait that is out of range is passed on as it is, to be refused."""
         if remaining_s is not None and 0 <= wait_ms <= limits.POLL_WAIT_MS:
             wait_ms = max(min(wait_ms, int(remaining_s * 1_000) - MARGIN_MS), 0)

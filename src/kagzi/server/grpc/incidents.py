@@ -4,7 +4,7 @@ import logging
 
 from ...core.errors import INCIDENT, KagziError
 from ...core.providers import Ids
-from ...wire.status import is_incident, is_outage, told_of
+from ...wire.status import is_incident, is_outage, public_error
 
 LOGGER = logging.getLogger(__name__)
 
@@ -15,14 +15,14 @@ class Incidents:
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
 
-    def told(self, where: str, error: Exception) -> KagziError:
+    def public_error(self, where: str, error: Exception) -> KagziError:
         """`where`: what was asked for, for the log. Kagzi's own refusals are told as they are."""
         if is_incident(error):
             number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
             if not number:  # otherwise it was logged where it happened
                 number = self._ids.token()
                 LOGGER.error("incident %s in %s", number, where, exc_info=error)
-            return told_of(error, incident=number)
+            return public_error(error, incident=number)
         if is_outage(error):
-            LOGGER.warning("%s could not be answered: %s", where, error)
-        return told_of(error)
+            LOGGER.warning("%s failed: %s", where, error)
+        return public_error(error)

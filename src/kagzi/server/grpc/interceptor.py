@@ -29,7 +29,7 @@ RETRY_HINT = "Try again."
 MARGIN_S = 2.0
 """Kept of a caller's deadline, at most, to tell it what is wrong."""
 POLL_MARGIN_S = 0.25
-"""The same of a call that waits: less than what it keeps itself, to answer that there is nothing (`patience.MARGIN_MS`)."""
+"""The same of a call that waits: less than what it keeps itself, to answer that there is nothing (`deadlines.MARGIN_MS`)."""
 _MARGIN = 0.1  # of a short deadline
 _STOPPING = f"the server is stopping. {RETRY_HINT}"
 
@@ -39,8 +39,9 @@ Admit: TypeAlias = Callable[[str], Awaitable[None]]
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
-class UnaryMethod(Protocol):
-    def __call__(self, request: Any, context: Context, /) -> Awaitable[Message]: ...
+UnaryMethod: TypeAlias = Callable[..., Awaitable[Message]]
+"""Called with the request; of a long poll, also with the seconds until the caller's deadline. The namespace of a request is set:
+an empty one means the default."""
 
 
 class StreamMethod(Protocol):
@@ -49,7 +50,7 @@ class StreamMethod(Protocol):
     def __call__(self, context: Context, /) -> Awaitable[None]: ...
 
 
-class Gate:
+class Interceptor:
     """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
 
     def __init__(
@@ -79,7 +80,7 @@ class Gate:
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the rest."""
 
-        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
 
         async def handle(data: bytes, context: Context) -> bytes:
@@ -88,10 +89,10 @@ class Gate:
                 request = read_message(data, request_type)
                 with budget.use(namespace_of(request)):
                     async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
-                        if admit is not None:
-                            await admit(read_namespace(cast("Any", request).namespace_id))
-                        answer = await method(request, context)
-                return answer.SerializeToString()
+                        if within:
+                            await self._enter_namespace(request)
+                        response = await (method(request, context.time_remaining()) if polls else method(request))
+                return response.SerializeToString()
             except grpc.aio.AbortError:
                 raise
             except Exception as error:
@@ -104,30 +105,29 @@ class Gate:
         self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """The handler of a call with one request and one answer, which may be large: it holds room among the answers until it has
-        gone out. (That is known of streams only. For the caller there is no difference.) What a long poll needs is known when
+        gone out. (That is known of streams only. It makes no difference to the caller.) What a long poll needs is known when
         its wait is over."""
 
-        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
 
         async def answer(context: Context) -> None:
             async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
-                await find(context)
+                request = read_message(await context.read(), request_type)
+                if within:
+                    await self._enter_namespace(request)
+                await respond(request, namespace_of(request), context)
 
-        async def find(context: Context) -> None:
-            request = read_message(await context.read(), request_type)
-            namespace = read_namespace(getattr(request, "namespace_id", ""))
-            if admit is not None:
-                await admit(namespace)
+        async def respond(request: Message, namespace: str, context: Context) -> None:
             if polls:
-                polled = await method(request, context)
+                polled = await method(request, context.time_remaining())
                 async with self.answers.reserve(namespace, polled.ByteSize()):
                     await context.write(polled.SerializeToString())
                 return
-            async with self.answers.reserve(namespace) as room:
-                found = await method(request, context)
-                room.use(found.ByteSize())
-                await context.write(found.SerializeToString())
+            async with self.answers.reserve(namespace) as reservation:
+                response = await method(request)
+                reservation.use(response.ByteSize())
+                await context.write(response.SerializeToString())
 
         return self.stream(name, answer, request_type, budget)
 
@@ -150,6 +150,11 @@ class Gate:
                     await self._refuse(name, error, context)
 
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
+
+    async def _enter_namespace(self, request: Any) -> None:
+        request.namespace_id = read_namespace(request.namespace_id)
+        if self._admit_namespace is not None:
+            await self._admit_namespace(request.namespace_id)
 
     @asynccontextmanager
     async def _in_time(self, context: Context, margin_s: float) -> AsyncGenerator[None]:
@@ -180,14 +185,14 @@ class Gate:
         if not self._open:
             raise ServerUnavailable(_STOPPING)
         if self._secret:
-            given = dict(context.invocation_metadata() or ()).get(PROOF_HEADER, "")
-            if not hmac.compare_digest(str(given).encode(), self._secret.encode()):
+            proof = dict(context.invocation_metadata() or ()).get(PROOF_HEADER, "")
+            if not hmac.compare_digest(str(proof).encode(), self._secret.encode()):
                 raise PermissionDenied(
-                    "this database is served to those who can read its files. The secret is missing."
+                    "this database is served only to users who can read its files: the secret is missing."
                 )
 
     async def _refuse(self, name: str, error: Exception, context: Context) -> None:
-        status = to_status(self._incidents.told(name, error))
+        status = to_status(self._incidents.public_error(name, error))
         await context.abort(status.code, status.details, status.metadata)
 
 
@@ -204,7 +209,7 @@ def read_message(data: object, request_type: type[Request]) -> Request:
     try:
         return request_type.FromString(data)
     except DecodeError:
-        raise InvalidArgument(f"the message is no {request_type.DESCRIPTOR.full_name}.") from None
+        raise InvalidArgument(f"the message is not a {request_type.DESCRIPTOR.full_name}.") from None
 
 
 def _namespace_in(data: object, request_type: type[Message]) -> str:

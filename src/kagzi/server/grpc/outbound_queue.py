@@ -8,27 +8,27 @@ Write = Callable[[bytes], Awaitable[None]]
 _WRITE_END_S = 2.0
 
 
-class Mailbox:
+class OutboundQueue:
     """`take` empties the box: it gives the messages to send now, serialised. `notify` says that there is something in it."""
 
     def __init__(self, take: Callable[[], Iterable[bytes]]) -> None:
         self._take = take
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._finished = False
 
     def notify(self) -> None:
-        self._news.set()
+        self._changed.set()
 
     def finish(self) -> None:
         """Send what is in the box, then end."""
         self._finished = True
-        self._news.set()
+        self._changed.set()
 
     async def deliver(self, write: Write) -> None:
         """Returns after `finish`, when everything was written. Raises what `write` raises."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._changed.wait()
+            self._changed.clear()
             finished = self._finished
             for message in self._take():
                 await whole(write(message))

@@ -14,7 +14,7 @@ from ...core.errors import Unimplemented
 from ...v1 import admin_pb2, key_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from ...v1.common_pb2 import PageInfo
 from .budgets import Budget
-from .interceptor import Context, Gate
+from .interceptor import Context, Interceptor
 from .unimplemented import sentence
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -36,13 +36,16 @@ LONG_POLLS = frozenset({"/kagzi.v1.WorkerService/PollTask", "/kagzi.v1.WorkflowS
 
 
 def handlers(
-    gate: Gate, services: Mapping[str, object], descriptors: Sequence[ServiceDescriptor] = SERVICES
+    interceptor: Interceptor, services: Mapping[str, object], descriptors: Sequence[ServiceDescriptor] = SERVICES
 ) -> list[grpc.GenericRpcHandler]:
     """`services`: by full name, the object whose methods are named as in the protos."""
     return [
         grpc.method_handlers_generic_handler(
             descriptor.full_name,
-            {method.name: _handler(gate, method, services.get(descriptor.full_name)) for method in descriptor.methods},
+            {
+                method.name: _handler(interceptor, method, services.get(descriptor.full_name))
+                for method in descriptor.methods
+            },
         )
         for descriptor in descriptors
     ]
@@ -52,19 +55,21 @@ def path_of(method: MethodDescriptor) -> str:
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
-def _handler(gate: Gate, method: MethodDescriptor, service: object | None) -> "grpc.RpcMethodHandler[Any, Any]":
+def _handler(
+    interceptor: Interceptor, method: MethodDescriptor, service: object | None
+) -> "grpc.RpcMethodHandler[Any, Any]":
     path = path_of(method)
     implementation = getattr(service, method.name, None)
     if method.client_streaming or method.server_streaming:
-        return gate.stream(
+        return interceptor.stream(
             path,
             implementation or partial(_unimplemented_stream, path),
             GetMessageClass(method.input_type),
-            gate.budgets.streams,
+            interceptor.budgets.streams,
         )
     answer = implementation or partial(_unimplemented, path)
-    handle = gate.read if reads_much(method) else gate.unary
-    return handle(path, answer, GetMessageClass(method.input_type), _budget(gate, path))
+    handle = interceptor.read if reads_much(method) else interceptor.unary
+    return handle(path, answer, GetMessageClass(method.input_type), _budget(interceptor, path))
 
 
 def reads_much(method: MethodDescriptor) -> bool:
@@ -73,11 +78,11 @@ def reads_much(method: MethodDescriptor) -> bool:
     return path_of(method) in LARGE_READS or (page is not None and page.message_type is PageInfo.DESCRIPTOR)
 
 
-def _budget(gate: Gate, path: str) -> Budget:
-    return gate.budgets.polls if path in LONG_POLLS else gate.budgets.calls
+def _budget(interceptor: Interceptor, path: str) -> Budget:
+    return interceptor.budgets.polls if path in LONG_POLLS else interceptor.budgets.calls
 
 
-async def _unimplemented(path: str, request: Message, context: Context) -> Message:
+async def _unimplemented(path: str, request: Message) -> Message:
     raise Unimplemented(sentence(path), subject="method", subject_id=path)
 
 

@@ -5,10 +5,10 @@ from typing import TypeVar
 from ...core.errors import InternalError
 from ...core.run.outcomes import Outcome
 
-Expected = TypeVar("Expected")
+Required = TypeVar("Required")
 
 
-def expect(outcome: Outcome, kind: type[Expected]) -> Expected:
+def require(outcome: Outcome, kind: type[Required]) -> Required:
     if isinstance(outcome, kind):
         return outcome
     raise InternalError(f"expected {kind.__name__}, got {type(outcome).__name__}")

@@ -17,12 +17,12 @@ from ...core.run.outcomes import Outcome, Refused
 from ...core.times import Timestamp
 from ...engine import Notice, Session, Sessions
 from ...v1 import worker_pb2 as pb
-from ...wire.common import read_held, read_lease, write_held, write_lease
+from ...wire.common import read_lease, read_leased, write_lease, write_leased
 from ...wire.operations import read_operation, write_answers
 from ...wire.tasks import write_task
-from ...wire.workers import read_register, read_troubles
+from ...wire.workers import read_diagnostics, read_register
 from .interceptor import Context, read_message
-from .outbound_queue import Mailbox
+from .outbound_queue import OutboundQueue
 from .run_both import first_of
 from .unread import Unread, UnreadStream
 
@@ -48,13 +48,13 @@ class Outlet:
         self._clock = clock
         self._tasks: list[tuple[int, ClaimedRun]] = []
         self._answers: list[tuple[int, _Answers]] = []
-        self._notices: dict[Notice, None] = {}  # a result after a result is no news
+        self._notices: dict[Notice, None] = {}  # a result after a result says nothing new
         self.unread = UnreadStream(unread or Unread())
         self._notice: pb.SessionNotice | None = None
         self._stopping = False
         self._last_words = False
         self._unanswered = 0
-        self.mailbox = Mailbox(self._take)
+        self.outbound = OutboundQueue(self._take)
 
     # --- the engine's side: quick, never raises ------------------------------------------------------------------------
 
@@ -63,35 +63,35 @@ class Outlet:
             size = task_bytes(run)
             self._tasks.append((size, run))
             self.unread.add(size)
-        self.mailbox.notify()
+        self.outbound.notify()
 
     def answers(self, answers: _Answers) -> None:
         size = _size_of(answers)
         self._answers.append((size, answers))
         self.unread.add(size)
         self._unanswered -= len(answers)
-        self.mailbox.notify()
+        self.outbound.notify()
         self._finish_if_answered()
 
     def notices(self, notices: Sequence[Notice]) -> None:
         self._notices.update(dict.fromkeys(notices))
-        self.mailbox.notify()
+        self.outbound.notify()
 
     def drain(self) -> None:
         self._session_notice().should_drain = True
-        self.mailbox.notify()
+        self.outbound.notify()
 
     def stopping(self) -> None:
         """Tells the worker, and ends the stream once everything it asked was answered."""
         if not self._stopping:
             self._stopping = True
             self._session_notice().server_stopping = True
-            self.mailbox.notify()
+            self.outbound.notify()
             self.finish_when_answered()
 
     # --- the stream's side ---------------------------------------------------------------------------------------------
 
-    def asked(self, operations: int) -> None:
+    def add_operations(self, operations: int) -> None:
         self._unanswered += operations
 
     def finish_when_answered(self) -> None:
@@ -105,7 +105,7 @@ class Outlet:
 
     def _finish_if_answered(self) -> None:
         if self._last_words and self._unanswered <= 0:
-            self.mailbox.finish()
+            self.outbound.finish()
 
     def _take(self) -> Iterator[bytes]:
         """Messages are cut at the soft limit; a single task or answer may exceed it. Each counts as read when the next is asked
@@ -134,7 +134,7 @@ class Outlet:
         for notice in notices:
             yield 0, (_NOTICE_BYTES + 4 * len(notice.reason), partial(_add_notice, notice))
         for size, commit in answers:
-            for part_bytes, part in _cut(size, commit):
+            for part_bytes, part in _split(size, commit):
                 yield part_bytes, (part_bytes, partial(_add_answers, part, now))
         for size, claimed in tasks:
             yield size, (size, partial(_add_task, claimed))
@@ -144,7 +144,7 @@ def _size_of(answers: _Answers) -> int:
     return sum(outcome_bytes(outcome) for _, outcome in answers)
 
 
-def _cut(size: int, answers: _Answers) -> Iterator[tuple[int, _Answers]]:
+def _split(size: int, answers: _Answers) -> Iterator[tuple[int, _Answers]]:
     """The answers of one commit, in parts that fit into a message or are a single answer."""
     if size <= limits.MESSAGE_SOFT_BYTES:
         yield size, answers
@@ -203,7 +203,7 @@ class SessionStream:
         self._version = version
         self._outlet = Outlet(clock, unread)
         self._namespace = ""
-        self._said_goodbye = False
+        self._is_leaving = False
 
     def close(self) -> None:
         """What it still keeps for the worker is counted no more."""
@@ -218,7 +218,7 @@ class SessionStream:
         try:
             await self._welcome(session)
             await self._handle(session, hello)
-            await first_of(self._read(session), self._outlet.mailbox.deliver(self._context.write))
+            await first_of(self._read(session), self._outlet.outbound.deliver(self._context.write))
         finally:
             # A task of its own: a stream that was cut is cancelled, and what it held must be cut all the same.
             await asyncio.shield(asyncio.ensure_future(self._close(session)))
@@ -232,8 +232,8 @@ class SessionStream:
     async def _open(self, hello: pb.SessionHello) -> Session:
         worker = read_register(hello.register)
         self._namespace = worker.namespace
-        held = [read_held(held, worker.namespace) for held in hello.held]
-        return await self._sessions.open(worker, held, self._outlet)
+        leased = [read_leased(run, worker.namespace) for run in hello.held]
+        return await self._sessions.open(worker, leased, self._outlet)
 
     async def _welcome(self, session: Session) -> None:
         welcome = pb.SessionWelcome(
@@ -242,14 +242,14 @@ class SessionStream:
             heartbeat_ms=self._settings.heartbeat_ms,
             server_version=self._version,
             now_us=self._clock.now(),
-            lost=[write_held(held) for held in session.lost],
+            lost=[write_leased(run) for run in session.lost],
         )
         await self._context.write(pb.SessionResponse(welcome=welcome).SerializeToString())
 
     async def _read(self, session: Session) -> None:
         """Reads to the last message; from then on the writer decides when it is over, within reason."""
-        while not self._said_goodbye:
-            await self._outlet.unread.room()
+        while not self._is_leaving:
+            await self._outlet.unread.readable()
             data = await self._context.read()
             if data is grpc.aio.EOF:
                 break
@@ -264,13 +264,13 @@ class SessionStream:
         if session.closed:
             raise PreconditionFailed("this session is over: its worker has opened another one, or has left.")
         if request.received:
-            session.received([read_held(held, self._namespace) for held in request.received])
+            session.received([read_leased(run, self._namespace) for run in request.received])
         if request.runs:
             operations = self._read_operations(request)
             if operations:
                 await session.submit(operations)
         if request.heartbeat:
-            await session.heartbeat([read_held(held, self._namespace) for held in request.heartbeat])
+            await session.heartbeat([read_leased(run, self._namespace) for run in request.heartbeat])
         if request.HasField("update"):
             await self._update(session, request.update)
 
@@ -286,7 +286,7 @@ class SessionStream:
                     refused.append((operation.id, command))
                 else:
                     operations.append((operation.id, command))
-        self._outlet.asked(len(operations) + len(refused))
+        self._outlet.add_operations(len(operations) + len(refused))
         if refused:
             self._outlet.answers(refused)
         return operations
@@ -296,12 +296,12 @@ class SessionStream:
             drain=update.drain,
             completed_delta=update.completed_delta,
             failed_delta=update.failed_delta,
-            troubles=read_troubles(update),
+            diagnostics=read_diagnostics(update),
         )
-        self._said_goodbye = update.goodbye
+        self._is_leaving = update.goodbye
 
     async def _close(self, session: Session) -> None:
-        if self._said_goodbye:
+        if self._is_leaving:
             await session.goodbye()
         else:
             await session.close()

@@ -14,10 +14,10 @@ class Unread:
         self.budget = ByteBudget(limits.UNREAD_SESSION_BYTES, total_bytes, limits.UNREAD_SHARE_BYTES)
         self.full: set[UnreadStream] = set()
 
-    def look(self) -> None:
+    def recheck(self) -> None:
         """Something was read: others may go on, too, if it was the total that kept them."""
         for stream in tuple(self.full):
-            stream.look()
+            stream.recheck()
 
 
 class UnreadStream:
@@ -27,8 +27,8 @@ class UnreadStream:
         self._unread = unread
         self._bytes = 0
         self._closed = False
-        self._room = asyncio.Event()
-        self._room.set()
+        self._readable = asyncio.Event()
+        self._readable.set()
         self.on_change: Callable[[bool], None] = _nobody
 
     @property
@@ -42,7 +42,7 @@ class UnreadStream:
         self._unread.budget.used_bytes += size
         if not self.is_full and self._unread.budget.is_over(self._bytes):
             self._unread.full.add(self)
-            self._room.clear()
+            self._readable.clear()
             self.on_change(True)
 
     def read(self, size: int) -> None:
@@ -52,24 +52,24 @@ class UnreadStream:
         self._bytes -= size
         self._unread.budget.used_bytes -= size
         if self._unread.full:
-            self._unread.look()
+            self._unread.recheck()
 
-    def look(self) -> None:
+    def recheck(self) -> None:
         if self.is_full and not self._unread.budget.is_over(self._bytes):
             self._unread.full.discard(self)
-            self._room.set()
+            self._readable.set()
             self.on_change(False)
 
-    async def room(self) -> None:
+    async def readable(self) -> None:
         """Returns when more may be read from the other side."""
-        await self._room.wait()
+        await self._readable.wait()
 
     def close(self) -> None:
         """The stream is over: what was not read never will be."""
         self.read(self._bytes)
         self._closed = True
         self._unread.full.discard(self)
-        self._room.set()
+        self._readable.set()
 
 
 def _nobody(full: bool) -> None:

@@ -19,45 +19,45 @@ from ...v1 import workflow_pb2 as pb
 from ...wire.common import read_namespace
 from ...wire.runs import write_outcome
 from .answer_budget import Answers
-from .deadlines import Patience
+from .deadlines import Deadlines
 from .interceptor import RETRY_HINT, Admit, Context, read_message
 from .outbound_queue import whole
 from .run_both import first_of
 
-_LOOK_RUNS = 500
+_PAGE_RUNS = 500
 _END_BYTES = 256  # an end without output and error
 
 
 class WaitStream:
     """One client's waits. Ends when the client has nothing more to ask and everything is answered."""
 
-    def __init__(self, runs: Runs, context: Context, patience: Patience, admit: Admit, answers: Answers) -> None:
+    def __init__(self, runs: Runs, context: Context, deadlines: Deadlines, admit: Admit, answers: Answers) -> None:
         self._runs = runs
         self._admit = admit
         self._context = context
-        self._patience = patience
+        self._deadlines = deadlines
         self._answers = answers
-        self._ends: deque[tuple[RunEnd, int]] = deque()  # kept, with their bytes
+        self._outcomes: deque[tuple[RunEnd, int]] = deque()  # kept, with their bytes
         self._later: dict[str, None] = {}  # ended, to be read when they can be sent
-        self._not_found: list[str] = []
+        self._missing: list[str] = []
         self._open: set[str] = set()
-        self._asked_all = False
-        self._news = asyncio.Event()
+        self._is_complete = False
+        self._changed = asyncio.Event()
         self._namespace: str | None = None
         self._waits: Waits | None = None
 
     async def serve(self) -> None:
         try:
-            finished = await first_of(self._read(), self._send(), self._patience.ended())
+            finished = await first_of(self._read(), self._send(), self._deadlines.ended())
         finally:
             if self._waits is not None:
                 self._waits.close()
-            self._answers.let_go(sum(size for _, size in self._ends))
-            self._ends.clear()
+            self._answers.release(sum(size for _, size in self._outcomes))
+            self._outcomes.clear()
         if finished == _STOPPED:
             raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
 
-    # --- what is asked for ---------------------------------------------------------------------------------------------
+    # --- what is asked for -----------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         """Reads to the end of the requests; then only the writer decides when it is over."""
@@ -66,8 +66,8 @@ class WaitStream:
             if self._waits is None:
                 await self._admit(read_namespace(request.namespace_id))
             self._ask(request)
-        self._asked_all = True
-        self._news.set()
+        self._is_complete = True
+        self._changed.set()
         await asyncio.Event().wait()
 
     def _ask(self, request: pb.WaitStreamRequest) -> None:
@@ -100,66 +100,65 @@ class WaitStream:
             )
         return self._waits
 
-    def _deliver(self, ends: Sequence[RunEnd], not_found: Sequence[str]) -> None:
-        for end in ends:
+    def _deliver(self, outcomes: Sequence[RunEnd], missing: Sequence[str]) -> None:
+        for end in outcomes:
             run_id = end.run.run_id
             if run_id not in self._open:
                 continue
             self._open.discard(run_id)
             if self._answers.keep(size := _bytes_of(end)):
-                self._ends.append((end, size))
+                self._outcomes.append((end, size))
             else:
                 self._later[run_id] = None
-        self._not_found.extend(run_id for run_id in not_found if run_id in self._open)
-        self._open.difference_update(not_found)
-        self._news.set()
+        self._missing.extend(run_id for run_id in missing if run_id in self._open)
+        self._open.difference_update(missing)
+        self._changed.set()
 
     # --- what is answered ----------------------------------------------------------------------------------------------
 
     async def _send(self) -> None:
         """Returns when everything was asked for and has been answered."""
         while True:
-            await self._news.wait()
-            self._news.clear()
-            while self._not_found or self._ends or self._later:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._missing or self._outcomes or self._later:
                 await self._send_kept()
                 if self._later:
                     await self._send_later()
-            if self._asked_all and not self._open:
+            if self._is_complete and not self._open:
                 return
 
     async def _send_kept(self) -> None:
-        not_found, self._not_found = self._not_found, []
-        if not_found:
-            await self._write(pb.WaitStreamResponse(not_found=not_found))
-        while self._ends:
-            some = [self._ends.popleft()]
+        missing, self._missing = self._missing, []
+        if missing:
+            await self._write(pb.WaitStreamResponse(not_found=missing))
+        while self._outcomes:
+            some = [self._outcomes.popleft()]
             size = some[0][1]
-            while self._ends and size + self._ends[0][1] <= limits.MESSAGE_SOFT_BYTES:
-                some.append(self._ends.popleft())
+            while self._outcomes and size + self._outcomes[0][1] <= limits.MESSAGE_SOFT_BYTES:
+                some.append(self._outcomes.popleft())
                 size += some[-1][1]
             try:
                 await self._write(pb.WaitStreamResponse(outcomes=[write_outcome(end) for end, _ in some]))
             finally:
-                self._answers.let_go(size)
+                self._answers.release(size)
 
     async def _send_later(self) -> None:
         """A page of the ends that were not kept."""
         namespace = self._namespace or ""
-        asked = list(self._later)[:_LOOK_RUNS]
-        async with self._answers.reserve(namespace) as room:
-            found = await self._runs.ends(namespace, asked)
-            answered = dict(zip(asked, found, strict=False))
-            ends = [end for end in answered.values() if isinstance(end, RunEnd)]
-            room.use(sum(map(_bytes_of, ends)))
+        run_ids = list(self._later)[:_PAGE_RUNS]
+        async with self._answers.reserve(namespace) as reservation:
+            answered = dict(zip(run_ids, await self._runs.endings(namespace, run_ids), strict=False))
+            outcomes = [end for end in answered.values() if isinstance(end, RunEnd)]
+            reservation.use(sum(map(_bytes_of, outcomes)))
             wanted = [run_id for run_id in answered if run_id in self._later]  # or forgotten meanwhile
             for run_id in wanted:
                 del self._later[run_id]
                 if answered[run_id] is None:
-                    self._not_found.append(run_id)  # it was removed meanwhile
+                    self._missing.append(run_id)  # it was removed meanwhile
                 elif not isinstance(answered[run_id], RunEnd):
                     self._wait_again(run_id)
-            for message in _messages(end for end in ends if end.run.run_id in wanted):
+            for message in _messages(end for end in outcomes if end.run.run_id in wanted):
                 await self._write(message)
 
     def _wait_again(self, run_id: str) -> None:
@@ -172,10 +171,10 @@ class WaitStream:
         await whole(self._context.write(message.SerializeToString()))
 
 
-def _messages(ends: Iterable[RunEnd]) -> Iterator[pb.WaitStreamResponse]:
+def _messages(outcomes: Iterable[RunEnd]) -> Iterator[pb.WaitStreamResponse]:
     message = pb.WaitStreamResponse()
     size = 0
-    for end in ends:
+    for end in outcomes:
         size += _bytes_of(end)
         if message.outcomes and size > limits.MESSAGE_SOFT_BYTES:
             yield message

@@ -7,7 +7,7 @@ from ...engine import Watching
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import read_namespace
 from ...wire.events import write_watch
-from .deadlines import Patience
+from .deadlines import Deadlines
 from .interceptor import RETRY_HINT, Admit, Context, read_message
 from .outbound_queue import whole
 from .run_both import first_of
@@ -16,23 +16,23 @@ from .run_both import first_of
 class WatchStream:
     """Ends when the run has ended. Whoever asks again with the last seq goes on from there, on any server."""
 
-    def __init__(self, watching: Watching, context: Context, patience: Patience, admit: Admit) -> None:
+    def __init__(self, watching: Watching, context: Context, deadlines: Deadlines, admit: Admit) -> None:
         self._watching = watching
         self._admit = admit
         self._context = context
-        self._patience = patience
+        self._deadlines = deadlines
 
     async def serve(self) -> None:
         request = read_message(await self._context.read(), pb.WatchRequest)
-        if await first_of(self._tell(request), self._patience.ended()) == _STOPPED:
+        if await first_of(self._send(request), self._deadlines.ended()) == _STOPPED:
             raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
 
-    async def _tell(self, request: pb.WatchRequest) -> None:
+    async def _send(self, request: pb.WatchRequest) -> None:
         namespace = read_namespace(request.namespace_id)
         await self._admit(namespace)
-        async with aclosing(self._watching.watch(namespace, request.run_id, request.after_seq)) as news:
-            async for told in news:
-                for message in write_watch(told.mark, told.events):
+        async with aclosing(self._watching.watch(namespace, request.run_id, request.after_seq)) as changes:
+            async for change in changes:
+                for message in write_watch(change.mark, change.events):
                     await whole(self._context.write(message.SerializeToString()))
 
 

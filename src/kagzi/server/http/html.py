@@ -118,8 +118,8 @@ def _payload(title: str, payload: Payload | None) -> str:
     if payload is None:
         return ""
     text = payload.data[: _PREVIEW_CHARACTERS + 1].decode(errors="replace")
-    cut = " ..." if len(text) > _PREVIEW_CHARACTERS else ""
-    return f"<h2>{title}</h2><pre>{escape(text[:_PREVIEW_CHARACTERS])}{cut}</pre>"
+    ellipsis = " ..." if len(text) > _PREVIEW_CHARACTERS else ""
+    return f"<h2>{title}</h2><pre>{escape(text[:_PREVIEW_CHARACTERS])}{ellipsis}</pre>"
 
 
 def _facts(facts: dict[str, str]) -> str:

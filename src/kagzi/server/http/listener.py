@@ -84,7 +84,9 @@ class Pages:
         except RequestError:
             return HTMLResponse(sorry_page(f"run {run_id} not found in namespace {namespace}"), status_code=404)
         except KagziError as error:
-            return HTMLResponse(sorry_page(self._incidents.told("the page of a run", error).message), status_code=503)
+            return HTMLResponse(
+                sorry_page(self._incidents.public_error("the page of a run", error).message), status_code=503
+            )
         page = run_page(
             record,
             steps.rows,
@@ -115,7 +117,7 @@ class Guard:
 
         app: ASGIApp = self._app
         if self._local_only and not _is_local(Request(scope).headers.get("host", "")):
-            app = PlainTextResponse("This server answers to localhost only.\n", status_code=421)
+            app = PlainTextResponse("This server responds to localhost only.\n", status_code=421)
         await app(scope, receive, send_guarded)
 
 

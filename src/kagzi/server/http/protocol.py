@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 REQUEST_S = 10.0
 """Within this, or at most twice this, a connection has sent a whole request, or another one; otherwise it is cut off."""
-ANSWER_LOOKS = 6
+ANSWER_CHECKS = 6
 """An answer that is not taken within so many of these ends its connection, too."""
 
 
@@ -22,31 +22,31 @@ class TimedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         stream = cast("asyncio.Transport", transport)
         super().connection_made(stream)
-        self._looks = 0
+        self._checks = 0
         self._seen: RequestResponseCycle | None = None
-        self._look_timer: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.max_connections:
             stream.abort()
         else:
-            self._look_later()
+            self._check_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._look_timer is not None:
-            self._look_timer.cancel()
+        if self._check_timer is not None:
+            self._check_timer.cancel()
         super().connection_lost(exc)
 
-    def _look_later(self) -> None:
-        self._look_timer = self.loop.call_later(REQUEST_S, self.look)
+    def _check_later(self) -> None:
+        self._check_timer = self.loop.call_later(REQUEST_S, self.check)
 
-    def look(self) -> None:
+    def check(self) -> None:
         cycle = cast("RequestResponseCycle | None", cast("Any", self).cycle)
-        if cycle is not self._seen:  # a request has come since the last look
-            self._seen, self._looks = cycle, 0
-        elif cycle is None or cycle.response_complete or self._looks >= ANSWER_LOOKS:
+        if cycle is not self._seen:  # a request has come since the last check
+            self._seen, self._checks = cycle, 0
+        elif cycle is None or cycle.response_complete or self._checks >= ANSWER_CHECKS:
             self.transport.abort()
             return
-        self._looks += 1
-        self._look_later()
+        self._checks += 1
+        self._check_later()
 
 
 def limited(max_connections: int) -> type[TimedProtocol]:

@@ -1,4 +1,5 @@
-"""Retention: deletes runs that have ended. A store chooses them without locks, locks and checks them, and deletes them."""
+"""Retention: deletes runs that have ended. A store chooses them without locks, locks and checks them, and deletes
+them."""
 
 from collections.abc import Sequence
 

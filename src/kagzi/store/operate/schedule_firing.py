@@ -7,14 +7,15 @@ from ...core.effects import Effects, merge
 from ...core.records import RunKey
 from ...core.run.commands import StartRun
 from ...core.run.outcomes import Outcome
+from ...core.schedules.firing import FiredSchedule, Firing, FiringPlan
 from ...core.schedules.schedule import Fire, OpenRun
 from ...core.times import Timestamp
-from ..firing_plan import FiringPlan
-from ..protocol import FiredSchedule, Firing
+from ..protocol import LeaseTerms
 from ..rows import read_fire
 from ..sessions import Session
 from .schedules import fire_values, record_fires
 
+FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches no lease
 _OPEN_RUNS = 1_000
 
 _Key = tuple[str, str]
@@ -73,7 +74,7 @@ def _is_unchanged(firing: Firing, locked: dict[_Key, tuple[int, Timestamp | None
 
 
 async def _plans(session: Session, firings: Sequence[Firing], now: Timestamp) -> dict[_Key, FiringPlan]:
-    scheduled = [(firing, each) for firing in firings for each in firing.occasions]
+    scheduled = [(firing, each) for firing in firings for each in firing.scheduled_starts]
     fired: dict[_Key, dict[Timestamp, Fire]] = {}
     runs: dict[str, dict[str, str]] = {}
     if scheduled:

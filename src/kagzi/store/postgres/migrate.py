@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from ...core.errors import InternalError, SchemaMismatch
+from ...core.errors import InternalError
 from ..protocol import SchemaStatus
-from ..sql_files import Migration, load_migrations
+from ..sql_files import AppliedMigration, Migration, load_migrations, schema_status
 from .connection.connection import Row, Target
 from .connection.failures import LOSSES, Failure, failure_of
 from .statements import STATEMENTS
@@ -20,7 +20,7 @@ _LOCK_TIMEOUT_S = 60.0
 
 
 class PostgresMigrator:
-    """Keeps `store.protocol.Migrator`. A database that cannot be reached raises Unavailable."""
+    """Implements `store.protocol.Migrator`. A database that cannot be reached raises Unavailable."""
 
     def __init__(self, url: str) -> None:
         self._target = Target(url)
@@ -31,7 +31,7 @@ class PostgresMigrator:
             return await self.status_on(connection)
 
     async def status_on(self, connection: asyncpg.Connection) -> SchemaStatus:
-        """As `status`, in the transaction of somebody else."""
+        """As `status`, in the transaction of the caller."""
         return self._status(await self._applied(connection))
 
     async def migrate(self) -> SchemaStatus:
@@ -57,22 +57,9 @@ class PostgresMigrator:
             return []
         return await connection.fetch(STATEMENTS["applied_migrations"])
 
-    def _status(self, applied: list[Row]) -> SchemaStatus:
-        latest = self._known[-1].version
-        for row in applied:
-            version: int = row["version"]
-            if version > latest:
-                raise SchemaMismatch(
-                    f"{self._target.place} has schema version {applied[-1]['version']}, newer than {latest}, which this "
-                    "code knows. Run a newer Kagzi."
-                )
-            if row["checksum"] != self._known[version - 1].checksum:
-                raise SchemaMismatch(
-                    f"{self._target.place}: migration {version:04d}_{row['name']} was applied in another form "
-                    "than this code has (its checksum differs). Run the Kagzi that applied it, or restore the file."
-                )
-        pending = tuple(f"{m.version:04d}_{m.name}" for m in self._known[len(applied) :])
-        return SchemaStatus(current=len(applied), latest=latest, pending=pending)
+    def _status(self, rows: list[Row]) -> SchemaStatus:
+        applied = [AppliedMigration(row["version"], row["name"], row["checksum"]) for row in rows]
+        return schema_status(self._target.place, self._known, applied)
 
 
 @asynccontextmanager

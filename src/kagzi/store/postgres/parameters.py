@@ -1,7 +1,8 @@
 """Named parameters of statements: numbered when a statement is loaded, put in order when it is called.
 
-`:name` is one value. `rows(:name) AS alias (column type, ...)` is a table: a sequence of mappings by column, sent as one array per
-column and made rows again by `unnest`, which is the fastest way in. Before AS may stand WITH ORDINALITY; its column has no type.
+`:name` is one value. `rows(:name) AS alias (column type, ...)` is a table: a sequence of mappings by column, sent as
+one array per column and made rows again by `unnest`, which is the fastest way in. Before AS may stand WITH ORDINALITY;
+its column has no type.
 """
 
 import re
@@ -19,7 +20,7 @@ _PARAMETER = re.compile(
 
 
 class Parameters:
-    """What a statement is given, in the order of the numbers in its text."""
+    """The parameters of a statement, in the order of the numbers in its text."""
 
     def __init__(self) -> None:
         self._tables: dict[str, _Columns | None] = {}  # in order; None: one value
@@ -31,34 +32,34 @@ class Parameters:
         """Every parameter by name; those that are tables with their columns."""
         return {name: () if columns is None else columns.names for name, columns in self._tables.items()}
 
-    def in_order(self, given: Mapping[str, object]) -> list[object]:
-        """Raises TypeError unless exactly the parameters of the statement are given."""
+    def in_order(self, values: Mapping[str, object]) -> list[object]:
+        """Raises TypeError unless `values` has exactly the parameters of the statement."""
         tables = self._tables
         arguments: list[object] = []
         try:
             for name, columns in tables.items():
                 if columns is None:
-                    arguments.append(given[name])
+                    arguments.append(values[name])
                 else:
-                    arguments += columns.arrays(cast("Table", given[name]))
+                    arguments += columns.arrays(cast("Table", values[name]))
         except KeyError as missing:
             raise TypeError(f"{missing} is missing, expected {sorted(tables)}") from None
-        if len(given) != len(tables):
-            raise TypeError(f"given {sorted(given)}, expected {sorted(tables)}")
+        if len(values) != len(tables):
+            raise TypeError(f"got {sorted(values)}, expected {sorted(tables)}")
         return arguments
 
-    def number(self, found: re.Match[str]) -> str:
+    def number(self, match: re.Match[str]) -> str:
         """The text that PostgreSQL gets for a parameter."""
-        if (name := found["value"]) is not None:
+        if (name := match["value"]) is not None:
             return f"${self._place(name, None)}"
-        if (name := found["table"]) is None:
-            return found[0]
-        pairs = [column.strip().partition(" ") for column in found["columns"].split(",")]
+        if (name := match["table"]) is None:
+            return match[0]
+        pairs = [column.strip().partition(" ") for column in match["columns"].split(",")]
         typed = {column: kind for column, _, kind in pairs if kind}
         first = self._place(name, _Columns(tuple(typed)))
         arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(typed.values(), start=first))
         names = ", ".join(column for column, _, _ in pairs)
-        return f"unnest({arrays}){found['ordinality'] or ''} AS {found['alias']} ({names})"
+        return f"unnest({arrays}){match['ordinality'] or ''} AS {match['alias']} ({names})"
 
     def _place(self, name: str, columns: "_Columns | None") -> int:
         if name not in self._tables:
@@ -76,8 +77,8 @@ class _Columns:
         self._values: Callable[[Mapping[str, object]], tuple[object, ...]] = itemgetter(*names)
 
     def arrays(self, rows: Table) -> Sequence[object]:
-        """`unnest` fills up short arrays with NULL, so an array of nothing but None is sent as an empty one: the driver looks at
-        every element."""
+        """`unnest` fills up short arrays with NULL, so an array of nothing but None is sent as an empty one: the driver
+        looks at every element."""
         if not rows:
             return ((),) * len(self.names)
         if len(rows[0]) != len(self.names):

@@ -1,4 +1,5 @@
-"""Divides the tables of histories by a hash of run_id, once, while no server runs. The schema version stays what it is."""
+"""Partitions the tables of histories by a hash of run_id, once, while no server runs. The schema version does not
+change."""
 
 import asyncpg
 
@@ -24,21 +25,22 @@ class PostgresPartitioner:
     async def partition(self, parts: int) -> bool:
         """Whether anything was changed: False if the tables have so many parts already.
 
-        One transaction, under the lock of migrations. Raises InvalidArgument, SchemaMismatch if there is something to migrate,
-        PreconditionFailed while servers are connected, or if the tables are divided into another number of parts.
+        One transaction, under the lock of migrations. Raises InvalidArgument, SchemaMismatch if there is something to
+        migrate, PreconditionFailed while servers are connected, or if the tables are divided into another number of
+        parts.
         """
         if not 2 <= parts <= TABLE_PARTS_MAX:
             raise InvalidArgument(f"parts={parts} is not in 2..{TABLE_PARTS_MAX}.", field="parts")
         async with connected(self._target) as connection, connection.transaction():
             await connection.execute(STATEMENTS["lock_schema"])
             await self._refuse_old_schema(connection)
-            found = [await self._parts(connection, table) for table in TABLES]
-            if found == [parts] * len(TABLES):
+            current = [await self._parts(connection, table) for table in TABLES]
+            if current == [parts] * len(TABLES):
                 return False
-            if any(found):
+            if any(current):
                 raise PreconditionFailed(
-                    f"{self._target.place} is divided into {max(found)} parts already; the number cannot be changed in place. "
-                    "Export the runs and import them into a new database."
+                    f"{self._target.place} already has {max(current)} partitions; the number cannot be changed in "
+                    "place. Export the runs and import them into a new database."
                 )
             await self._refuse_servers(connection)
             await connection.execute(_LOCK_TIMEOUT)
@@ -59,7 +61,8 @@ class PostgresPartitioner:
         servers: int = await connection.fetchval(STATEMENTS["other_servers"])
         if servers:
             raise PreconditionFailed(
-                f"{self._target.place} is in use ({servers} connections of Kagzi). Stop all servers: this rewrites tables."
+                f"{self._target.place} is in use ({servers} connections of Kagzi). Stop all servers: this rewrites "
+                "tables."
             )
 
     async def _parts(self, connection: asyncpg.Connection, table: str) -> int:

@@ -87,7 +87,8 @@ def _without_comments(text: str) -> str:
 
 
 def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
-    """Pages of runs: in each order, from runs or from labels; with one value of a column or, merged, with each of several."""
+    """Pages of runs: in each order, from runs or from labels; with one value of a column or, merged, with each of
+    several."""
     lists: dict[str, str] = {}
     for labelled, order, status, workflow_type in product((False, True), _ORDERS, _STATUSES, _TYPES):
         pieces = {

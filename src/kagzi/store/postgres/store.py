@@ -38,14 +38,14 @@ from ..protocol import (
     Want,
 )
 from .claim import claims, leases, timers
-from .connection.connections import Links
+from .connection.connections import Connections
 from .migrate import PostgresMigrator
 from .operate.namespaces import PostgresNamespaces
 from .operate.queues import PostgresQueues
 from .operate.retention import PostgresRetention
 from .operate.schedules import PostgresSchedules
 from .operate.stats import PostgresStats
-from .operate.transfers import TransferDesk
+from .operate.transfers import PostgresTransfers
 from .operate.workers import PostgresWorkers
 from .run import control as controls
 from .run import retry_and_fork as revivals
@@ -61,7 +61,7 @@ OLDEST_VERSION = 15
 
 
 class PostgresStore(
-    TransferDesk,
+    PostgresTransfers,
     BulkOperations,
     ListCounts,
     PostgresNamespaces,
@@ -72,7 +72,7 @@ class PostgresStore(
     Versions,
     WatchDesk,
     PostgresQueues,
-    Links,
+    Connections,
 ):
     """Keeps `store.protocol.Store`. `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved."""
 

@@ -32,7 +32,7 @@ from .namespaces import NamespaceVerbs
 from .queues import QueueVerbs
 from .retention import RetentionVerbs
 from .runs import Fork, RunVerbs, Signalled, SignalReplaced
-from .schedules import DueSchedules, FiredSchedule, Firing, Occasion, ScheduleVerbs
+from .schedules import DueSchedules, ScheduleVerbs
 from .schema import Migrator, SchemaStatus
 from .stats import StatsVerbs
 from .transfers import TransferVerbs
@@ -47,14 +47,11 @@ __all__ = [
     "EndedRun",
     "ExpiredLease",
     "Fired",
-    "FiredSchedule",
-    "Firing",
     "Fork",
     "Heartbeat",
     "LeaseTerms",
     "Migrator",
     "NullBus",
-    "Occasion",
     "Overdue",
     "PendingWork",
     "RemoteNotice",

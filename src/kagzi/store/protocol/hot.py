@@ -83,7 +83,7 @@ class PendingWork(msgspec.Struct, frozen=True):
 
     store_now: Timestamp  # the store's own clock
     next_due_at: Timestamp | None
-    pending: tuple[TypeKey, ...]  # types with runs to claim, in a fixed order, at most LOOK_TYPES
+    pending: tuple[TypeKey, ...]  # types with runs to claim, in a fixed order, at most POLL_TYPES
     cascade: bool = False  # ended or cancelled runs have children to be cancelled
     draining: tuple[
         tuple[str, str], ...

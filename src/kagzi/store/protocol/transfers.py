@@ -46,7 +46,7 @@ class TransferVerbs(Protocol):
         """Which of these are runs of the namespace."""
         ...
 
-    async def stage_import(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
+    async def import_parts(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
         """Put a piece of its history there; answers how many of them were new. None: this import was given up."""
         ...
 

@@ -39,15 +39,15 @@ class WorkerVerbs(Protocol):
         leases. How many runs it held."""
         ...
 
-    async def lose_workers(
+    async def expire_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:
         """Whoever is not OFFLINE and was not heard of since then is lost: OFFLINE. Their leases end by themselves. How many.
         `only`: this one, by namespace and id."""
         ...
 
-    async def note_troubles(
-        self, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp
+    async def note_diagnostics(
+        self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble], now: Timestamp
     ) -> None: ...
 
     async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None: ...

@@ -1,14 +1,14 @@
-"""The schema: which version a file has, and how it comes to the one this code knows."""
+"""Migrates a file to the schema that this code knows."""
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...core.errors import SchemaMismatch
 from ..private_files import database_files, make_private
 from ..protocol import SchemaStatus
-from ..sql_files import Migration, load_migrations
+from ..sql_files import AppliedMigration, load_migrations, schema_status
 from .connection.connection import MEMORY, Database, check_library, connect, create_file, path_error
 from .connection.failures import driver_error
 from .statements import PACKAGE
@@ -37,7 +37,7 @@ class SqliteMigrator:
     def _status(self) -> SchemaStatus:
         check_library()
         if not file_exists(self._path):
-            return schema_status([])
+            return status_of(self._path)
         database = connect(self._path)
         try:
             return read_status(database, self._path)
@@ -60,7 +60,7 @@ class SqliteMigrator:
 
 
 def file_exists(path: str) -> bool:
-    """Whether there is a file; a folder that is not there is an error, not an empty database."""
+    """Whether there is a file; a directory that does not exist is an error, not an empty database."""
     if path == MEMORY:
         return False
     if not Path(path).absolute().parent.is_dir() or Path(path).is_dir():
@@ -89,24 +89,11 @@ def read_status(database: Database, path: str) -> SchemaStatus:
         )
     except sqlite3.Error as error:
         raise path_error(path, error) from error
-    return schema_status([(int(version), str(name), str(checksum)) for version, name, checksum in applied], path)
+    return status_of(path, [AppliedMigration(*row) for row in applied])
 
 
-def schema_status(applied: list[tuple[int, str, str]], path: str = "") -> SchemaStatus:
-    migrations = load_migrations(PACKAGE)
-    latest = len(migrations)
-    current = applied[-1][0] if applied else 0
-    if current > latest:
-        raise SchemaMismatch(
-            f"{path} has schema version {current}, newer than the {latest} this code knows. Run a newer Kagzi."
-        )
-    for (version, name, checksum), migration in zip(applied, migrations, strict=False):
-        if checksum != migration.checksum:
-            raise SchemaMismatch(
-                f"{path}: migration {version:04}_{name} was applied with another text than this code has. "
-                "Run the Kagzi version that made it, or restore the migration."
-            )
-    return SchemaStatus(current, latest, tuple(_file_name(migration) for migration in migrations[current:]))
+def status_of(path: str, applied: Sequence[AppliedMigration] = ()) -> SchemaStatus:
+    return schema_status(path, load_migrations(PACKAGE), applied)
 
 
 def apply_migrations(database: Database, path: str) -> None:
@@ -133,7 +120,3 @@ def _split(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _file_name(migration: Migration) -> str:
-    return f"{migration.version:04}_{migration.name}"

@@ -2,8 +2,8 @@
 
 `part_x` is a piece of text that others include as `{x}`. `{values}` stands for rows of parameters, as many as an INSERT
 names columns, or n with `{values:n}`: such a statement exists for 1, 2, 4, ... 64 rows at once, because every step of a
-statement releases the GIL, and a busy event loop makes the writer wait for it. Texts are constant, so that each is prepared
-once.
+statement releases the GIL, and a busy event loop makes the writer wait for it. Texts are constant, so that each is
+prepared once.
 
 Statements that both stores share are in PostgreSQL's words. The translation drops casts and row locks (there is one
 writer), reads `rows(:name)` from a JSON array, and uncomments `INDEXED BY`: this planner has to be told.

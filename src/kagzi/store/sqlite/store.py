@@ -36,13 +36,13 @@ from ..protocol import (
     Want,
 )
 from .claim import claims, leases, timers
-from .connection.connections import Lanes
+from .connection.connections import Connections
 from .operate.namespaces import SqliteNamespaces
 from .operate.queues import SqliteQueues
 from .operate.retention import SqliteRetention
 from .operate.schedules import SqliteSchedules
 from .operate.stats import SqliteStats
-from .operate.transfers import TransferDesk
+from .operate.transfers import SqliteTransfers
 from .operate.workers import SqliteWorkers
 from .run import control, steps
 from .run import retry_and_fork as rewind
@@ -55,7 +55,7 @@ from .write.write import write
 
 
 class SqliteStore(
-    TransferDesk,
+    SqliteTransfers,
     BulkOperations,
     SqliteNamespaces,
     SqliteStats,
@@ -66,7 +66,7 @@ class SqliteStore(
     WatchDesk,
     SqliteQueues,
     ListCounts,
-    Lanes,
+    Connections,
 ):
     """Keeps `store.protocol.Store` in one SQLite file, or in memory."""
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ....core.error_details import ErrorKind
 from ....core.providers import Clock
-from ....core.records import RunRecord, StepRecord
+from ....core.records import Explanation, RunRecord, StepRecord
 from ....core.retry.policy import SERVER_DEFAULT, UNLIMITED
 from ....core.run.misfits import misfit_of, misfit_words
 from ....core.states import RunStatus, StepKind, StepStatus, WaitReason
@@ -19,7 +19,7 @@ from ..served import ServedTypes
 from .failed import not_retried
 from .lost import lost_attempts
 from .pending import UNSERVED, PendingExplanations
-from .words import Explanation, because_words, brief, time_words
+from .words import because_words, brief, time_words
 
 _WAITS_NAMED = 5
 _STEPS_LOOKED_AT = 1_000

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ....core.providers import Clock
-from ....core.records import RunRecord, Served, WorkerRecord
+from ....core.records import Explanation, RunRecord, Served, WorkerRecord
 from ....core.states import WorkerStatus
 from ....core.workflow_types.versions import best_first
 from ....store.protocol import Store, TypeKey
@@ -11,7 +11,7 @@ from ...matching.liveness import Liveness
 from ...matching.sessions import Sessions
 from ..served import ServedTypes
 from .limit_reasons import limited_by
-from .words import Explanation, count_words, time_words
+from .words import count_words, time_words
 
 UNSERVED = frozenset({"no_worker", "no_worker_for_version"})
 _WORKERS_SEEN = 1_000

@@ -1,15 +1,6 @@
-"""An explanation, and how what is in it is put into words."""
-
-import msgspec
+"""How what is in an explanation is put into words."""
 
 from ....core.times import Timestamp, to_datetime
-
-
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    sentence: str
-    reason: str  # a stable word
-    facts: dict[str, str] = {}
-    remedy: str = ""
 
 
 def count_words(number: int, what: str) -> str:

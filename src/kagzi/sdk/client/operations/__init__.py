@@ -6,6 +6,14 @@ from typing import Any, Protocol
 from ..backend import Backend
 
 
+class Operations:
+    """What a client can do with one kind of thing in its namespace."""
+
+    def __init__(self, backend: Backend, namespace: str) -> None:
+        self._backend = backend
+        self._namespace = namespace
+
+
 class _Client(Protocol):
     _backend: Backend
     _namespace: str

@@ -7,20 +7,17 @@ from datetime import datetime
 from typing import Unpack
 
 from ....core.bulk import BulkAction
-from ....core.bulk import BulkOperation as Record
-from ....core.duration import Duration, parse_duration
+from ....core.duration import Duration
 from ....core.errors import InvalidArgument
 from ....core.public import exported
 from ....core.records import RunFilter
-from ....core.times import to_datetime
 from ....v1 import workflow_pb2 as pb
-from ....v1.common_pb2 import PageRequest
-from ....wire.bulk import BULK_ACTION_TO_WIRE, read_bulk
-from ....wire.runs import write_filter
-from ...transport.connection import Connection
-from ..backend import Backend
+from ....wire.bulk import BULK_ACTION_TO_WIRE
+from ....wire.fields import reader
+from ....wire.requests import write_filter
+from ..backend import Backend, time_limit
 from ..filters import Matching, run_filter
-from ..paging import all_rows
+from . import Operations
 
 _FIRST_POLL_S = 0.05
 _LAST_POLL_S = 1.0
@@ -43,13 +40,16 @@ class BulkProgress:
     finished_at: datetime | None  #: when it ended
 
 
+_read_progress = reader(pb.BulkOperation, BulkProgress, unread=("operation_id", "filter"))
+
+
 @exported
 class BulkOperation:
     """An operation on many runs. The server goes on with it also when this program ends: `client.bulk.get(id)` finds
     it."""
 
-    def __init__(self, connection: Connection, namespace: str, operation_id: str, last: BulkProgress | None) -> None:
-        self._connection = connection
+    def __init__(self, backend: Backend, namespace: str, operation_id: str, last: BulkProgress | None) -> None:
+        self._backend = backend
         self._namespace = namespace
         self.id = operation_id  #: its id
         self.last = last
@@ -61,43 +61,34 @@ class BulkOperation:
     async def progress(self) -> BulkProgress:
         """Ask how far it is. Raises NotFound."""
         request = pb.GetBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
-        return self._learn(await self._connection.call(lambda link: link.workflows.GetBulkOperation, request))
+        return self._learn(await self._backend.call(lambda link: link.workflows.GetBulkOperation, request))
 
     async def wait(self, timeout: Duration | None = None) -> BulkProgress:  # noqa: ASYNC109  a word of the public API
         """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
-        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
         pause_s = _FIRST_POLL_S
-        try:
-            async with asyncio.timeout(timeout_s):
-                while not (progress := await self.progress()).finished:
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(pause_s * 1.5, _LAST_POLL_S)
-        except TimeoutError:
-            raise TimeoutError(f"bulk operation {self.id} has not finished within {timeout}. It goes on.") from None
+        async with time_limit(timeout, f"bulk operation {self.id}"):
+            while not (progress := await self.progress()).finished:
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, _LAST_POLL_S)
         return progress
 
     async def stop(self) -> BulkProgress:
         """End it where it is; what is done stays done."""
         request = pb.StopBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
-        return self._learn(await self._connection.call(lambda link: link.workflows.StopBulkOperation, request))
+        return self._learn(await self._backend.call(lambda link: link.workflows.StopBulkOperation, request))
 
     def _learn(self, message: pb.BulkOperation) -> BulkProgress:
-        self.last = _progress(read_bulk(message, self._namespace))
+        self.last = _read_progress(message)
         return self.last
 
 
-class Bulk:
+class Bulk(Operations):
     """`client.bulk`. Every call returns at once; the server works in the background on the runs that exist at that
     moment.
 
     The keywords of `matching` say which runs, as in `client.list`; at least one is needed. Without `status`, cancel and
     terminate mean runs that have not ended, retry means failed ones, resume means paused ones.
     """
-
-    def __init__(self, backend: Backend, namespace: str) -> None:
-        self._connection = backend.connection
-        self._namespace = namespace
-        self._new_id = backend.new_id
 
     async def cancel(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
         """Cancel the runs that are `matching`, for a `reason`. See `Run.cancel`."""
@@ -125,16 +116,14 @@ class Bulk:
         """A handle to the operation with this `id`. No call is made yet."""
         if not id:
             raise InvalidArgument("id is empty. Give the id of a bulk operation.", field="id")
-        return BulkOperation(self._connection, self._namespace, id, None)
+        return BulkOperation(self._backend, self._namespace, id, None)
 
     async def list(self, limit: int | None = None) -> AsyncIterator[BulkOperation]:
         """Operations, newest first, at most `limit`; `operation.last` says how far each is."""
-
-        async def ask(page: PageRequest) -> pb.ListBulkOperationsResponse:
-            request = pb.ListBulkOperationsRequest(namespace_id=self._namespace, page=page)
-            return await self._connection.call(lambda link: link.workflows.ListBulkOperations, request)
-
-        async for message in all_rows(ask, lambda response: response.operations, limit):
+        request = pb.ListBulkOperationsRequest(namespace_id=self._namespace)
+        async for message in self._backend.rows(
+            lambda link: link.workflows.ListBulkOperations, request, lambda page: page.operations, limit
+        ):
             yield self._operation(message)
 
     async def stop(self, id: str) -> BulkProgress:
@@ -142,7 +131,7 @@ class Bulk:
         return await self.get(id).stop()
 
     async def _start(self, action: BulkAction, reason: str, matching: Matching) -> BulkOperation:
-        where = run_filter(self._connection.clock.now(), **matching)
+        where = run_filter(self._backend.connection.clock.now(), **matching)
         return await self.start(action, where, reason)
 
     async def start(self, action: BulkAction, where: RunFilter, reason: str = "") -> BulkOperation:
@@ -152,26 +141,10 @@ class Bulk:
             action=BULK_ACTION_TO_WIRE[action],
             filter=write_filter(where),
             reason=reason,
-            request_id=self._new_id(),
+            request_id=self._backend.new_id(),
         )
-        response = await self._connection.call(lambda link: link.workflows.StartBulkOperation, request)
+        response = await self._backend.call(lambda link: link.workflows.StartBulkOperation, request)
         return self._operation(response)
 
     def _operation(self, message: pb.BulkOperation) -> BulkOperation:
-        record = read_bulk(message, self._namespace)
-        return BulkOperation(self._connection, self._namespace, record.operation_id, _progress(record))
-
-
-def _progress(record: Record) -> BulkProgress:
-    return BulkProgress(
-        action=record.action,
-        matched=record.matched,
-        done=record.done,
-        failed=record.failed,
-        last_error=record.last_error,
-        finished=record.finished_at is not None,
-        stopped=record.stopped,
-        reason=record.reason,
-        created_at=to_datetime(record.created_at),
-        finished_at=None if record.finished_at is None else to_datetime(record.finished_at),
-    )
+        return BulkOperation(self._backend, self._namespace, message.operation_id, _read_progress(message))

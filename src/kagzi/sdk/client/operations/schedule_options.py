@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -17,13 +17,32 @@ from ....core.limits import (
 from ....core.public import exported
 from ....core.schedules.schedule import OVERLAPS, Overlap, ScheduleSpec
 from ....core.times import US_PER_S, us_from_timedelta
-from ....wire.schedules import Asked
+from ....wire.requests import ScheduleRequest
 from ...workflow.workflow import Workflow
 from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
 
 
+class ScheduleKeywords(TypedDict, total=False):
+    """What may be said about a schedule, as keywords. The methods of the builder have the same names."""
+
+    cron: str | None  #: a cron expression of 5 fields, or 6 with seconds first
+    timezone: str | None  #: the zone of the cron expression, such as "Europe/Berlin"; default: UTC
+    every: Duration | None  #: an interval of at least 1s, instead of `cron`
+    input: Any  #: what each run is given
+    catchup: int | None  #: how many missed times at most become runs later, 0 to 1,000; default: 100
+    catchup_window: Duration | None  #: how old a missed time may be to become a run; default: 24h
+    overlap: Overlap
+    """What happens at a time when a run is still open: "allow" (the default), "skip", "buffer_one" or "cancel_other"."""
+    jitter: Duration | None  #: start each run up to this much later, always the same for the same time; default: none
+    labels: Mapping[str, str] | None  #: labels of each run
+    priority: int  #: priority of each run, -100 to 100; default: 0
+    version: int | str | None  #: version of the workflow; default: the default version at that time
+    start_at: datetime | None  #: no time before this moment; an interval counts from here
+    end_at: datetime | None  #: no time at or after this moment
+
+
 class ScheduleOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything said about one schedule, as the user said it."""
+    """Everything about one schedule, as the user gave it."""
 
     id: str
     workflow: Workflow[Any, Any] | str | None = None
@@ -44,7 +63,7 @@ class ScheduleOptions(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None = None
 
 
-def asked_schedule(options: ScheduleOptions, *, namespace: str, request_id: str) -> Asked:
+def schedule_request(options: ScheduleOptions, *, namespace: str, request_id: str) -> ScheduleRequest:
     """The schedule as the server is asked for it. Raises InvalidArgument, ResourceExhausted."""
     if not (isinstance(cast("object", options.id), str) and options.id):
         raise InvalidArgument(f"id={options.id!r} must be the name of the schedule.", field="id")
@@ -73,7 +92,7 @@ def asked_schedule(options: ScheduleOptions, *, namespace: str, request_id: str)
         else us_from_timedelta(parse_duration(options.catchup_window, what="catchup_window")),
         timeout_us=None if timeout is None else us_from_timedelta(timeout),
     )
-    return Asked(
+    return ScheduleRequest(
         namespace=options.namespace or namespace,
         schedule_id=options.id,
         spec=spec,
@@ -85,13 +104,12 @@ def asked_schedule(options: ScheduleOptions, *, namespace: str, request_id: str)
 def _checked_cron(options: ScheduleOptions) -> str:
     """The server reads the expression; here it only has to be one."""
     if (options.cron is None) == (options.every is None):
-        found = "both" if options.every is not None else "neither"
-        raise InvalidArgument(f"schedule {options.id!r}: cron or every: {found} given. Give exactly one.", field="cron")
+        raise InvalidArgument(f"schedule {options.id!r}: give exactly one of cron and every.", field="cron")
     if options.cron is None:
         return ""
     if not (isinstance(cast("object", options.cron), str) and options.cron.strip()):
         raise InvalidArgument(
-            f'cron={options.cron!r} is no cron expression. Write for example "0 6 * * *".', field="cron"
+            f'cron={options.cron!r} is not a cron expression. Write for example "0 6 * * *".', field="cron"
         )
     return options.cron
 
@@ -140,23 +158,7 @@ class DeclaredSchedule(msgspec.Struct, frozen=True):
 
 @exported
 def schedule(
-    id: str,
-    *,
-    workflow: Workflow[Any, Any] | str,
-    cron: str | None = None,
-    timezone: str | None = None,
-    every: Duration | None = None,
-    input: Any = ABSENT,
-    catchup: int | None = None,
-    catchup_window: Duration | None = None,
-    overlap: Overlap = "allow",
-    jitter: Duration | None = None,
-    labels: Mapping[str, str] | None = None,
-    priority: int = 0,
-    version: int | str | None = None,
-    start_at: datetime | None = None,
-    end_at: datetime | None = None,
-    paused: bool | None = None,
+    id: str, *, workflow: Workflow[Any, Any] | str, paused: bool | None = None, **options: Unpack[ScheduleKeywords]
 ) -> DeclaredSchedule:
     """Declare a schedule in code; a worker sets it up when it starts: `Worker(workflows=[report],
     schedules=[schedule(...)])`.
@@ -164,54 +166,26 @@ def schedule(
     Args:
         id: The schedule's name, at most 200 bytes.
         workflow: The workflow to start, or its name.
-        cron: A cron expression of 5 fields, or 6 with seconds first.
-        timezone: The zone of the cron expression, such as "Europe/Berlin". Default: UTC.
-        every: An interval of at least 1s, instead of `cron`.
-        input: What each run is given.
-        catchup: How many missed times at most become runs later, 0 to 1,000. Default: 100.
-        catchup_window: How old a missed time may be to become a run. Default: 24h.
-        overlap: What happens at a time when a run is still open: "allow" (the default), "skip", "buffer_one" or
-            "cancel_other".
-        jitter: Start each run up to this much later, always the same for the same time. Default: none.
-        labels: Labels of each run.
-        priority: Priority of each run, -100 to 100. Default: 0.
-        version: Version of the workflow. Default: the default version at that time.
-        start_at: No time before this moment; an interval counts from here.
-        end_at: No time at or after this moment.
         paused: True: paused; False: not. Default: as it is.
+        options: When, and how runs are started: see [ScheduleKeywords](#schedulekeywords).
 
     Raises InvalidArgument for what cannot be right.
     """
-    options = ScheduleOptions(
-        id=id,
-        workflow=workflow,
-        cron=cron,
-        timezone=timezone,
-        every=every,
-        input=input,
-        catchup=catchup,
-        catchup_window=catchup_window,
-        overlap=overlap,
-        jitter=jitter,
-        labels=labels,
-        priority=priority,
-        version=version,
-        start_at=start_at,
-        end_at=end_at,
-        paused=paused,
-    )
-    asked_schedule(options, namespace="", request_id="")  # to be refused here, and not when the worker starts
-    return DeclaredSchedule(options)
+    declared = ScheduleOptions(id=id, workflow=workflow, paused=paused, **options)
+    schedule_request(declared, namespace="", request_id="")  # to be refused here, and not when the worker starts
+    return DeclaredSchedule(declared)
 
 
 def checked_schedules(schedules: Iterable[DeclaredSchedule]) -> tuple[DeclaredSchedule, ...]:
-    """Raises InvalidArgument for what is none, and for two of one name."""
-    given = tuple(schedules)
+    """Raises InvalidArgument for what is not a schedule, and for two of one name."""
+    declared = tuple(schedules)
     ids: set[str] = set()
-    for each in given:
+    for each in declared:
         if not isinstance(cast("object", each), DeclaredSchedule):
-            raise InvalidArgument(f"schedules: {each!r} is no schedule. Write kagzi.schedule(...).", field="schedules")
+            raise InvalidArgument(
+                f"schedules: {each!r} is not a schedule. Write kagzi.schedule(...).", field="schedules"
+            )
         if each.id in ids:
             raise InvalidArgument(f"schedules: {each.id!r} is declared twice. Give each its own id.", field="schedules")
         ids.add(each.id)
-    return given
+    return declared

@@ -1,14 +1,17 @@
 """Records of schedules and of their fires."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from ....core.public import exported
-from ....core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord
-from ....core.times import Timestamp, to_datetime
-from ...workflow.codec import ANY, Codec, read_payload
+from ....core.schedules.schedule import Cause, Overlap
+from ....v1 import workflow_schedule_pb2 as pb
+from ....wire.common import read_payload
+from ....wire.fields import reader
+from ...workflow import codec
+from ...workflow.codec import ANY, Codec
 
 
 @exported
@@ -54,46 +57,28 @@ class ScheduleFire:
     skipped_count: int  #: how many times it stands for; 0: not counted
 
 
-def schedule_of(record: ScheduleRecord, input: Codec[Any] = ANY) -> Schedule:
-    spec = record.spec
-    what = f"input of schedule {record.schedule_id!r}"
-    return Schedule(
-        id=record.schedule_id,
-        workflow=spec.workflow_type,
-        cron_expr=spec.cron_expr,
-        tz=spec.timezone or "UTC",
-        max_catchup=spec.max_catchup,
-        input_data=None if spec.input is None else read_payload(input, spec.input, what=what, hook=None),
-        paused=not record.enabled,
-        paused_reason=record.paused_reason,
-        interval=None if spec.interval_us is None else timedelta(microseconds=spec.interval_us),
-        overlap=spec.overlap,
-        jitter=timedelta(microseconds=spec.jitter_us),
-        catchup_window=timedelta(microseconds=spec.catchup_window_us),
-        labels=spec.labels,
-        priority=spec.priority,
-        version=spec.version,
-        start_at=_moment(spec.start_at),
-        end_at=_moment(spec.end_at),
-        timeout=None if spec.timeout_us is None else timedelta(microseconds=spec.timeout_us),
-        next_at=_moment(record.next_at),
-        last_fired_at=_moment(record.last_fired_at),
-        created_at=to_datetime(record.created_at),
-        updated_at=to_datetime(record.updated_at),
-    )
+_read_schedule = reader(
+    pb.WorkflowSchedule,
+    Schedule,
+    names={
+        "id": "schedule_id",
+        "workflow": "workflow_type",
+        "tz": "timezone",
+        "paused": "enabled",
+        "next_at": "next_fire_at",
+        "input_data": "input",
+    },
+    unread=("namespace_id", "task_queue", "context"),
+    tz=lambda message: message.timezone or "UTC",
+    paused=lambda message: not message.enabled,
+    input_data=lambda _: None,  # read by the codec of the workflow
+)
+read_schedule_fire = reader(pb.ScheduleFire, ScheduleFire, names={"at": "fired_at", "skipped": "skipped_reason"})
 
 
-def fire_of(fire: Fire) -> ScheduleFire:
-    return ScheduleFire(
-        nominal_at=to_datetime(fire.nominal_at),
-        at=to_datetime(fire.at),
-        cause=fire.cause,
-        run_id=fire.run_id,
-        skipped=fire.reason,
-        skipped_until=_moment(fire.skipped_until),
-        skipped_count=fire.count,
-    )
-
-
-def _moment(at: Timestamp | None) -> datetime | None:
-    return None if at is None else to_datetime(at)
+def read_schedule(message: pb.WorkflowSchedule, input: Codec[Any] = ANY) -> Schedule:
+    schedule = _read_schedule(message)
+    if not message.HasField("input"):
+        return schedule
+    what = f"input of schedule {message.schedule_id!r}"
+    return replace(schedule, input_data=codec.read_payload(input, read_payload(message.input), what=what, hook=None))

@@ -1,9 +1,8 @@
 """`client.schedules`, and the builder of `client.schedule(id)`."""
 
-import warnings
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, Unpack, cast
 
 import msgspec
 
@@ -15,82 +14,75 @@ from ....core.times import from_datetime, to_datetime
 from ....system import SystemIds
 from ....v1 import common_pb2
 from ....v1 import workflow_schedule_pb2 as pb
-from ....v1.common_pb2 import PageRequest
-from ....wire.common import read_time, write_duration, write_payload, write_time
-from ....wire.schedules import OVERLAP_TO_WIRE, read_fire, read_schedule, write_asked
+from ....wire.common import read_time, write_duration, write_payload, write_time, write_time_if
+from ....wire.requests import OVERLAP_TO_WIRE, write_schedule_request
 from ...transport.connection import Connection
 from ...workflow.codec import ANY
 from ...workflow.workflow import Workflow
-from ..backend import Backend
-from ..paging import all_rows
+from ..builder import Builder
+from ..filters import check_keywords
 from ..run import Run
 from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
 from ..unserved import UNSERVED
+from . import Operations
 from .schedule_options import (
     DeclaredSchedule,
+    ScheduleKeywords,
     ScheduleOptions,
-    asked_schedule,
     checked_catchup,
     checked_interval,
     checked_overlap,
     duration_us,
+    schedule_request,
 )
-from .schedule_records import Schedule, ScheduleFire, fire_of, schedule_of
+from .schedule_records import Schedule, ScheduleFire, read_schedule, read_schedule_fire
+
+Value = TypeVar("Value")
+Result = TypeVar("Result")
 
 
-class Schedules:
+class Schedules(Operations):
     """`client.schedules`. Every method raises NotFound for a schedule that does not exist; all can be repeated."""
-
-    def __init__(self, backend: Backend, namespace: str) -> None:
-        self._backend = backend
-        self._connection = backend.connection
-        self._namespace = namespace
 
     async def get(self, id: str) -> Schedule:
         """The schedule with this `id` as it is now."""
         request = pb.GetWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
-        response = await self._connection.call(lambda link: link.schedules.GetWorkflowSchedule, request)
-        return schedule_of(read_schedule(response.schedule))
+        response = await self._backend.call(lambda link: link.schedules.GetWorkflowSchedule, request)
+        return read_schedule(response.schedule)
 
     async def list(
         self, *, workflow: Workflow[Any, Any] | str | None = None, limit: int | None = None
     ) -> AsyncIterator[Schedule]:
         """Schedules, newest first, at most `limit`: those of a `workflow`, or all."""
-
-        async def ask(page: PageRequest) -> pb.ListWorkflowSchedulesResponse:
-            request = pb.ListWorkflowSchedulesRequest(
-                namespace_id=self._namespace, task_queue=_type_of(workflow), page=page, include_payloads=True
-            )
-            return await self._connection.call(lambda link: link.schedules.ListWorkflowSchedules, request)
-
-        async for schedule in all_rows(ask, lambda response: response.schedules, limit):
-            yield schedule_of(read_schedule(schedule))
+        request = pb.ListWorkflowSchedulesRequest(
+            namespace_id=self._namespace, task_queue=_type_of(workflow), include_payloads=True
+        )
+        async for schedule in self._backend.rows(
+            lambda link: link.schedules.ListWorkflowSchedules, request, lambda page: page.schedules, limit
+        ):
+            yield read_schedule(schedule)
 
     async def runs(self, id: str, *, limit: int | None = None) -> AsyncIterator[ScheduleFire]:
         """What became of the times of schedule `id`, newest first, at most `limit`: runs, and skips with the reason."""
-
-        async def ask(page: PageRequest) -> pb.ListWorkflowScheduleRunsResponse:
-            request = pb.ListWorkflowScheduleRunsRequest(
-                namespace_id=self._namespace, schedule_id=_checked_id(id), page=page
-            )
-            return await self._connection.call(lambda link: link.schedules.ListWorkflowScheduleRuns, request)
-
-        async for fire in all_rows(ask, lambda response: response.fires, limit):
-            yield fire_of(read_fire(fire))
+        request = pb.ListWorkflowScheduleRunsRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
+        async for fire in self._backend.rows(
+            lambda link: link.schedules.ListWorkflowScheduleRuns, request, lambda page: page.fires, limit
+        ):
+            yield read_schedule_fire(fire)
 
     async def pause(self, id: str, reason: str = "") -> Schedule:
         """Stop the schedule `id` for a `reason`. Times that come while it is paused are not caught up with."""
         request = pb.PauseWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), reason=reason
         )
-        response = await self._connection.call(lambda link: link.schedules.PauseWorkflowSchedule, request)
-        return schedule_of(read_schedule(response.schedule))
+        response = await self._backend.call(lambda link: link.schedules.PauseWorkflowSchedule, request)
+        return read_schedule(response.schedule)
 
     async def resume(self, id: str) -> Schedule:
         """Let the paused schedule `id` go on with the next time from now."""
         request = pb.ResumeWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
-        response = await self._connection.call(lambda link: link.schedules.ResumeWorkflowSchedule, request)
-        return schedule_of(read_schedule(response.schedule))
+        response = await self._backend.call(lambda link: link.schedules.ResumeWorkflowSchedule, request)
+        return read_schedule(response.schedule)
 
     async def trigger(self, id: str) -> Run[Any]:
         """Start a run of schedule `id` now, also of a paused one. Raises PreconditionFailed if a run is open and
@@ -98,7 +90,7 @@ class Schedules:
         request = pb.TriggerWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._backend.new_id()
         )
-        response = await self._connection.call(lambda link: link.schedules.TriggerWorkflowSchedule, request)
+        response = await self._backend.call(lambda link: link.schedules.TriggerWorkflowSchedule, request)
         return Run(
             self._backend,
             self._namespace,
@@ -120,8 +112,8 @@ class Schedules:
         )
         getattr(request, "from").CopyFrom(write_time(from_datetime(start, what="start")))
         request.to.CopyFrom(write_time(from_datetime(end, what="end")))
-        response = await self._connection.call(lambda link: link.schedules.BackfillWorkflowSchedule, request)
-        return tuple(fire_of(read_fire(fire)) for fire in response.fires)
+        response = await self._backend.call(lambda link: link.schedules.BackfillWorkflowSchedule, request)
+        return tuple(map(read_schedule_fire, response.fires))
 
     async def preview(
         self,
@@ -150,11 +142,11 @@ class Schedules:
             schedule_id=id or "",
             cron_expr=cron or "",
             timezone=timezone or "",
-            interval=None if interval_us is None else write_duration(interval_us),
+            interval=_unless_none(interval_us, write_duration),
             count=count,
-            after=None if since is None else write_time(since),
+            after=write_time_if(since),
         )
-        response = await self._connection.call(lambda link: link.schedules.PreviewWorkflowSchedule, request)
+        response = await self._backend.call(lambda link: link.schedules.PreviewWorkflowSchedule, request)
         return tuple(to_datetime(read_time(at)) for at in response.fires)
 
     async def update(
@@ -162,76 +154,49 @@ class Schedules:
         id: str,
         *,
         workflow: Workflow[Any, Any] | str | None = None,
-        cron: str | None = None,
-        timezone: str | None = None,
-        every: Duration | None = None,
-        input: Any = ABSENT,
-        catchup: int | None = None,
-        catchup_window: Duration | None = None,
-        overlap: Overlap | None = None,
-        jitter: Duration | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int | None = None,
-        version: int | str | None = None,
-        start_at: datetime | None = None,
-        end_at: datetime | None = None,
         next_at: datetime | None = None,
+        **changes: Unpack[ScheduleKeywords],
     ) -> Schedule:
         """Change what is given of the schedule `id`; the times are computed anew from now on.
 
         Args:
             workflow: The workflow to start, or its name.
-            cron: A cron expression of 5 fields, or 6 with seconds first.
-            timezone: The zone of the cron expression, such as "Europe/Berlin".
-            every: An interval of at least 1s, instead of `cron`.
-            input: What each run is given.
-            catchup: How many missed times at most become runs later, 0 to 1,000.
-            catchup_window: How old a missed time may be to become a run.
-            overlap: What happens at a time when a run is still open: "allow", "skip", "buffer_one" or "cancel_other".
-            jitter: Start each run up to this much later, always the same for the same time.
-            labels: Labels of each run; they replace all that were set.
-            priority: Priority of each run, -100 to 100.
-            version: Version of the workflow.
-            start_at: No time before this moment; an interval counts from here.
-            end_at: No time at or after this moment.
             next_at: Go on with the first time at or after this; those before it are recorded as skipped.
+            changes: See [ScheduleKeywords](#schedulekeywords). Labels replace all that were set.
         """
-        request = pb.UpdateWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
-        for field, value in (
-            ("workflow_type", _type_of(workflow)),
-            ("cron_expr", cron),
-            ("timezone", timezone),
-            ("max_catchup", None if catchup is None else checked_catchup(catchup)),
-            ("overlap", None if overlap is None else OVERLAP_TO_WIRE[checked_overlap(overlap)]),
-            ("priority", None if priority is None else checked_priority(priority)),
-            ("version", None if version is None else str(version)),
-        ):
-            if value is not None:
-                setattr(request, field, value)
-        for field, span in (
-            ("interval", checked_interval(every)),
-            ("catchup_window", duration_us(catchup_window, "catchup_window")),
-            ("jitter", duration_us(jitter, "jitter")),
-        ):
-            if span is not None:
-                getattr(request, field).CopyFrom(write_duration(span))
-        for field, at in (("start_at", start_at), ("end_at", end_at), ("next_fire_at", next_at)):
-            if at is not None:
-                getattr(request, field).CopyFrom(write_time(from_datetime(at, what=field)))
-        if labels is not None:
-            request.set_labels = True
-            request.labels.update(checked_labels(labels))
-        if input is not ABSENT:  # written as the workflow wants it, if that is given, and as plain JSON otherwise
-            payload = input_payload(workflow if workflow is not None else (await self.get(id)).workflow, input)
+        check_keywords(changes, ScheduleKeywords)
+        version, labels = changes.get("version"), changes.get("labels")
+        request = pb.UpdateWorkflowScheduleRequest(
+            namespace_id=self._namespace,
+            schedule_id=_checked_id(id),
+            workflow_type=_type_of(workflow),
+            cron_expr=changes.get("cron"),
+            timezone=changes.get("timezone"),
+            interval=_unless_none(checked_interval(changes.get("every")), write_duration),
+            max_catchup=_unless_none(changes.get("catchup"), checked_catchup),
+            catchup_window=_unless_none(duration_us(changes.get("catchup_window"), "catchup_window"), write_duration),
+            overlap=_unless_none(changes.get("overlap"), lambda word: OVERLAP_TO_WIRE[checked_overlap(word)]),
+            jitter=_unless_none(duration_us(changes.get("jitter"), "jitter"), write_duration),
+            priority=_unless_none(changes.get("priority"), checked_priority),
+            version=None if version is None else str(version),
+            start_at=write_time_if(as_moment(changes.get("start_at"), "start_at")),
+            end_at=write_time_if(as_moment(changes.get("end_at"), "end_at")),
+            next_fire_at=write_time_if(as_moment(next_at, "next_fire_at")),
+            set_labels=labels is not None,
+            labels=checked_labels(labels),
+        )
+        value = changes.get("input", ABSENT)
+        if value is not ABSENT:  # written as the workflow wants it, if that is given, and as plain JSON otherwise
+            payload = input_payload(workflow if workflow is not None else (await self.get(id)).workflow, value)
             request.input.CopyFrom(common_pb2.Payload() if payload is None else write_payload(payload))
-        response = await self._connection.call(lambda link: link.schedules.UpdateWorkflowSchedule, request)
-        UNSERVED.tell(self._namespace, response.schedule.workflow_type, response.warning)
-        return schedule_of(read_schedule(response.schedule))
+        response = await self._backend.call(lambda link: link.schedules.UpdateWorkflowSchedule, request)
+        UNSERVED.warn(self._namespace, response.schedule.workflow_type, response.warning)
+        return read_schedule(response.schedule)
 
     async def delete(self, id: str) -> bool:
         """Delete the schedule `id`. Returns whether there was one. Its runs stay."""
         request = pb.DeleteWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
-        response = await self._connection.call(lambda link: link.schedules.DeleteWorkflowSchedule, request)
+        response = await self._backend.call(lambda link: link.schedules.DeleteWorkflowSchedule, request)
         return response.deleted
 
     async def apply(self, declared: DeclaredSchedule) -> Schedule:
@@ -240,14 +205,15 @@ class Schedules:
 
     async def create(self, options: ScheduleOptions, request_id: str) -> Schedule:
         """Create a schedule from `options`. Raises AlreadyExists, unless the same `request_id` has made it."""
-        asked = asked_schedule(options, namespace=self._namespace, request_id=request_id)
-        response = await self._connection.call(lambda link: link.schedules.CreateWorkflowSchedule, write_asked(asked))
-        UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
-        return schedule_of(read_schedule(response.schedule))
+        created = schedule_request(options, namespace=self._namespace, request_id=request_id)
+        request = write_schedule_request(created)
+        response = await self._backend.call(lambda link: link.schedules.CreateWorkflowSchedule, request)
+        UNSERVED.warn(created.namespace, created.spec.workflow_type, response.warning)
+        return read_schedule(response.schedule)
 
     async def upsert(self, options: ScheduleOptions, request_id: str) -> Schedule:
         """Create a schedule from `options`, or change it; the same `request_id` again changes nothing."""
-        return await _upsert(self._connection, self._namespace, options, request_id)
+        return await _upsert(self._backend.connection, self._namespace, options, request_id)
 
 
 async def apply_schedules(connection: Connection, namespace: str, declared: Iterable[DeclaredSchedule]) -> None:
@@ -257,37 +223,37 @@ async def apply_schedules(connection: Connection, namespace: str, declared: Iter
 
 
 async def _upsert(connection: Connection, namespace: str, options: ScheduleOptions, request_id: str) -> Schedule:
-    asked = asked_schedule(options, namespace=namespace, request_id=request_id)
-    request = pb.UpsertWorkflowScheduleRequest(schedule=write_asked(asked), namespace_id=asked.namespace)
+    wanted = schedule_request(options, namespace=namespace, request_id=request_id)
+    request = pb.UpsertWorkflowScheduleRequest(schedule=write_schedule_request(wanted), namespace_id=wanted.namespace)
     response = await connection.call(lambda link: link.schedules.UpsertWorkflowSchedule, request)
-    UNSERVED.tell(asked.namespace, asked.spec.workflow_type, response.warning)
+    UNSERVED.warn(wanted.namespace, wanted.spec.workflow_type, response.warning)
     workflow = options.workflow
     typed = isinstance(workflow, Workflow) and workflow.has_input
     codec = cast("Workflow[Any, Any]", workflow).input_codec if typed else ANY
-    return schedule_of(read_schedule(response.schedule), codec)
+    return read_schedule(response.schedule, codec)
 
 
 @exported
-class ScheduleBuilder:
+class ScheduleBuilder(Builder):
     """A schedule to describe and await: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
 
     Every method returns a new one. Awaiting it creates the schedule, or changes it if it says something else. A paused
     one stays paused unless `paused` is called. Raises InvalidArgument, ResourceExhausted, Unavailable.
     """
 
+    _consequence = "nothing was scheduled"
+
     def __init__(self, schedules: Schedules, id: str, options: ScheduleOptions | None = None) -> None:
         self._schedules = schedules
         self._options = options or ScheduleOptions(id=id)
         self._request_id = SystemIds().token()
-        self._is_settled = False  # awaited, or handed over to a refined copy
+        self._is_settled = False
 
     def __repr__(self) -> str:
         return f"<ScheduleBuilder of {self._options.id!r}>"
 
-    def __del__(self) -> None:
-        if not getattr(self, "_is_settled", True):
-            text = f"client.schedule({self._options.id!r}) was never awaited: nothing was scheduled. Write `await`."
-            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
+    def _call(self) -> str:
+        return f"client.schedule({self._options.id!r})"
 
     def __await__(self) -> Generator[Any, None, Schedule]:
         """Make it so: the schedule is created, or changed if it says something else. A paused one stays paused, unless `paused`
@@ -367,6 +333,10 @@ class ScheduleBuilder:
 
 def _type_of(workflow: Workflow[Any, Any] | str | None) -> str | None:
     return None if workflow is None else checked_workflow_name(workflow)
+
+
+def _unless_none(value: Value | None, convert: Callable[[Value], Result]) -> Result | None:
+    return None if value is None else convert(value)
 
 
 def _checked_id(id: object) -> str:

@@ -1,17 +1,15 @@
 """`client.stats`: runs started and ended per minute, and runs that are open."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from ....core.duration import Duration
 from ....core.public import exported
-from ....core.stats import StatsBucket
-from ....core.times import to_datetime
 from ....v1 import admin_pb2 as pb
 from ....wire.common import write_time_if
-from ....wire.stats import read_bucket
+from ....wire.fields import form, reader
 from ...transport.connection import Connection
 from ...workflow.workflow import Workflow
 from ..filters import moment
@@ -42,6 +40,24 @@ class Stats:
     open_is_capped: bool  #: whether a count stopped at 10,000
 
 
+def _milliseconds(name: Any) -> Callable[[pb.StatsBucket], timedelta | None]:
+    return lambda bucket: timedelta(milliseconds=getattr(bucket, name)) if bucket.HasField(name) else None
+
+
+form(
+    pb.StatsBucket,
+    StatsMinute,
+    reader(
+        pb.StatsBucket,
+        StatsMinute,
+        names={"workflow": "workflow_type", "p50": "p50_ms", "p95": "p95_ms"},
+        p50=_milliseconds("p50_ms"),
+        p95=_milliseconds("p95_ms"),
+    ),
+)
+_read_stats = reader(pb.GetStatsResponse, Stats, names={"minutes": "buckets", "open": "open_by_status"})
+
+
 async def get_stats(
     connection: Connection,
     namespace: str,
@@ -58,25 +74,4 @@ async def get_stats(
         workflow_type=workflow if isinstance(workflow, str) else workflow.name,
     )
     response = await connection.call(lambda link: link.admin.GetStats, request)
-    return Stats(
-        minutes=tuple(_minute(read_bucket(bucket)) for bucket in response.buckets),
-        open=dict(response.open_by_status),
-        open_is_capped=response.open_is_capped,
-    )
-
-
-def _minute(bucket: StatsBucket) -> StatsMinute:
-    return StatsMinute(
-        minute=to_datetime(bucket.minute),
-        workflow=bucket.workflow_type,
-        started=bucket.started,
-        completed=bucket.completed,
-        failed=bucket.failed,
-        cancelled=bucket.cancelled,
-        p50=_span(bucket.p50_us),
-        p95=_span(bucket.p95_us),
-    )
-
-
-def _span(microseconds: int | None) -> timedelta | None:
-    return None if microseconds is None else timedelta(microseconds=microseconds)
+    return _read_stats(response)

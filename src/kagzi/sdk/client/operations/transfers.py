@@ -1,6 +1,5 @@
 """Exports and imports runs as lines of JSON."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from ....core.public import exported
 from ....core.text.lines import LineBuffer
 from ....core.transfers.images import begins_run
 from ....v1 import workflow_pb2 as pb
-from ...transport.connection import PATIENCE_S, Connection, Link
+from ...transport.connection import CALL_TIMEOUT_S, Connection
 from ...transport.unreachable import Outage
 
 if TYPE_CHECKING:
@@ -46,24 +45,24 @@ class Transfers:
 
     async def _chunks(self, run_id: str) -> AsyncGenerator[bytes]:
         request = pb.ExportWorkflowRequest(namespace_id=self._namespace, run_id=run_id)
-        with self._connection.tries(TRANSFER_S, patience_s=PATIENCE_S) as tries:
+        with self._connection.tries(TRANSFER_S, last_try_s=CALL_TIMEOUT_S) as tries:
             while True:
                 link = self._connection.link
-                said = False
+                has_begun = False
                 try:
                     with link:
                         stream = link.workflows.ExportWorkflow(
                             request, timeout=tries.next_timeout_s(), metadata=link.metadata
                         )
                         async for answer in stream:
-                            said = True
+                            has_begun = True
                             yield answer.json
                     return
                 except grpc.aio.AioRpcError as error:
                     problem = self._connection.problem_of(error)
-                if said:  # what was said cannot be taken back
+                if has_begun:  # what was yielded cannot be taken back
                     raise problem.error() if isinstance(problem, Outage) else problem
-                await self._again(link, tries.pause_s(problem))
+                await self._connection.try_again(tries, link, problem)
 
     async def import_runs(self, lines: AsyncIterable[bytes]) -> AsyncIterator[ImportedRun]:
         """Run after run, each whole or not at all."""
@@ -83,7 +82,7 @@ class Transfers:
             spool.close()
 
     async def _import(self, spool: "SpooledTemporaryFile[bytes]", first_line: int) -> ImportedRun:
-        with self._connection.tries(TRANSFER_S, patience_s=PATIENCE_S) as tries:
+        with self._connection.tries(TRANSFER_S, last_try_s=CALL_TIMEOUT_S) as tries:
             while True:
                 link = self._connection.link
                 try:
@@ -100,11 +99,7 @@ class Transfers:
                         f"the run that begins on line {first_line} was refused. In it, {problem.message}",
                         field=problem.field,
                     )
-                await self._again(link, tries.pause_s(problem))
-
-    async def _again(self, link: Link, pause_s: float) -> None:
-        await self._connection.move(link)
-        await asyncio.sleep(pause_s)
+                await self._connection.try_again(tries, link, problem)
 
     def _requests(self, spool: "SpooledTemporaryFile[bytes]") -> Iterator[pb.ImportWorkflowRequest]:
         spool.seek(0)
@@ -133,7 +128,7 @@ async def lines_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 async def as_lines(source: "Iterable[bytes | str] | AsyncIterable[bytes | str]") -> AsyncIterator[bytes]:
     """What people have: an open file, a list of lines, what `client.export` gives. Raises InvalidArgument."""
     if isinstance(source, (str, bytes)):
-        raise InvalidArgument("import_runs wants lines: give an open file, or a list of lines.", field="lines")
+        raise InvalidArgument("import_runs needs lines: pass an open file, or a list of lines.", field="lines")
     if isinstance(source, AsyncIterable):
         async for line in source:
             yield line.encode() if isinstance(line, str) else line

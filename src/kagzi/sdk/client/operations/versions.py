@@ -6,14 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from ....core.public import exported
-from ....core.times import to_datetime
-from ....core.workflow_types.versions import VersionRecord
 from ....v1 import admin_pb2 as pb
-from ....v1.common_pb2 import PageRequest
-from ....wire.versions import read_version
+from ....wire.fields import reader
 from ...workflow.workflow import Workflow
-from ..backend import Backend
-from ..paging import all_rows
+from . import Operations
 from .workflow_types import type_of
 
 
@@ -33,23 +29,19 @@ class VersionInfo:
     first_seen_at: datetime  #: when a worker first registered it
 
 
-class Versions:
-    """`client.versions`: which versions of workflows there are, and which one new runs get."""
+read_version_info = reader(pb.WorkflowVersion, VersionInfo, names={"workflow": "workflow_type"})
 
-    def __init__(self, backend: Backend, namespace: str) -> None:
-        self._connection = backend.connection
-        self._namespace = namespace
+
+class Versions(Operations):
+    """`client.versions`: which versions of workflows there are, and which one new runs get."""
 
     async def list(self, workflow: Workflow[Any, Any] | str | None = None) -> AsyncIterator[VersionInfo]:
         """Versions of a `workflow`, or of all; the latest one first."""
         name = "" if workflow is None else type_of(workflow)
-
-        async def ask(page: PageRequest) -> pb.ListVersionsResponse:
-            request = pb.ListVersionsRequest(namespace_id=self._namespace, workflow_type=name, page=page)
-            return await self._connection.call(lambda link: link.admin.ListVersions, request)
-
-        async for version in all_rows(ask, lambda response: response.versions):
-            yield _info(read_version(version))
+        request = pb.ListVersionsRequest(namespace_id=self._namespace, workflow_type=name)
+        rows = self._backend.rows(lambda link: link.admin.ListVersions, request, lambda page: page.versions)
+        async for version in rows:
+            yield read_version_info(version)
 
     async def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:
         """Open runs of a `workflow` by version: a version with none left can be taken out of service."""
@@ -63,8 +55,8 @@ class Versions:
             workflow_type=type_of(workflow),
             version="" if version is None else str(version),
         )
-        response = await self._connection.call(lambda link: link.admin.SetDefaultVersion, request)
-        return _info(read_version(response.version))
+        response = await self._backend.call(lambda link: link.admin.SetDefaultVersion, request)
+        return read_version_info(response.version)
 
     async def deprecate(
         self, workflow: Workflow[Any, Any] | str, version: int | str, *, undo: bool = False
@@ -77,19 +69,5 @@ class Versions:
             version=str(version),
             undo=undo,
         )
-        response = await self._connection.call(lambda link: link.admin.DeprecateVersion, request)
-        return _info(read_version(response.version))
-
-
-def _info(record: VersionRecord) -> VersionInfo:
-    return VersionInfo(
-        workflow=record.workflow_type,
-        version=record.version,
-        is_default=record.is_default,
-        is_set=record.is_set,
-        deprecated=record.deprecated,
-        open_runs=record.open_runs,
-        open_is_capped=record.open_is_capped,
-        workers=record.workers,
-        first_seen_at=to_datetime(record.first_seen_at),
-    )
+        response = await self._backend.call(lambda link: link.admin.DeprecateVersion, request)
+        return read_version_info(response.version)

@@ -7,17 +7,14 @@ from typing import Any
 
 from ....core.errors import InvalidArgument
 from ....core.public import exported
-from ....core.records import WorkerRecord
 from ....core.states import WorkerStatus
-from ....core.times import to_datetime
 from ....core.workers import WorkerEventKind
 from ....v1 import admin_pb2 as pb
-from ....v1.common_pb2 import PageRequest
-from ....wire.enums import WORKER_STATUS_TO_WIRE
-from ....wire.workers import read_worker, read_worker_event
+from ....v1 import worker_pb2 as pb_worker
+from ....wire.enums import WORKER_STATUS_FROM_WIRE, WORKER_STATUS_TO_WIRE
+from ....wire.fields import reader
 from ...workflow.workflow import Workflow
-from ..backend import Backend
-from ..paging import all_rows
+from . import Operations
 
 
 @exported
@@ -52,12 +49,27 @@ class WorkerEvent:
     detail: str  #: more about it, in words
 
 
-class Workers:
-    """`client.workers`: who executes runs, and what happened to them."""
+read_worker_info = reader(
+    pb_worker.Worker,
+    WorkerInfo,
+    names={
+        "id": "worker_id",
+        "sdk_version": "version",
+        "workflows": "served",
+        "active": "active_count",
+        "completed": "total_completed",
+        "failed": "total_failed",
+        "last_seen_at": "last_heartbeat_at",
+    },
+    unread=("namespace_id", "task_queue", "workflow_types", "queue_concurrency_limit", "workflow_type_concurrency"),
+    status=lambda message: WORKER_STATUS_FROM_WIRE.get(message.status, WorkerStatus.OFFLINE),
+    workflows=lambda message: tuple((pair.workflow_type, pair.version) for pair in message.served),
+)
+read_worker_event = reader(pb.WorkerEvent, WorkerEvent)
 
-    def __init__(self, backend: Backend, namespace: str) -> None:
-        self._connection = backend.connection
-        self._namespace = namespace
+
+class Workers(Operations):
+    """`client.workers`: who executes runs, and what happened to them."""
 
     async def list(
         self,
@@ -73,40 +85,34 @@ class Workers:
             workflow: Only workers that serve this workflow.
             limit: Return at most this many. Default: all.
         """
-        wanted = None if status is None else WORKER_STATUS_TO_WIRE[_status(status)]
-
-        async def ask(page: PageRequest) -> pb.ListWorkersResponse:
-            request = pb.ListWorkersRequest(
-                namespace_id=self._namespace, task_queue=_type_of(workflow), status_filter=wanted, page=page
-            )
-            return await self._connection.call(lambda link: link.admin.ListWorkers, request)
-
-        async for worker in all_rows(ask, lambda response: response.workers, limit):
-            yield _info(read_worker(worker))
+        request = pb.ListWorkersRequest(
+            namespace_id=self._namespace,
+            task_queue=workflow.name if isinstance(workflow, Workflow) else workflow,
+            status_filter=None if status is None else WORKER_STATUS_TO_WIRE[_status(status)],
+        )
+        rows = self._backend.rows(lambda link: link.admin.ListWorkers, request, lambda page: page.workers, limit)
+        async for worker in rows:
+            yield read_worker_info(worker)
 
     async def get(self, id: str) -> WorkerInfo:
         """The worker with this `id`. Raises NotFound."""
         request = pb.GetWorkerRequest(namespace_id=self._namespace, worker_id=id)
-        response = await self._connection.call(lambda link: link.admin.GetWorker, request)
-        return _info(read_worker(response.worker))
+        response = await self._backend.call(lambda link: link.admin.GetWorker, request)
+        return read_worker_info(response.worker)
 
     async def events(self, id: str | None = None, *, limit: int | None = None) -> AsyncIterator[WorkerEvent]:
         """Events of the worker `id`, or of all, latest first, at most `limit`. Raises NotFound for an unknown worker."""
-
-        async def ask(page: PageRequest) -> pb.ListWorkerEventsResponse:
-            request = pb.ListWorkerEventsRequest(namespace_id=self._namespace, worker_id=id or "", page=page)
-            return await self._connection.call(lambda link: link.admin.ListWorkerEvents, request)
-
-        async for message in all_rows(ask, lambda response: response.events, limit):
-            event = read_worker_event(message)
-            yield WorkerEvent(event.worker_id, event.kind, to_datetime(event.at), event.detail)
+        request = pb.ListWorkerEventsRequest(namespace_id=self._namespace, worker_id=id or "")
+        rows = self._backend.rows(lambda link: link.admin.ListWorkerEvents, request, lambda page: page.events, limit)
+        async for event in rows:
+            yield read_worker_event(event)
 
     async def drain(self, id: str) -> WorkerInfo:
         """Ask the worker `id` to stop: it takes no more work, finishes what it can within its `shutdown_grace`, hands
         back the rest and leaves. Returns at once: its status is "offline" when it has left. Raises NotFound."""
         request = pb.DrainWorkerRequest(namespace_id=self._namespace, worker_id=id)
-        response = await self._connection.call(lambda link: link.admin.DrainWorker, request)
-        return _info(read_worker(response.worker))
+        response = await self._backend.call(lambda link: link.admin.DrainWorker, request)
+        return read_worker_info(response.worker)
 
 
 def _status(status: WorkerStatus | str) -> WorkerStatus:
@@ -114,27 +120,4 @@ def _status(status: WorkerStatus | str) -> WorkerStatus:
         return WorkerStatus(status)
     except ValueError:
         words = ", ".join(WorkerStatus)
-        raise InvalidArgument(f"status={status!r} is none of {words}.", field="status") from None
-
-
-def _type_of(workflow: Workflow[Any, Any] | str | None) -> str | None:
-    return workflow.name if isinstance(workflow, Workflow) else workflow
-
-
-def _info(record: WorkerRecord) -> WorkerInfo:
-    return WorkerInfo(
-        id=record.worker_id,
-        status=record.status,
-        hostname=record.hostname,
-        pid=record.pid,
-        build_id=record.build_id,
-        sdk_version=record.sdk_version,
-        workflows=tuple((served.workflow_type, served.version) for served in record.served),
-        labels=record.labels,
-        max_concurrent=record.max_concurrent,
-        active=record.active_count,
-        completed=record.total_completed,
-        failed=record.total_failed,
-        registered_at=to_datetime(record.registered_at),
-        last_seen_at=to_datetime(record.last_heartbeat_at),
-    )
+        raise InvalidArgument(f"status={status!r} must be one of {words}.", field="status") from None

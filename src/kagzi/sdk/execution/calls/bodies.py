@@ -44,7 +44,8 @@ class StepBody(NamedTuple):
 
 
 async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any, BaseException | None]:
-    """Value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body raised it."""
+    """Value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body raised
+    it."""
     task = asyncio.current_task()
     assert task is not None
     cancels = task.cancelling()
@@ -65,7 +66,7 @@ async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any,
         return None, error
     except (GeneratorExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001  whatever a body raises is its result; SystemExit must not stop the worker
+    except BaseException as error:  # noqa: BLE001  its result, SystemExit included: the worker goes on
         return None, error
     finally:
         tasks.in_step.discard(task)
@@ -101,7 +102,8 @@ def _limit_from_now(run: RunExecution, limit: asyncio.Timeout, timeout_s: float)
 def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutError:
     if not body.is_async:
         logger.warning(
-            "step %r: attempt %d took longer than %gs. Its thread cannot be stopped: it goes on, and its result is ignored.",
+            "step %r: attempt %d took longer than %gs. Its thread cannot be stopped: it keeps running, and its result "
+            "is ignored.",
             body.step_id,
             attempt,
             timeout_s,
@@ -113,7 +115,7 @@ async def _in_thread(run: RunExecution, body: StepBody, on_start: Callable[[], N
     call = partial(_unless_lease_is_over, run, partial(body.fn, *body.args, **body.kwargs))
     step = f"{body.step_id} of run {run.run_id}"
     while True:
-        job = run.services.threads.begin(call, copy_context(), tell_start=on_start is not None, step=step)
+        job = run.services.threads.begin(call, copy_context(), report_start=on_start is not None, step=step)
         if job.started is not None and on_start is not None:
             await job.started
             on_start()

@@ -36,7 +36,8 @@ class Branches:
 
 
 async def settle(tasks: "Collection[asyncio.Task[Any]]") -> None:
-    """Wait until all of them have ended, whatever with. A cancellation of the waiting is passed on to them, and raised at the end."""
+    """Wait until all of them have ended, whatever with. A cancellation of the waiting is passed on to them, and raised
+    at the end."""
     pending: set[asyncio.Task[Any]] = {task for task in tasks if not task.done()}
     cancelled: asyncio.CancelledError | None = None
     while pending:
@@ -54,5 +55,5 @@ async def settle(tasks: "Collection[asyncio.Task[Any]]") -> None:
 
 
 async def as_coroutine(awaitable: Any) -> Any:
-    """Awaitables that are no coroutines (futures, tasks, own classes) may be branches, too."""
+    """Futures, tasks and other awaitables may be branches, too, not only coroutines."""
     return await awaitable

@@ -16,8 +16,8 @@ from .steps import execute_step, scope_of
 async def execute_parallel(
     run: RunExecution, group: str, coroutines: Sequence[AnyCoroutine], *, collect: bool
 ) -> list[Any]:
-    """The values in the order given. Fail-fast: the first error is raised when all others have ended; collect: errors stand
-    beside values."""
+    """The values in the order given. Fail-fast: the first error is raised when all others have ended; collect: errors
+    stand beside values."""
     if not coroutines:
         return []
     opened = Branches(run, scope_of(run), group, {str(index): each for index, each in enumerate(coroutines)})

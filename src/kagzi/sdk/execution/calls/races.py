@@ -22,7 +22,8 @@ from .steps import count_step, scope_of
 async def execute_race(run: RunExecution, race_id: str, coroutines: Mapping[str, AnyCoroutine]) -> tuple[str, Any]:
     """Name and value of the branch that finished first; if it failed, its error is raised.
 
-    First is who got its result first, by the order in which results are delivered. That is recorded before this returns.
+    First is who got its result first, by the order in which results are delivered. That is recorded before this
+    returns.
     """
     recorded = run.take(race_id, RACE)
     opened = Branches(run, scope_of(run), race_id, coroutines, is_race=True)
@@ -54,7 +55,7 @@ def _winner_of(run: RunExecution, recorded: pb.HistoryStep, opened: Branches) ->
     if winner not in opened.tasks:
         raise run.diverge(
             Diverged(
-                f"race {recorded.step_id!r} was won by its branch {winner!r}, which the code does not have any more. "
+                f"race {recorded.step_id!r} was won by branch {winner!r}, which the code no longer has. "
                 f"Deploy the code that began the run.",
                 metadata={"step_id": recorded.step_id},
             )
@@ -71,7 +72,8 @@ async def decide(
     *,
     if_open: bool = False,
 ) -> None:
-    """Close all branches but one, and record that. With `if_open` nothing is recorded where there is nothing to close."""
+    """Close all branches but one, and record that. With `if_open` nothing is recorded where there is nothing to
+    close."""
     losers = [task for name, task in opened.tasks.items() if name != winner]
     decided_seq = 0 if recorded is None else recorded.begun_seq
     open_steps = _close_scopes(run, {scope for name, scope in opened.scopes.items() if name != winner}, decided_seq)
@@ -106,12 +108,13 @@ def _close_scopes(run: RunExecution, scopes: Collection[Scope], decided_seq: int
     for step_id in open_steps:
         run.waits.drop(step_id)
     if not run.ledger.outstanding:
-        run.gate.reached_all()
+        run.barrier.reached_all()
     return open_steps
 
 
 def withdraw(run: RunExecution, step_id: str) -> None:
-    """The code that waited for this was cancelled: what comes later must not be given to it, and nothing wakes the run for it."""
+    """The code that waited for this was cancelled: what comes later must not be given to it, and nothing wakes the run
+    for it."""
     if step_id in run.ledger.closed or run.state is not RunState.RUNNING:
         return
     record_id = step_id + WITHDRAWN
@@ -121,7 +124,7 @@ def withdraw(run: RunExecution, step_id: str) -> None:
     if run.cancelling:
         return
     run.ledger.closed.add(step_id)
-    run.gate.defer(partial(_send_withdrawal, run, step_id))
+    run.barrier.defer(partial(_send_withdrawal, run, step_id))
 
 
 def _send_withdrawal(run: RunExecution, step_id: str) -> None:

@@ -44,7 +44,8 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """The result of the step: from the ledger without a message, or of its body. Raises StepError if it failed for good."""
+    """The result of the step: from the ledger without a message, or of its body. Raises StepError if it failed for
+    good."""
     facts = facts_of(fn)
     step = run.take(step_id, FUNCTION)
     if step is not None and step.seq:
@@ -109,7 +110,8 @@ def _lost(body: StepBody) -> ErrorDetail:
     return ErrorDetail(
         code=ErrorCode.LEASE_LOST,
         kind=ErrorKind.LOST,
-        message=f"the worker was lost while step {body.step_id!r} ran, and it may run only once. Whether it did its work is unknown",
+        message=f"the worker was lost while step {body.step_id!r} ran, and it may run only once. "
+        "Whether it did its work is unknown",
         non_retryable=True,
     )
 
@@ -202,13 +204,26 @@ def _retry_policy(retry: Retry) -> common.RetryPolicy:
     return write_retry(retry.to_policy())
 
 
-# --- what became of it -----------------------------------------------------------------------------------------------------
+# --- what became of it ------------------------------------------------------------------------------------------------
+
+
+async def _may_end(run: RunExecution, body: StepBody) -> None:
+    """Returns when the end of an attempt may be sent. Raises CancelledError if a race, or a failed sibling, closed the
+    step while its body ended: the server takes no result of it, and the cancellation is on its way through the tasks
+    between."""
+    if run.state is not RunState.RUNNING:
+        await run.may_act()
+    if body.step_id in run.ledger.closed:
+        task = asyncio.current_task()
+        if task is not None and not task.cancelling():
+            await run.barrier.wait_in_vain(pb.HistoryStep(step_id=body.step_id, kind=FUNCTION))
+        raise asyncio.CancelledError  # a body that returned in spite of its cancellation
 
 
 async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
     """(True, the value as replay will give it), or (False, why it cannot be recorded)."""
-    if run.state is not RunState.RUNNING:
-        await run.may_act()
+    if run.state is not RunState.RUNNING or body.step_id in run.ledger.closed:
+        await _may_end(run, body)
     try:
         what = f"output of step {body.step_id!r}"
         payload = Payload(body.codec.encode(value, what=what))
@@ -249,7 +264,8 @@ def _fill_completion(operation: pb.Operation, body: StepBody, attempt: int, payl
 async def _fail(
     run: RunExecution, body: StepBody, attempt: int, error: ErrorDetail, raised: BaseException | None
 ) -> tuple[int, int]:
-    """Record a failed attempt. Returns the next one and the microseconds until then. Raises StepError if there is none."""
+    """Record a failed attempt. Returns the next one and the microseconds until then. Raises StepError if there is
+    none."""
     failed = FailedAttempt(run.task, body.step_id, attempt, body.retry, error, raised)
     try:
         detail = await _send_failure(run, body, attempt, error)
@@ -268,8 +284,8 @@ async def _fail(
 async def _send_failure(
     run: RunExecution, body: StepBody, attempt: int, error: ErrorDetail
 ) -> pb.OperationAnswer | None:
-    if run.state is not RunState.RUNNING:
-        await run.may_act()
+    if run.state is not RunState.RUNNING or body.step_id in run.ledger.closed:
+        await _may_end(run, body)
     operation, future = run.operations.ask(body.step_id)
     failure = operation.fail_step
     failure.step_id = body.step_id
@@ -289,7 +305,8 @@ def _final_detail(error: RequestError) -> ErrorDetail:
 def _warn_of_size(body: StepBody, size: int) -> None:
     if _is_first(body, "size"):
         logger.warning(
-            "the output of step %r is %s bytes; the limit is %s. Large outputs make every replay slow: store it elsewhere and "
+            "the output of step %r is %s bytes; the limit is %s. Large outputs make every replay slow: store it "
+            "elsewhere and "
             "return a reference.",
             body.step_id,
             f"{size:,}",
@@ -309,8 +326,8 @@ def _is_first(body: StepBody, what: str) -> bool:
 def _warn_of_annotation(body: StepBody, value: Any) -> None:
     if _is_first(body, "annotation"):
         logger.warning(
-            "step %r returned a %s, but its function does not say so: the workflow gets plain JSON. "
-            "Write the return type (-> %s), or give .run() the function itself instead of a lambda.",
+            "step %r returned a %s, but its function has no return annotation: the workflow gets plain JSON. "
+            "Annotate the return type (-> %s), or pass the function itself to .run() instead of a lambda.",
             body.step_id,
             type(value).__name__,
             type(value).__name__,

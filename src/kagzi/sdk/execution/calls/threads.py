@@ -62,10 +62,10 @@ class StepThreads:
         self._busy: dict[int, Busy] = {}
         self._spent: deque[Spent] = deque(maxlen=_SPENT)
 
-    def begin(self, call: Callable[[], Any], variables: Variables, *, tell_start: bool, step: str = "") -> Job:
+    def begin(self, call: Callable[[], Any], variables: Variables, *, report_start: bool, step: str = "") -> Job:
         """Run `call` in a thread, with these context variables."""
         loop = asyncio.get_running_loop()
-        started: asyncio.Future[None] | None = loop.create_future() if tell_start else None
+        started: asyncio.Future[None] | None = loop.create_future() if report_start else None
         job = Job(loop, call, variables, started, loop.create_future(), step, time.monotonic())
         with self._lock:
             self._waiting[id(job)] = job
@@ -125,15 +125,15 @@ class StepThreads:
 
 def _perform(job: Job) -> None:
     if job.started is not None:
-        _tell(job, job.started, None, None)
+        _report(job, job.started, None, None)
     try:
         value, error = job.variables.run(job.call), None
     except BaseException as raised:  # noqa: BLE001  whatever a body raises is its result
         value, error = None, raised
-    _tell(job, job.done, value, error)
+    _report(job, job.done, value, error)
 
 
-def _tell(job: Job, future: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
+def _report(job: Job, future: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
     if not job.loop.is_closed():
         try:
             job.loop.call_soon_threadsafe(_settle, future, value, error)

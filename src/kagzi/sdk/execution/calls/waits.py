@@ -122,18 +122,20 @@ def _value(run: RunExecution, step: pb.HistoryStep, signal: Signal[Any], default
 
 
 def _decoded(run: RunExecution, step_id: str, seq: int, payload: common.Payload, signal: Signal[Any]) -> Any:
-    given = Payload(payload.data or b"null", dict(payload.metadata))
+    recorded = Payload(payload.data or b"null", dict(payload.metadata))
     codec = signal.codec  # a type that has no JSON form is a mistake of the code's, not of the value's
     try:
-        return read_payload(codec, given, what=_VALUE, hook=run.services.hook)
+        return read_payload(codec, recorded, what=_VALUE, hook=run.services.hook)
     except Exception as error:
         raise _misfit(run, signal, step_id, seq, error) from error
 
 
 def _misfit(run: RunExecution, signal: Signal[Any], step_id: str, seq: int, error: Exception) -> BaseException:
-    """What the wait raises, whose value recorded under number `seq` could not be read: nobody receives it, and the run is paused.
+    """What the wait raises, whose value recorded under number `seq` could not be read: nobody receives it, and the run
+    is paused.
 
-    A run that is to be cancelled is not paused, or it could not come to its end: there the wait ends like any other call."""
+    A run that is to be cancelled is not paused, or it could not come to its end: there the wait ends like any other
+    call."""
     if run.cancelling:
         return error if in_cleanup() else run.interruption.cancelled()
     from_codec = isinstance(error, InvalidArgument)

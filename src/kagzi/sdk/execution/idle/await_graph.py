@@ -1,10 +1,10 @@
 """What the tasks of a run wait for: for Kagzi, for each other, or for something outside.
 
-Only if none waits for something outside may the run leave the worker. A wait for a socket or a thread ends in this process or not at
-all: if the run were not here then, nobody would wake it. A wait for a queue, a lock or an event ends when another task of the run
-ends it, and no task of a run that waits for Kagzi does so: such a run may leave, because replay comes back to the same
-place. Whoever uses the primitive decides which of the two it is: the sockets of anyio, for example, wait for an event. See
-docs/adr/0017-when-a-run-may-park.md.
+Only if none waits for something outside may the run leave the worker. A wait for a socket or a thread ends in this
+process or not at all: if the run were not here then, nobody would wake it. A wait for a queue, a lock or an event ends
+when another task of the run ends it, and no task of a run that waits for Kagzi does so: such a run may leave, because
+replay comes back to the same place. Whoever uses the primitive decides which of the two it is: the sockets of anyio,
+for example, wait for an event. See docs/adr/0017-when-a-run-may-park.md.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import cast
 
 from .await_chain import AnyFuture, frames_of
 from .detection import children_of, waiter_of
-from .future_owners import is_held_by
+from .future_owners import is_referenced_by
 
 # Code that waits for whoever sets, puts, releases or notifies. What it is used for, its caller decides.
 _PRIMITIVES = frozenset({
@@ -37,11 +37,12 @@ _BACKEND_PRIMITIVES = frozenset({
     "CapacityLimiter.acquire",
     "CapacityLimiter.acquire_on_behalf_of",
 })  # fmt: skip
-_BACKEND_JOINS = frozenset({"TaskGroup.__aexit__", "TaskGroup.start"})
-# Whoever waits in these packages waits for a socket, a thread, a process, or a connection that all runs share, but for the modules and
-# functions above.
+_BACKEND_AWAITS_TASKS = frozenset({"TaskGroup.__aexit__", "TaskGroup.start"})
+# Whoever waits in these packages waits for a socket, a thread, a process, or a connection that all runs share, but for
+# the modules and functions above.
 _CONNECTED = frozenset({
-    "aio_pika", "aiohttp", "aiokafka", "aiormq", "anyio", "asyncio", "asyncpg", "grpc", "httpcore", "httpcore2", "mcp", "motor", "nats",
+    "aio_pika", "aiohttp", "aiokafka", "aiormq", "anyio", "asyncio", "asyncpg", "grpc", "httpcore", "httpcore2",
+    "mcp", "motor", "nats",
     "psycopg", "psycopg_pool", "pymongo", "redis", "uvloop", "websockets", "zmq",
 })  # fmt: skip
 _TRANSPARENT = frozenset({"asyncio.futures"})  # Future.__await__, where it is written in Python
@@ -66,7 +67,7 @@ def _waits_inside(task: AnyFuture, tasks: Collection[AnyFuture], own: Collection
     inside = _asyncio_or_anyio_decides(frames, tasks, own)
     if inside is not None:
         return inside
-    return type(waiter) is asyncio.Future and is_held_by(waiter, [each for each in tasks if each is not task])
+    return type(waiter) is asyncio.Future and is_referenced_by(waiter, [each for each in tasks if each is not task])
 
 
 def _is_inside(future: AnyFuture, tasks: Collection[AnyFuture], own: Collection[AnyFuture]) -> bool:
@@ -95,10 +96,10 @@ def _asyncio_or_anyio_decides(
 ) -> bool | None:
     """Whether the future is one that only tasks of the run set. None: it is one that neither asyncio nor anyio made."""
     module, function = _module(frames[-1]), frames[-1].f_code.co_qualname
-    if module == "asyncio.taskgroups" or (module == _ANYIO_BACKEND and function in _BACKEND_JOINS):
+    if module == "asyncio.taskgroups" or (module == _ANYIO_BACKEND and function in _BACKEND_AWAITS_TASKS):
         return True
     if module == "asyncio.tasks":
-        return _joins(frames[-1], tasks, own)
+        return _awaits_own_tasks(frames[-1], tasks, own)
     if not _is_primitive(frames[-1]):
         return False if _package(frames[-1]) in _CONNECTED else None
     outermost, user = _use_of_primitive(frames)
@@ -120,12 +121,14 @@ def _use_of_primitive(frames: Sequence[FrameType]) -> tuple[FrameType, FrameType
 
 
 def _is_global(primitive: object, user: FrameType) -> bool:
-    """Whether it is a variable of the user's module: shared with other runs, any of which may be the one that ends the wait."""
+    """Whether it is a variable of the user's module: shared with other runs, any of which may be the one that ends the
+    wait."""
     return any(value is primitive for value in list(user.f_globals.values()))
 
 
-def _joins(frame: FrameType, tasks: Collection[AnyFuture], own: Collection[AnyFuture]) -> bool:
-    """Whether this function of asyncio.tasks waits for tasks of the run only. If it has a timeout, that is a timer of the run."""
+def _awaits_own_tasks(frame: FrameType, tasks: Collection[AnyFuture], own: Collection[AnyFuture]) -> bool:
+    """Whether this function of asyncio.tasks waits for tasks of the run only. If it has a timeout, that is a timer of
+    the run."""
     variables = frame.f_locals
     match frame.f_code.co_name:
         case "_wait":

@@ -3,12 +3,12 @@
 Results are handed to a run one at a time, the next when it is idle. Only so do tasks that look at each other (queues,
 as_completed, FIRST_COMPLETED) see results in the same order live and on replay.
 
-A task waits if it has a pending waiter. A finished task may still be about to wake another one through callbacks (gather,
-TaskGroup, wait): each callback takes one pass of the loop. So the tasks must be found waiting in several passes in a row, and in one
-more for each gather inside a gather.
+A task waits if it has a pending waiter. A finished task may still be about to wake another one through callbacks
+(gather, TaskGroup, wait): each callback takes one pass of the loop. So the tasks must be found waiting in several
+passes in a row, and in one more for each gather inside a gather.
 
-Tasks that wait for Kagzi, or are in the body of a step, need not be watched: they are taken out of the watched set, and put back
-with `disturb` when they go on. So a result costs the same however many tasks wait for theirs.
+Tasks that wait for Kagzi, or are in the body of a step, need not be watched: they are taken out of the watched set, and
+put back with `disturb` when they go on. So a result costs the same however many tasks wait for theirs.
 """
 
 import asyncio
@@ -107,6 +107,7 @@ def children_of(future: "asyncio.Future[Any]") -> "list[asyncio.Future[Any]] | N
 
 
 def _nesting(future: "asyncio.Future[Any]") -> int:
-    """How many gathers are inside this one, one in the other, finished or not: each passes a result on in a pass of its own."""
+    """How many gathers are inside this one, one in the other, finished or not: each passes a result on in a pass of its
+    own."""
     nested = [child for child in children_of(future) or () if children_of(child) is not None]
     return 1 + max(map(_nesting, nested)) if nested else 0

@@ -1,7 +1,7 @@
 """Whether a task can reach a future that somebody awaits, and so may be the one that sets it.
 
-Nobody can say who sets a plain future. If another task of the run has it at hand, in a variable, a container or an attribute, then it was
-made to be set by that task; if none has, a callback or a thread must have it.
+Nobody can say who sets a plain future. If another task of the run has it at hand, in a variable, a container or an
+attribute, then it was made to be set by that task; if none has, a callback or a thread must have it.
 """
 
 import asyncio
@@ -27,13 +27,14 @@ _DEPTH_MAX = 6  # a cell, an object, its attributes, a container of futures, and
 _OBJECTS_MAX = 2_000
 # Not looked into: what leads to everything, or to what other tasks have at hand.
 _OPAQUE = (
-    AsyncGeneratorType, BuiltinFunctionType, CodeType, CoroutineType, FrameType, GeneratorType, ModuleType, TracebackType, type,
+    AsyncGeneratorType, BuiltinFunctionType, CodeType, CoroutineType, FrameType, GeneratorType, ModuleType,
+    TracebackType, type,
     asyncio.AbstractEventLoop, asyncio.BaseProtocol, asyncio.BaseTransport, asyncio.Future, asyncio.Handle,
     bytes, str, int, float,
 )  # fmt: skip
 
 
-def is_held_by(future: AnyFuture, tasks: Iterable[AnyFuture]) -> bool:
+def is_referenced_by(future: AnyFuture, tasks: Iterable[AnyFuture]) -> bool:
     """Whether one of these tasks has the future at hand. False also if that would take too long to find out."""
     seen: set[int] = set()
     queue: deque[tuple[object, int]] = deque()

@@ -1,8 +1,9 @@
 """Timers and threads that workflow code started itself, so that the run waits for them here.
 
-A run with such a source stays: nobody would wake it when the source fires. This is about what workflow code does between ctx calls
-(asyncio.sleep, asyncio.timeout, wait_for, to_thread), in whichever task and through whichever library; the bodies of steps and the SDK's
-own timers are not counted. No event loop says what its timers are for, so the loop's own methods are watched.
+A run with such a source stays: nobody would wake it when the source fires. This is about what workflow code does
+between ctx calls (asyncio.sleep, asyncio.timeout, wait_for, to_thread), in whichever task and through whichever
+library; the bodies of steps and the SDK's own timers are not counted. No event loop says what its timers are for, so
+the loop's own methods are watched.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ class OutsideSources:
         self._sources.append(source)
 
     def describe(self, *, due_by: float = math.inf) -> str:
-        """One that has not fired yet, in words; empty if there is none. `due_by`: in the loop's time; leave out later timers."""
+        """One that has not fired yet, in words; empty if there is none. `due_by`: in the loop's time; leave out later
+        timers."""
         self._prune()
         sources = [source for source in self._sources if isinstance(source, asyncio.Future) or source.when() <= due_by]
         if not sources:

@@ -24,15 +24,15 @@ class TransferService:
     async def ExportWorkflow(self, context: Context) -> None:
         request = read_message(await context.read(), pb.ExportWorkflowRequest)
         namespace = read_namespace(request.namespace_id)
-        parcel = bytearray()
+        buffer = bytearray()
         # Held throughout: what was read waits while the other side does not keep up.
         async with self._exports.reserve(namespace, limits.EXPORT_RESERVED_BYTES):
             async for line in self._transfers.export(namespace, request.run_id):
-                parcel += line
-                while len(parcel) >= limits.MESSAGE_SOFT_BYTES:
-                    await _write(context, bytes(parcel[: limits.MESSAGE_SOFT_BYTES]))
-                    del parcel[: limits.MESSAGE_SOFT_BYTES]
-            await _write(context, bytes(parcel))
+                buffer += line
+                while len(buffer) >= limits.MESSAGE_SOFT_BYTES:
+                    await _write(context, bytes(buffer[: limits.MESSAGE_SOFT_BYTES]))
+                    del buffer[: limits.MESSAGE_SOFT_BYTES]
+            await _write(context, bytes(buffer))
 
     async def ImportWorkflow(self, context: Context) -> None:
         first = read_message(await _read(context), pb.ImportWorkflowRequest)
@@ -47,7 +47,7 @@ async def _write(context: Context, data: bytes) -> None:
         async with asyncio.timeout(SILENCE_S):
             await context.write(pb.ExportWorkflowResponse(json=data).SerializeToString())
     except TimeoutError:
-        raise Unavailable(f"nothing was taken for {SILENCE_S:.0f} s. {RETRY_HINT}") from None
+        raise Unavailable(f"no data was read for {SILENCE_S:.0f} s. {RETRY_HINT}") from None
 
 
 async def _read(context: Context) -> object:
@@ -55,7 +55,7 @@ async def _read(context: Context) -> object:
         async with asyncio.timeout(SILENCE_S):
             return await context.read()
     except TimeoutError:
-        raise Unavailable(f"nothing came for {SILENCE_S:.0f} s. {RETRY_HINT}") from None
+        raise Unavailable(f"no data was received for {SILENCE_S:.0f} s. {RETRY_HINT}") from None
 
 
 async def _chunks(first: pb.ImportWorkflowRequest, context: Context) -> AsyncIterator[bytes]:

@@ -1,57 +1,62 @@
 """The unary WaitSignal and StartChild: what a session does with an operation and, later, a notice."""
 
+from collections.abc import Awaitable, Callable
+
 from ....core.records import HistoryStep
-from ....core.run.commands import Park, StartChild, WaitSignal
 from ....core.run.outcomes import ChildStarted, Known, NotParked, Outcome, Parked, SignalBound, StepFailed, TimerSet
 from ....core.run.refusals import lost_race
 from ....core.states import StepStatus
-from ....core.times import Timestamp
-from ....engine import Tasks, error_of
+from ....engine import error_of
 from ....v1 import worker_pb2 as pb
 from ....wire.common import NULL, read_duration_us, write_payload
-from ....wire.operations import read_on_close
-from ....wire.runs import read_child_start
-from ....wire.worker_messages import read_lease_of, read_run_key
-from ..require import expect
+from ....wire.worker_messages import RunRequest, operation_of
+from ..require import require
+
+Submit = Callable[[RunRequest, pb.Operation], Awaitable[Outcome]]
+"""Has an operation done for the run that a request is about."""
 
 
-async def wait_signal(tasks: Tasks, request: pb.WaitSignalRequest) -> pb.WaitSignalResponse:
+async def wait_signal(submit: Submit, request: pb.WaitSignalRequest) -> pb.WaitSignalResponse:
     """The signal if it has come, or that it did not come in time. Neither: the run is parked, its lease is gone, and it is handed
     out again when there is something to go on with.
 
     Other results that came meanwhile do not keep the run awake: its caller asks for each wait when it reaches it.
     """
     step_id = request.step_id or request.signal_name
-    command = WaitSignal(
-        run=read_run_key(request),
-        lease=read_lease_of(request),
+    wait = pb.WaitSignalOperation(
         step_id=step_id,
         signal_name=request.signal_name,
         timeout_us=read_duration_us(request.timeout) if request.HasField("timeout") else None,
     )
-    outcome = await tasks.submit(command)
+    outcome = await submit(request, pb.Operation(wait_signal=wait))
     if not isinstance(outcome, TimerSet):
         return _write_wait(outcome)
-    known_seq = outcome.seq
+    _, result = await park_for(submit, request, step_id, outcome.seq)
+    return pb.WaitSignalResponse() if result is None else _write_result(result)
+
+
+async def park_for(
+    submit: Submit, request: RunRequest, step_id: str, known_seq: int
+) -> tuple[Parked | NotParked, HistoryStep | None]:
+    """Parks the run until the step has a result, unless it has one. Neither parked nor a result: a retry is due, so the run has
+    something to do before this wait."""
     while True:
-        park = Park(run=command.run, lease=command.lease, waits=(step_id,), known_seq=known_seq)
-        outcome = await tasks.submit(park)
+        park = pb.Operation(park=pb.ParkOperation(waits=(step_id,), known_seq=known_seq))
+        outcome = await submit(request, park)
         if isinstance(outcome, Parked):
-            return pb.WaitSignalResponse()
-        results = expect(outcome, NotParked).results
-        mine = next((step for step in results if step.step_id == step_id), None)
-        if mine is not None:
-            return _write_result(mine)
-        newest_seq = max((step.seq for step in results), default=0)
-        if newest_seq <= known_seq:  # a retry is due: the run has something to do before this wait
-            return pb.WaitSignalResponse()
+            return outcome, None
+        not_parked = require(outcome, NotParked)
+        result = next((step for step in not_parked.results if step.step_id == step_id), None)
+        newest_seq = max((step.seq for step in not_parked.results), default=0)
+        if result is not None or newest_seq <= known_seq:
+            return not_parked, result
         known_seq = newest_seq
 
 
 def _write_wait(outcome: Outcome) -> pb.WaitSignalResponse:
     if isinstance(outcome, SignalBound):
         return pb.WaitSignalResponse(received=True, payload=write_payload(outcome.payload))
-    return _write_result(expect(outcome, Known).step)
+    return _write_result(require(outcome, Known).step)
 
 
 def _write_result(step: HistoryStep) -> pb.WaitSignalResponse:
@@ -62,25 +67,15 @@ def _write_result(step: HistoryStep) -> pb.WaitSignalResponse:
     raise error_of(lost_race(step.step_id).error)
 
 
-async def start_child(tasks: Tasks, request: pb.StartChildRequest, now: Timestamp) -> pb.StartChildResponse:
+async def start_child(submit: Submit, request: pb.StartChildRequest) -> pb.StartChildResponse:
     """Raises AlreadyExists if the child's workflow_id is active and not to be attached to."""
-    run = read_run_key(request)
-    step_id = request.step_id or request.start.workflow_type
-    command = StartChild(
-        run=run,
-        lease=read_lease_of(request),
-        step_id=step_id,
-        name=step_id,
-        start=read_child_start(request.start, run.namespace, now),
-        on_close=read_on_close(request.on_close),
-        attach=request.attach,
-    )
-    outcome = await tasks.submit(command)
+    start = operation_of(request, pb.StartChildOperation, step_id=request.step_id or request.start.workflow_type)
+    outcome = await submit(request, pb.Operation(start_child=start))
     if isinstance(outcome, ChildStarted):
         return pb.StartChildResponse(child_run_id=outcome.child_run_id, already_exists=not outcome.created)
     if isinstance(outcome, StepFailed):
         raise error_of(outcome.error)
-    step = expect(outcome, Known).step
+    step = require(outcome, Known).step
     if not step.child_run_id and step.error is not None:
         raise error_of(step.error)
     return pb.StartChildResponse(child_run_id=step.child_run_id or "", already_exists=True)

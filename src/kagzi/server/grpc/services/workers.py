@@ -6,32 +6,40 @@ from ....core import limits
 from ....core.errors import InvalidArgument
 from ....core.limits import Settings
 from ....core.providers import Clock
-from ....core.run.commands import BeginStep, CompleteRun, CompleteStep, FailRun, FailStep, Park, ReleaseRun
-from ....core.run.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
-from ....engine import Engine
+from ....core.run.outcomes import (
+    Begun,
+    Known,
+    NotParked,
+    Outcome,
+    Parked,
+    Recorded,
+    Refused,
+    RetryScheduled,
+    RunClosed,
+    StepFailed,
+)
+from ....engine import Engine, error_of
 from ....v1 import worker_pb2 as pb
 from ....wire.common import (
     read_duration_ms,
-    read_held,
-    read_namespace,
-    read_payload,
-    read_retry,
+    read_leased,
     read_type,
     write_error,
-    write_held,
+    write_leased,
     write_payload_if,
     write_time,
     write_time_if,
 )
 from ....wire.enums import RUN_STATUS_TO_WIRE, STEP_KIND_FROM_WIRE
+from ....wire.operations import read_operation
 from ....wire.steps import write_step
 from ....wire.tasks import write_history_page, write_history_step, write_task
-from ....wire.worker_messages import read_error_of, read_lease_of, read_output, read_run_key
-from ....wire.workers import read_register, read_troubles, refuse_foreign_queue
+from ....wire.worker_messages import RunRequest, operation_of, read_lease_of, read_run_key
+from ....wire.workers import read_diagnostics, read_register, refuse_foreign_queue
 from ..answer_budget import Answers
-from ..deadlines import Patience
+from ..deadlines import Deadlines
 from ..interceptor import Context, read_message
-from ..require import expect
+from ..require import require
 from ..session import SessionStream
 from ..unread import Unread
 from .sleeping import sleep
@@ -47,7 +55,7 @@ class WorkerService:
         *,
         clock: Clock,
         settings: Settings,
-        patience: Patience,
+        deadlines: Deadlines,
         answers: Answers,
         version: str,
     ) -> None:
@@ -56,14 +64,14 @@ class WorkerService:
         self._workers = engine.workers
         self._clock = clock
         self._settings = settings
-        self._patience = patience
+        self._deadlines = deadlines
         self._answers = answers
         self._version = version
         self._unread = Unread(settings.unread_total_bytes)
 
     # --- lifecycle -----------------------------------------------------------------------------------------------------
 
-    async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterResponse:
+    async def Register(self, request: pb.RegisterRequest) -> pb.RegisterResponse:
         worker = await self._workers.register(read_register(request))
         return pb.RegisterResponse(
             worker_id=worker.worker_id,
@@ -72,88 +80,63 @@ class WorkerService:
             lease_ms=self._settings.lease_ms,
         )
 
-    async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:
-        namespace = read_namespace(request.namespace_id)
+    async def Heartbeat(self, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
+        namespace = request.namespace_id
         answer = await self._workers.heartbeat(
             namespace,
             request.worker_id,
             active_count=request.active_count,
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
-            leased=[read_held(held, namespace) for held in request.held],
-            troubles=read_troubles(request),
+            leased=[read_leased(run, namespace) for run in request.held],
+            diagnostics=read_diagnostics(request),
         )
         return pb.HeartbeatResponse(
             accepted=answer.accepted,
             should_drain=answer.should_drain,
-            lost=[write_held(held) for held in answer.lost],
+            lost=[write_leased(run) for run in answer.lost],
             cancel_requested=[run.run_id for run in answer.cancel_requested],
         )
 
-    async def Deregister(self, request: pb.DeregisterRequest, context: Context) -> Empty:
-        await self._workers.deregister(read_namespace(request.namespace_id), request.worker_id, drain=request.drain)
+    async def Deregister(self, request: pb.DeregisterRequest) -> Empty:
+        await self._workers.deregister(request.namespace_id, request.worker_id, drain=request.drain)
         return Empty()
 
     # --- execution, one call each --------------------------------------------------------------------------------------
 
-    async def PollTask(self, request: pb.PollTaskRequest, context: Context) -> pb.PollTaskResponse:
-        namespace, workflow_types = read_namespace(request.namespace_id), [*map(read_type, request.workflow_types)]
+    async def PollTask(self, request: pb.PollTaskRequest, remaining_s: float | None) -> pb.PollTaskResponse:
+        namespace, workflow_types = request.namespace_id, [*map(read_type, request.workflow_types)]
         if request.task_queue:  # a queue is a type by another name: of the types, this one only
             queue = read_type(request.task_queue)
             refuse_foreign_queue(queue, workflow_types or [queue])
             workflow_types = [queue]
-        claimed = await self._patience.poll(
+        claimed = await self._deadlines.poll(
             lambda wait_ms: self._tasks.poll(
                 namespace, request.worker_id, workflow_types, max_tasks=request.max_tasks or 1, wait_ms=wait_ms
             ),
             wait_ms=_read_wait_ms(request),
-            remaining_s=context.time_remaining(),
+            remaining_s=remaining_s,
         )
         return write_poll([write_task(run) for run in claimed])
 
-    async def BeginStep(self, request: pb.BeginStepRequest, context: Context) -> pb.BeginStepResponse:
+    async def BeginStep(self, request: pb.BeginStepRequest) -> pb.BeginStepResponse:
         _refuse_other_kinds(request)
         step_id = request.step_id or request.step_name
-        outcome = await self._tasks.submit(
-            BeginStep(
-                run=read_run_key(request),
-                lease=read_lease_of(request),
-                step_id=step_id,
-                name=request.step_name or step_id,
-                attempt=request.attempt,
-                retry=read_retry(request.retry_policy) if request.HasField("retry_policy") else None,
-                timeout_ms=request.timeout_ms,
-                input=read_payload(request.input) if request.HasField("input") else None,
-                parent_step_id=request.parent_step_id,
-                parallel_group_id=request.parallel_group_id,
-            )
-        )
+        begin = operation_of(request, pb.BeginStepOperation, step_id=step_id, name=request.step_name)
+        outcome = await self._submit(request, pb.Operation(begin_step=begin))
         if isinstance(outcome, Begun):
             return pb.BeginStepResponse(step_id=step_id, should_execute=True, attempt=outcome.attempt)
-        return _write_known(expect(outcome, Known))
+        return _write_known(require(outcome, Known))
 
-    async def CompleteStep(self, request: pb.CompleteStepRequest, context: Context) -> pb.CompleteStepResponse:
-        run = read_run_key(request)
-        command = CompleteStep(
-            run=run,
-            lease=read_lease_of(request),
-            step_id=request.step_id,
-            attempt=request.attempt,
-            output=read_output(request),
-        )
-        recorded = expect(await self._tasks.submit(command), Recorded)
-        step = await self._engine.steps.get(run.namespace, run.run_id, request.step_id)
+    async def CompleteStep(self, request: pb.CompleteStepRequest) -> pb.CompleteStepResponse:
+        complete = operation_of(request, pb.CompleteStepOperation)
+        recorded = require(await self._submit(request, pb.Operation(complete_step=complete)), Recorded)
+        step = await self._engine.steps.get(request.namespace_id, request.run_id, request.step_id)
         return pb.CompleteStepResponse(step=write_step(step), seq=recorded.seq)
 
-    async def FailStep(self, request: pb.FailStepRequest, context: Context) -> pb.FailStepResponse:
-        command = FailStep(
-            run=read_run_key(request),
-            lease=read_lease_of(request),
-            step_id=request.step_id,
-            attempt=request.attempt,
-            error=read_error_of(request),
-        )
-        outcome = await self._tasks.submit(command)
+    async def FailStep(self, request: pb.FailStepRequest) -> pb.FailStepResponse:
+        fail = operation_of(request, pb.FailStepOperation)
+        outcome = await self._submit(request, pb.Operation(fail_step=fail))
         if isinstance(outcome, RetryScheduled):
             return pb.FailStepResponse(
                 scheduled_retry=True,
@@ -161,48 +144,47 @@ class WorkerService:
                 next_attempt=outcome.next_attempt,
                 seq=outcome.seq,
             )
-        return pb.FailStepResponse(seq=expect(outcome, StepFailed).seq)
+        return pb.FailStepResponse(seq=require(outcome, StepFailed).seq)
 
-    async def CompleteWorkflow(
-        self, request: pb.CompleteWorkflowRequest, context: Context
-    ) -> pb.CompleteWorkflowResponse:
-        command = CompleteRun(run=read_run_key(request), lease=read_lease_of(request), output=read_output(request))
-        closed = expect(await self._tasks.submit(command), RunClosed)
+    async def CompleteWorkflow(self, request: pb.CompleteWorkflowRequest) -> pb.CompleteWorkflowResponse:
+        complete = operation_of(request, pb.CompleteRunOperation)
+        closed = require(await self._submit(request, pb.Operation(complete_run=complete)), RunClosed)
         return pb.CompleteWorkflowResponse(status=RUN_STATUS_TO_WIRE[closed.status])
 
-    async def FailWorkflow(self, request: pb.FailWorkflowRequest, context: Context) -> pb.FailWorkflowResponse:
-        command = FailRun(run=read_run_key(request), lease=read_lease_of(request), error=read_error_of(request))
-        closed = expect(await self._tasks.submit(command), RunClosed)
+    async def FailWorkflow(self, request: pb.FailWorkflowRequest) -> pb.FailWorkflowResponse:
+        fail = operation_of(request, pb.FailRunOperation)
+        closed = require(await self._submit(request, pb.Operation(fail_run=fail)), RunClosed)
         return pb.FailWorkflowResponse(
             status=RUN_STATUS_TO_WIRE[closed.status], retry_at=write_time_if(closed.retry_at)
         )
 
-    async def Sleep(self, request: pb.SleepRequest, context: Context) -> pb.SleepResponse:
-        return await sleep(self._tasks, request)
+    async def Sleep(self, request: pb.SleepRequest) -> pb.SleepResponse:
+        return await sleep(self._submit, request)
 
-    async def Park(self, request: pb.ParkRequest, context: Context) -> pb.ParkResponse:
-        command = Park(
-            run=read_run_key(request),
-            lease=read_lease_of(request),
-            waits=tuple(request.waits),
-            known_seq=request.known_seq,
-        )
-        outcome = await self._tasks.submit(command)
+    async def Park(self, request: pb.ParkRequest) -> pb.ParkResponse:
+        outcome = await self._submit(request, pb.Operation(park=operation_of(request, pb.ParkOperation)))
         if isinstance(outcome, Parked):
             return pb.ParkResponse(parked=True)
-        page = expect(outcome, NotParked)
+        page = require(outcome, NotParked)
         return pb.ParkResponse(results=[write_history_step(step) for step in page.results], more=page.more)
 
-    async def Release(self, request: pb.ReleaseRequest, context: Context) -> pb.ReleaseResponse:
-        command = ReleaseRun(run=read_run_key(request), lease=read_lease_of(request), reason=request.reason)
-        closed = expect(await self._tasks.submit(command), RunClosed)
+    async def Release(self, request: pb.ReleaseRequest) -> pb.ReleaseResponse:
+        release = operation_of(request, pb.ReleaseOperation)
+        closed = require(await self._submit(request, pb.Operation(release=release)), RunClosed)
         return pb.ReleaseResponse(status=RUN_STATUS_TO_WIRE[closed.status])
 
-    async def WaitSignal(self, request: pb.WaitSignalRequest, context: Context) -> pb.WaitSignalResponse:
-        return await wait_signal(self._tasks, request)
+    async def WaitSignal(self, request: pb.WaitSignalRequest) -> pb.WaitSignalResponse:
+        return await wait_signal(self._submit, request)
 
-    async def StartChild(self, request: pb.StartChildRequest, context: Context) -> pb.StartChildResponse:
-        return await start_child(self._tasks, request, self._clock.now())
+    async def StartChild(self, request: pb.StartChildRequest) -> pb.StartChildResponse:
+        return await start_child(self._submit, request)
+
+    async def _submit(self, request: RunRequest, operation: pb.Operation) -> Outcome:
+        """Read as an operation of a session is. Raises what it is refused with."""
+        command = read_operation(operation, read_run_key(request), read_lease_of(request), self._clock.now())
+        if isinstance(command, Refused):
+            raise error_of(command.error)
+        return await self._tasks.submit(command)
 
     # --- streams -------------------------------------------------------------------------------------------------------
 
@@ -224,10 +206,10 @@ class WorkerService:
         request = read_message(await context.read(), pb.GetHistoryRequest)
         run, lease, after = read_run_key(request), read_lease_of(request), request.after
         while True:
-            async with self._answers.reserve(run.namespace) as room:
+            async with self._answers.reserve(run.namespace) as reservation:
                 page = await self._tasks.history(run, lease, after, request.known_seq)
                 message = write_history_page(page) or pb.HistoryPage()
-                room.use(message.ByteSize())
+                reservation.use(message.ByteSize())
                 await context.write(message.SerializeToString())
             if not page.has_more:
                 return

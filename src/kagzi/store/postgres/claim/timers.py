@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ....core.effects import Effects, merge
 from ....core.error_details import ErrorDetail
 from ....core.events import LOST_RETRY_AT
-from ....core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
+from ....core.limits import LOST_ATTEMPT_NUMBERS, POLL_TYPES
 from ....core.records import HOLDER_DIED, Held, Lease, RunKey
 from ....core.run.control import after_lost_lease, cancelled_error, deadline_error, fire_effects
 from ....core.run.refusals import lost_attempt
@@ -134,7 +134,7 @@ async def poll(session: Session, heartbeats: Sequence[Heartbeat], after: TypeKey
         for beat in heartbeats
     ]
     [row] = await session.write(
-        "poll", heartbeats=rows, namespace=namespace, workflow_type=workflow_type, most_types=LOOK_TYPES
+        "poll", heartbeats=rows, namespace=namespace, workflow_type=workflow_type, most_types=POLL_TYPES
     )
     session.note_standbys(row["standby_names"])
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)

@@ -1,9 +1,9 @@
 """The replication barrier: nothing is acknowledged from a read that may show what no standby has (ADR 0015).
 
-PostgreSQL shows a commit to others when its wait for the synchronous standby ends, however it ends: confirmed, cancelled,
-by a terminated backend, or by crash recovery after a restart in place. Only a commit that wrote something and was not
-disturbed while it waited proves that a standby has all that was visible before it. Such a commit, with nothing in it but
-its own record, is the barrier.
+PostgreSQL shows a commit to others when its wait for the synchronous standby ends, however it ends: confirmed,
+cancelled, by a terminated backend, or by crash recovery after a restart in place. Only a commit that wrote something
+and was not disturbed while it waited proves that a standby has all that was visible before it. Such a commit, with
+nothing in it but its own record, is the barrier.
 """
 
 import asyncio
@@ -23,8 +23,9 @@ class UnreplicatedError(ConnectionError):
 
 
 class Connection(asyncpg.Connection):
-    """A connection that never asks the server to cancel: a commit whose wait for the standby is cancelled becomes visible
-    without being replicated. Instead of the request the socket is closed, which a waiting commit does not notice.
+    """A connection that never asks the server to cancel: a commit whose wait for the standby is cancelled becomes
+    visible without being replicated. Instead of the request the socket is closed, which a waiting commit does not
+    notice.
 
     `may_cancel`: what runs is a barrier, which carries nothing; cancelled, it leaves no backend behind.
     """
@@ -41,7 +42,8 @@ class Connection(asyncpg.Connection):
             asyncio.get_running_loop().call_soon(self.terminate)
 
     def notice(self, _connection: object, message: asyncpg.PostgresLogMessage) -> None:
-        """The server's warning comes ahead of the end of the commit. Its text may be in any language, its origin is not."""
+        """The server's warning comes ahead of the end of the commit. Its text may be in any language, its origin is
+        not."""
         if getattr(message, "server_source_function", None) == "SyncRepWaitForLSN":
             self.unreplicated = True
 
@@ -66,7 +68,8 @@ class Barrier:
         return bool(self._standby_names)
 
     def note_standbys(self, names: str) -> None:
-        """`synchronous_standby_names` as of now: an operator, or whoever looks after failovers, may change it at any time."""
+        """`synchronous_standby_names` as of now: an operator, or whoever looks after failovers, may change it at any
+        time."""
         self._standby_names = names.strip()
 
     def check_open(self) -> None:
@@ -78,8 +81,8 @@ class Barrier:
         """Have a new connection commit synchronously, and cross the barrier before it is used: the server may have been
         restarted in place, and show what no standby has.
 
-        `opening` is how transactions begin on a pooled connection. Raises UnreplicatedError if no standby confirmed in time;
-        the connection must be closed then, and not terminated: a request to cancel is on its way.
+        `opening` is how transactions begin on a pooled connection. Raises UnreplicatedError if no standby confirmed in
+        time; the connection must be closed then, and not terminated: a request to cancel is on its way.
         """
         # Acknowledged means kept: a session commits synchronously, whatever its role is set to; more is left alone.
         if opening is not None:

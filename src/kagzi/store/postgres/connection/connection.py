@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: what a URL means, connections that are owned, and how their loss is told.
+"""Connections to PostgreSQL: URLs, owned connections, and how the loss of one is reported.
 
 A Link is one connection, made when it is first needed and made again after it was lost. Its users wait for each other.
 """
@@ -60,8 +60,8 @@ QUERY_SETTINGS: Mapping[str, str] = {
 class Target:
     """Where the database is.
 
-    `pooled`: through a pooler in transaction mode, where a session keeps nothing. `?pgbouncer=true` says so; otherwise it is
-    noticed when the first connection refuses, or does not keep, the settings it is opened with.
+    `pooled`: through a pooler in transaction mode, where a session keeps nothing. `?pgbouncer=true` says so; otherwise
+    it is noticed when the first connection refuses, or does not keep, the settings it is opened with.
     """
 
     def __init__(self, url: str) -> None:
@@ -117,13 +117,13 @@ async def _has_settings(connection: asyncpg.Connection, settings: Mapping[str, s
     """Whether they were taken: a pooler may be told to swallow them."""
     try:
         async with connection.transaction():
-            found = await connection.fetch(
+            rows = await connection.fetch(
                 "SELECT name, current_setting(name) AS value FROM unnest($1::text[]) AS name", list(settings)
             )
     except BaseException:
         connection.terminate()
         raise
-    return {row["name"]: row["value"] for row in found} == dict(settings)
+    return {row["name"]: row["value"] for row in rows} == dict(settings)
 
 
 class Counters:
@@ -135,8 +135,9 @@ class Counters:
 
 
 def _opening(settings: Mapping[str, str]) -> str:
-    """How a transaction begins where the session keeps no settings: with all of them, and committing synchronously, whatever
-    role, database or another client of the pooler set; more than that is left alone. Names and values are our own."""
+    """How a transaction begins where the session keeps no settings: with all of them, and committing synchronously,
+    whatever role, database or another client of the pooler set; more than that is left alone. Names and values are our
+    own."""
     kept = "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END"
     calls = [f"set_config('synchronous_commit', {kept}, true)"]
     calls += [f"set_config('{name}', '{value}', true)" for name, value in settings.items()]
@@ -146,9 +147,9 @@ def _opening(settings: Mapping[str, str]) -> str:
 class Session:
     """A connection in the hands of one user.
 
-    `opening`: of a pooled connection. Every transaction begins with it, and every statement is in one: outside, the parts of
-    a statement could go to different sessions of the server.
-    `confirms`: what is read may be acknowledged, so transactions confirm it when they commit.
+    `opening`: of a pooled connection. Every transaction begins with it, and every statement is in one: outside, the
+    parts of a statement could go to different sessions of the server. `confirms`: what is read may be acknowledged, so
+    transactions confirm it when they commit.
     """
 
     def __init__(
@@ -162,16 +163,17 @@ class Session:
         self.confirms = False
         self._prepared: dict[str, PreparedStatement] = {}
         self._in_transaction = False
-        self.suspect = False  # something failed on it for which it may be to blame: nobody is to use it after this
+        self.suspect = False  # something failed that may be the fault of the connection: it is not to be used again
 
     @property
     def lost(self) -> bool:
         return self._connection.is_closed()
 
-    async def read(self, name: str, /, **given: object) -> Rows:
-        """Rows of a statement that changes nothing, or that is part of a transaction. See `parameters` for what is given."""
+    async def read(self, name: str, /, **values: object) -> Rows:
+        """Rows of a statement that changes nothing, or that is part of a transaction. See `parameters` for the
+        values."""
         self._confirmed = False
-        arguments = PARAMETERS[name].in_order(given)
+        arguments = PARAMETERS[name].in_order(values)
         if self._opening is not None:
             return await self._read_pooled(self._opening, name, arguments)
         self._counters.statements += 1
@@ -183,9 +185,9 @@ class Session:
         self._connection.check()
         return rows
 
-    async def write(self, name: str, /, **given: object) -> Rows:
+    async def write(self, name: str, /, **values: object) -> Rows:
         """Rows of a statement that is a transaction of its own."""
-        rows = await self.read(name, **given)
+        rows = await self.read(name, **values)
         if not self._in_transaction:
             self._counters.transactions += 1
         return rows
@@ -197,7 +199,8 @@ class Session:
         return page, bool(page) and page[0]["page_rows"] > len(page)
 
     def committed(self) -> None:
-        """The last `write` did change something: its commit waited for the standby, and so confirmed all that was read."""
+        """The last `write` did change something: its commit waited for the standby, and so confirmed all that was
+        read."""
         self._confirmed = not self._in_transaction
 
     def note_standbys(self, names: str) -> None:
@@ -269,11 +272,11 @@ class Link:
 
     @asynccontextmanager
     async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
-        """The connection, to oneself. What the driver raises leaves as Unavailable, or as StatementFailed or InvalidArgument if
-        the statement is to blame.
+        """The connection, to oneself. What the driver raises leaves as Unavailable, or as StatementFailed or
+        InvalidArgument if the statement is to blame.
 
-        `confirm`: what is read may be acknowledged; at the end of the block the standby has it, if there is one. Without: for
-        questions whose answer promises nothing, and for chores that answer nobody.
+        `confirm`: what is read may be acknowledged; at the end of the block the standby has it, if there is one.
+        Without: for questions whose answer promises nothing, and for chores that answer nobody.
         """
         async with self._turn:
             session = await self._open_session()
@@ -287,16 +290,16 @@ class Link:
                 self._drop()
                 raise
             except (*LOSSES, asyncpg.PostgresError) as error:
-                raise self._told(error) from error
+                raise self._classified(error) from error
             if session.suspect:
                 self._drop()
 
-    def _told(self, error: BaseException) -> KagziError:
+    def _classified(self, error: BaseException) -> KagziError:
         match failure_of(error):
             case Failure.FAULT:
                 return fault(error)
             case Failure.CONTENDED:
-                return Contended(f"{self._target.place}: somebody else holds a lock: {describe(error)}")
+                return Contended(f"{self._target.place}: locked by another session: {describe(error)}")
             case Failure.BROKEN:
                 self._drop()
                 return StoreBroken(f"{self._target.place} failed: {describe(error)}")
@@ -319,7 +322,8 @@ class Link:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._opened)
-        # A caller that hangs up leaves it to the next one: otherwise each would leave a backend that waits for a standby.
+        # A caller that hangs up leaves it to the next one: otherwise each would leave a backend that waits for a
+        # standby.
         return await asyncio.shield(self._opening)
 
     def _opened(self, task: asyncio.Task[Session]) -> None:

@@ -16,7 +16,7 @@ class Failure(Enum):
     BROKEN = "broken"
     """The server failed inside on this statement. Other statements may work: connect anew, and find out which."""
     CONTENDED = "contended"
-    """Somebody else is at it: nothing was changed, try again. The connection is sound."""
+    """Another transaction has a lock: nothing was changed, try again. The connection is sound."""
     FAULT = "fault"
     """The statement, or what was sent with it."""
 
@@ -28,7 +28,8 @@ LOSSES = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a call on a connection that breaks at this moment
 )
-"""What the driver raises by itself when a connection is gone. What the server says is a PostgresError, and has a SQLSTATE."""
+"""What the driver raises by itself when a connection is gone. What the server says is a PostgresError, and has a
+SQLSTATE."""
 
 CONTENTION = (
     asyncpg.LockNotAvailableError,
@@ -75,7 +76,7 @@ def fault(error: BaseException) -> KagziError:
     """A FAULT as an exception. PostgreSQL's own words stay in the log: they quote statements and values."""
     if isinstance(error, (ValueError, asyncpg.DataError)):
         return InvalidArgument(
-            "the request holds a text or a number that PostgreSQL cannot store. Change or shorten it."
+            "the request contains a string or a number that PostgreSQL cannot store. Change or shorten it."
         )
     return StatementFailed(f"PostgreSQL refused a statement: {describe(error)}")
 

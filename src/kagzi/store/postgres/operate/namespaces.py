@@ -7,13 +7,13 @@ from ....core.times import Timestamp
 from ...operate.namespaces import Namespaces, get_namespace
 from ...protocol.namespaces import Deletion
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 _WRITERS_TIMEOUT_S = 10.0
 _WRITERS_PAUSE_S = 0.01
 
 
-class PostgresNamespaces(Namespaces, Links):
+class PostgresNamespaces(Namespaces, Connections):
     """Implements `store.protocol.NamespaceVerbs`."""
 
     async def delete_namespace(self, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
@@ -22,8 +22,8 @@ class PostgresNamespaces(Namespaces, Links):
 
 
 async def _delete_namespace(session: Session, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
-    """Disable it, wait until the transactions have ended that may not know so, then count what is open: starts do not lock the
-    namespace, so that only the end of their transactions tells."""
+    """Disable it, wait until the transactions have ended that may not know so, then count what is open: starts do not
+    lock the namespace, so that only the end of their transactions tells."""
     before = await get_namespace(session, namespace)
     if before is None:
         return None

@@ -10,13 +10,12 @@ from ....core.errors import InternalError, Unavailable
 from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Busy, Outcome
+from ....core.schedules.firing import FiredSchedule, Firing
 from ....core.times import Timestamp
-from ...firing_plan import FIRING_TERMS
-from ...operate.schedule_firing import fire_schedules
+from ...operate.schedule_firing import FIRING_TERMS, fire_schedules
 from ...operate.schedules import Schedules
-from ...protocol import FiredSchedule, Firing
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 from ..connection.failures import CONTENTION
 from ..run.control import cancel_locked
 from ..write.batch import Group, Outcomes, Writing
@@ -26,7 +25,7 @@ from ..write.starts import start_runs
 _TRIES = 3
 
 
-class PostgresSchedules(Schedules, Links):
+class PostgresSchedules(Schedules, Connections):
     """Implements `store.protocol.ScheduleVerbs`."""
 
     async def fire_schedules(

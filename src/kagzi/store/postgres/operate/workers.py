@@ -1,17 +1,18 @@
-"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared: `store/operate/workers`."""
+"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared:
+`store/operate/workers`."""
 
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.records import HOLDER_DIED, Held, Lease, RunKey
 from ....core.states import WorkerStatus
 from ....core.times import LAST_TIME, Timestamp
 from ....core.workers import left
-from ...operate.workers import Workers, lock_worker, lose_workers, note_events, set_status
+from ...operate.workers import Workers, expire_workers, lock_worker, note_events, set_status
 from ..claim.leases import release, shorten_leases
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 
-class PostgresWorkers(Workers, Links):
+class PostgresWorkers(Workers, Connections):
     """Implements `store.protocol.WorkerVerbs`."""
 
     async def worker_left(
@@ -25,7 +26,7 @@ class PostgresWorkers(Workers, Links):
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
         async with self._duty.use(confirm=False) as session:
-            await lose_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
+            await expire_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
             leases = await _leases(session, namespace, worker_id)
             if leases:
                 await shorten_leases(session, leases, HOLDER_DIED)

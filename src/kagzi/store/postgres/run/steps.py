@@ -50,7 +50,7 @@ async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> 
         rows_read, cut = await read_page(
             session, "step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried, limit=PAGE_ATTEMPTS + 1
         )
-    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in rows_read], cut=cut)
+    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in rows_read], truncated=cut)
     steps = [
         shown_step(
             read_step(

@@ -102,14 +102,6 @@ JOIN runs AS c ON c.run_id = s.child_run_id AND c.namespace IS NOT DISTINCT FROM
 WHERE s.run_id = :run_id::uuid AND s.due_at IS NOT NULL AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND c.status IN ({RUN.ENDED})
     AND c.continued_as IS NULL;
 
--- name: fork_source
--- A run as a fork begins it: what it was given, and what describes it.
-SELECT {run.forked:r read}, r.version, i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta
-FROM runs AS r
-LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
-LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
-WHERE r.run_id = :run_id::uuid;
-
 -- name: fork_results
 -- Which of these steps have a result that a fork takes over.
 SELECT step_id FROM steps

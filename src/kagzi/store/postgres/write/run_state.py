@@ -16,8 +16,8 @@ from ....core.run.commands import (
     FailRun,
     FailStep,
     FinishSleep,
-    Park,
     RecordPatch,
+    ResultsCommand,
     StartChild,
     WaitSignal,
 )
@@ -41,7 +41,7 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
         known_seq: int | None = None
         begins = 0
         for _, command in commands:
-            if isinstance(command, Park):
+            if isinstance(command, ResultsCommand):
                 known_seq = command.known_seq if known_seq is None else min(known_seq, command.known_seq)
             elif isinstance(command, _WITH_ATTEMPT):
                 named.append(_named(number, command.step_id, command.attempt, told=isinstance(command, RETURNS_STEP)))

@@ -6,7 +6,7 @@ import msgspec
 
 from ....core.effects import Effects, merge, pending_effects
 from ....core.events import LOST_RETRY_AT
-from ....core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
+from ....core.limits import LOST_ATTEMPT_NUMBERS, POLL_TYPES
 from ....core.records import HOLDER_DIED, Held
 from ....core.run.control import after_lost_lease, cancelled_error, deadline_error, fire_effects
 from ....core.run.refusals import lost_attempt
@@ -114,7 +114,7 @@ def note_heartbeats(writer: Writer, heartbeats: Sequence[Heartbeat]) -> None:
 def poll(database: Database, after: TypeKey | None) -> PendingWork:
     """See Store.poll."""
     namespace, workflow_type = after or _BEFORE_ALL_TYPES
-    row = database.row("poll", {"namespace": namespace, "workflow_type": workflow_type, "limit": LOOK_TYPES})
+    row = database.row("poll", {"namespace": namespace, "workflow_type": workflow_type, "limit": POLL_TYPES})
     assert row is not None  # it has no condition
     due = [at for at in row[1:5] if at is not None]
     pending = tuple(TypeKey(*pair) for pair in _decode_pairs(row[5]))

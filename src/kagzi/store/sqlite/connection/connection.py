@@ -1,4 +1,5 @@
-"""A connection and the thread that owns it. Calls go in through a queue and come back to their event loop, one hop each way."""
+"""A connection and the thread that owns it. Calls reach the thread by a queue and return to their event loop, one hop
+each way."""
 
 import asyncio
 import contextlib
@@ -18,7 +19,8 @@ from ..statements import SQL, SQL_MANY
 from .failures import driver_error
 
 Answer = TypeVar("Answer")
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
+Values = Sequence[Any] | dict[str, Any]
 Row = tuple[Any, ...]
 Record = dict[str, Any]
 """A row by the names of its columns."""
@@ -35,7 +37,7 @@ _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
     "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA wal_autocheckpoint = 32000",  # pages; see folding.py, which does it earlier and outside of commits
+    "PRAGMA wal_autocheckpoint = 32000",  # pages; see checkpoints.py, which does it earlier and outside of commits
     "PRAGMA journal_size_limit = 67108864",
 )
 
@@ -49,36 +51,36 @@ class Database:
         self.transactions = 0
         self.changed_rows = 0
 
-    def run(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> int:
-        """Run a statement that changes rows; answers how many."""
+    def run(self, name: str, values: Values = ()) -> int:
+        """Run a statement that changes rows; returns how many."""
         self.statements += 1
-        return self._connection.execute(SQL[name], given).rowcount
+        return self._connection.execute(SQL[name], values).rowcount
 
-    def rows(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+    def rows(self, name: str, values: Values = ()) -> list[Row]:
         self.statements += 1
-        return self._connection.execute(SQL[name], given).fetchall()
+        return self._connection.execute(SQL[name], values).fetchall()
 
-    def row(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> Row | None:
+    def row(self, name: str, values: Values = ()) -> Row | None:
         self.statements += 1
-        cursor = self._connection.execute(SQL[name], given)
+        cursor = self._connection.execute(SQL[name], values)
         row: Row | None = cursor.fetchone()
         cursor.close()
         return row
 
-    def records(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> list[Record]:
+    def records(self, name: str, values: Values = ()) -> list[Record]:
         """Rows by the names of their columns."""
-        cursor = self.cursor(name, given)
+        cursor = self.cursor(name, values)
         columns = columns_of(cursor)
         return [dict(zip(columns, row, strict=True)) for row in cursor]
 
-    def record(self, name: str, given: Sequence[Any] | dict[str, Any] = ()) -> Record | None:
-        found = self.records(name, given)
-        return found[0] if found else None
+    def record(self, name: str, values: Values = ()) -> Record | None:
+        records = self.records(name, values)
+        return records[0] if records else None
 
-    def page(self, name: str, given: Sequence[Any] | dict[str, Any], limit: int) -> tuple[list[Record], bool]:
-        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further row is read
-        than the one that tells so; the statement asks for one row more than `limit`."""
-        cursor = self.cursor(name, given)
+    def page(self, name: str, values: Values, limit: int) -> tuple[list[Record], bool]:
+        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further
+        row is read than the one that tells so; the statement asks for one row more than `limit`."""
+        cursor = self.cursor(name, values)
         columns = columns_of(cursor)
         rows: list[Record] = []
         size = 0
@@ -92,19 +94,19 @@ class Database:
             cursor.close()
         return rows, False
 
-    def cursor(self, name: str, given: Sequence[Any] | dict[str, Any]) -> sqlite3.Cursor:
+    def cursor(self, name: str, values: Values) -> sqlite3.Cursor:
         """Rows one by one; close it when done."""
         self.statements += 1
-        return self._connection.execute(SQL[name], given)
+        return self._connection.execute(SQL[name], values)
 
     def run_many(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement over many rows, as few times as possible; answers how many rows changed."""
+        """Run a statement over many rows, as few times as possible; returns how many rows changed."""
         changed = start = 0
         for size, sql in SQL_MANY[name]:
             while len(rows) - start >= size:
-                given = [value for row in rows[start : start + size] for value in row]
+                flat = [value for row in rows[start : start + size] for value in row]
                 self.statements += 1
-                changed += self._connection.execute(sql, given).rowcount
+                changed += self._connection.execute(sql, flat).rowcount
                 start += size
         return changed
 
@@ -144,15 +146,14 @@ class Database:
     def remember_migration(self, version: int, name: str, checksum: str) -> None:
         self._connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (version, name, checksum))
 
-    def fold(self) -> int:
-        """What can be folded from the write-ahead log into the file without making anybody wait; answers how many pages the
-        log has."""
-        [(_busy, pages, _folded)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    def checkpoint(self) -> int:
+        """Checkpoint as much of the WAL as is possible without waiting; returns how many pages the WAL has."""
+        [(_busy, pages, _done)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return int(pages)
 
-    def fold_all(self) -> bool:
-        """Fold the whole log into the file, waiting for those who read. False: somebody reads for too long."""
-        [(busy, _pages, _folded)] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def checkpoint_all(self) -> bool:
+        """Checkpoint the whole WAL, waiting for readers. False: one reads for too long."""
+        [(busy, _pages, _done)] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return not busy
 
     def copy_into(self, path: str) -> None:
@@ -167,7 +168,7 @@ class Database:
         self._connection.close()
 
     def checkpoint_and_close(self) -> None:
-        with contextlib.suppress(sqlite3.Error):  # what is not folded into the file now is read from the log next time
+        with contextlib.suppress(sqlite3.Error):  # what is not in the file now is read from the WAL next time
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
@@ -191,7 +192,7 @@ def _bytes_of(row: Iterable[Any]) -> int:
     return ROW_BYTES + sum(len(value) for value in row if value.__class__ is bytes or value.__class__ is str)
 
 
-class Lane:
+class DatabaseThread:
     """A thread that owns a Database and does one call at a time, in the order in which they came."""
 
     def __init__(self, name: str) -> None:
@@ -204,9 +205,9 @@ class Lane:
         self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
         self._thread.start()
 
-    async def call(self, act: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs) -> Answer:
-        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done, even if
-        the caller is cancelled meanwhile."""
+    async def call(self, act: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done,
+        even if the caller is cancelled meanwhile."""
         if self._closed or self._thread is None:
             raise Unavailable("the SQLite store is not open")
         loop = asyncio.get_running_loop()
@@ -216,15 +217,17 @@ class Lane:
             try:
                 result = act(*args, **kwargs)
             except sqlite3.Error as error:
-                _tell(loop, _fail, answer, driver_error(error))
+                _report(loop, _fail, answer, driver_error(error))
             except UnicodeEncodeError as error:
-                told = InvalidArgument("the request holds a text that cannot be stored: it is no valid Unicode.")
-                told.__cause__ = error
-                _tell(loop, _fail, answer, told)
+                refused = InvalidArgument(
+                    "the request contains a string that cannot be stored: it is not valid Unicode."
+                )
+                refused.__cause__ = error
+                _report(loop, _fail, answer, refused)
             except BaseException as error:  # noqa: BLE001  whatever it is belongs to the caller, not to this thread
-                _tell(loop, _fail, answer, error)
+                _report(loop, _fail, answer, error)
             else:
-                _tell(loop, _succeed, answer, result)
+                _report(loop, _succeed, answer, result)
 
         self._queue.put(work)
         return await answer
@@ -245,7 +248,7 @@ class Lane:
             work()
 
 
-def _tell(
+def _report(
     loop: asyncio.AbstractEventLoop,
     how: Callable[[asyncio.Future[Any], Any], None],
     answer: asyncio.Future[Any],
@@ -302,14 +305,14 @@ def create_file(path: str) -> None:
 
 
 def path_error(path: str, error: Exception) -> KagziError:
-    """Say what is wrong with a path in words."""
+    """Says what is wrong with a path."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
-        return InvalidArgument(f"{path}: the folder {folder} does not exist. Create it first.", field="path")
+        return InvalidArgument(f"{path}: the directory {folder} does not exist. Create it first.", field="path")
     if Path(path).is_dir():
-        return InvalidArgument(f"{path} is a folder. Name a file in it.", field="path")
+        return InvalidArgument(f"{path} is a directory. Name a file in it.", field="path")
     if "not a database" in str(error):
         return InvalidArgument(f"{path} is not an SQLite database. Name another file.", field="path")
     if isinstance(error, PermissionError) or not os.access(folder, os.W_OK) or not os.access(path, os.R_OK | os.W_OK):
-        return InvalidArgument(f"{path} cannot be written by this user ({error}). Change its rights.", field="path")
+        return InvalidArgument(f"{path} is not writable by this user ({error}). Change its permissions.", field="path")
     return Unavailable(f"{path} cannot be opened: {error}")

@@ -11,18 +11,18 @@ from ....core.providers import Rng
 from ...private_files import database_files, make_private
 from ...scans import ScanTurns
 from ...sessions import Purpose, Sessions
-from ..migrate import apply_migrations, behind, check_schema, file_exists, schema_status
+from ..migrate import apply_migrations, behind, check_schema, file_exists, status_of
 from ..write.fast_path import Writer
-from .checkpoints import Folding
-from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, Lane, check_library, connect
+from .checkpoints import Checkpoints
+from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, DatabaseThread, check_library, connect
 from .file_watch import FileWatch
 from .session import Session, WriterSession, run_to_end
 
 Answer = TypeVar("Answer")
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 
-class Lanes(Sessions):
+class Connections(Sessions):
     """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer.
 
     `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved by itself.
@@ -32,9 +32,9 @@ class Lanes(Sessions):
         self._path = path
         self._rng = rng
         self._fast_path = fast_path
-        self._writing = Lane("kagzi-sqlite-writer")
-        self._reading = self._writing if path == MEMORY else Lane("kagzi-sqlite-reader")
-        self._folding = None if path == MEMORY else Folding(path, self._writing)
+        self._writing = DatabaseThread("kagzi-sqlite-writer")
+        self._reading = self._writing if path == MEMORY else DatabaseThread("kagzi-sqlite-reader")
+        self._checkpoints = None if path == MEMORY else Checkpoints(path, self._writing)
         self._files = None if path == MEMORY else FileWatch(path)
         self._writer: Writer | None = None
         self._reader: Database | None = None
@@ -49,7 +49,7 @@ class Lanes(Sessions):
             return
         check_library()
         if self._path != MEMORY and not file_exists(self._path):
-            raise behind(self._path, schema_status([], self._path))
+            raise behind(self._path, status_of(self._path))
         self._writing.start()
         try:
             database = await self._writing.call(self._open_database)
@@ -59,10 +59,10 @@ class Lanes(Sessions):
                 self._reading.start()
                 self._reader = await self._reading.call(_open_reader, self._path, READER_CACHE_KIB)
             for scanner in self._scanners:
-                scanner.lane.start()
-                scanner.database = await scanner.lane.call(_open_reader, self._path, SCAN_CACHE_KIB)
-            if self._folding is not None:
-                await self._folding.open(database)
+                scanner.thread.start()
+                scanner.database = await scanner.thread.call(_open_reader, self._path, SCAN_CACHE_KIB)
+            if self._checkpoints is not None:
+                await self._checkpoints.open(database)
             if self._files is not None:
                 self._files.begin()
         except BaseException:
@@ -83,9 +83,9 @@ class Lanes(Sessions):
         return database
 
     async def close(self) -> None:
-        """Finish what is queued, fold the write-ahead log into the file, end the threads. Idempotent."""
-        if self._folding is not None:
-            await self._folding.close()
+        """Finish what is queued, checkpoint the WAL, end the threads. Idempotent."""
+        if self._checkpoints is not None:
+            await self._checkpoints.close()
         for scanner in self._scanners:
             await scanner.close()
         if self._reading is not self._writing:
@@ -107,7 +107,7 @@ class Lanes(Sessions):
         return await self._change(lambda writer: run_to_end(act(WriterSession(writer))))
 
     async def _change(
-        self, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+        self, act: Callable[Concatenate[Writer, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Answer:
         """In one transaction, in the thread that writes."""
         return await self._write(lambda writer: _transact(writer, act, *args, **kwargs))
@@ -119,11 +119,11 @@ class Lanes(Sessions):
             return await self._writing.call(self._write_and_check, act, writer)
         finally:
             self._count()
-            if self._folding is not None:
-                self._folding.after_write(writer.database.changed_rows)
+            if self._checkpoints is not None:
+                self._checkpoints.after_write(writer.database.changed_rows)
 
     def _write_and_check(self, act: Callable[[Writer], Answer], writer: Writer) -> Answer:
-        """What was committed to files that have been taken away is not acknowledged."""
+        """What was committed to files that were deleted or replaced is not acknowledged."""
         if self._files is None:
             return act(writer)
         self._files.refuse_if_lost()
@@ -132,12 +132,12 @@ class Lanes(Sessions):
         return answer
 
     async def _check_files(self) -> None:
-        """Raises StoreLost if they were taken away."""
+        """Raises StoreLost if they were deleted or replaced."""
         if self._files is not None:
             await self._write(lambda _: None)
 
     async def _read(
-        self, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+        self, act: Callable[Concatenate[Database, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Answer:
         """From one snapshot, in the thread that reads."""
         if self._files is not None:
@@ -152,12 +152,12 @@ class Lanes(Sessions):
     async def _scan(
         self,
         namespace: str,
-        act: Callable[Concatenate[Database, Given], Answer],
-        *args: Given.args,
-        **kwargs: Given.kwargs,
+        act: Callable[Concatenate[Database, Arguments], Answer],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
     ) -> Answer:
-        """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for all, and
-        one scan at a time. Who goes away takes no turn: what is being read for it ends."""
+        """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for
+        all, and one scan at a time. The scan of a caller that is cancelled is interrupted."""
         if self._files is not None:
             self._files.refuse_if_lost()
         await self._scans.enter(namespace)
@@ -166,8 +166,8 @@ class Lanes(Sessions):
         if database is None:
             self._scans.leave(namespace)
             raise _not_open()
-        lane = self._reading if scanner is None else scanner.lane
-        scan = asyncio.ensure_future(lane.call(lambda: _snapshot(database, act, *args, **kwargs)))
+        thread = self._reading if scanner is None else scanner.thread
+        scan = asyncio.ensure_future(thread.call(lambda: _snapshot(database, act, *args, **kwargs)))
 
         def done(ended: asyncio.Future[Answer]) -> None:
             if not ended.cancelled():
@@ -199,7 +199,7 @@ class _Scanner:
     """A thread for scans, and its connection."""
 
     def __init__(self, number: int) -> None:
-        self.lane = Lane(f"kagzi-sqlite-scanner-{number}")
+        self.thread = DatabaseThread(f"kagzi-sqlite-scanner-{number}")
         self.database: Database | None = None
 
     async def close(self) -> None:
@@ -207,7 +207,7 @@ class _Scanner:
         database, self.database = self.database, None
         if database is not None:
             database.interrupt()
-        await self.lane.close(database.close if database is not None else None)
+        await self.thread.close(database.close if database is not None else None)
 
 
 def _not_open() -> Unavailable:
@@ -221,7 +221,10 @@ def _open_reader(path: str, cache_kib: int) -> Database:
 
 
 def _transact(
-    writer: Writer, act: Callable[Concatenate[Writer, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    writer: Writer,
+    act: Callable[Concatenate[Writer, Arguments], Answer],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
 ) -> Answer:
     writer.database.begin()
     try:
@@ -235,7 +238,10 @@ def _transact(
 
 
 def _snapshot(
-    database: Database, act: Callable[Concatenate[Database, Given], Answer], *args: Given.args, **kwargs: Given.kwargs
+    database: Database,
+    act: Callable[Concatenate[Database, Arguments], Answer],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
 ) -> Answer:
     database.begin_snapshot()
     try:

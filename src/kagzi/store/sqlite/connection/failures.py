@@ -11,9 +11,9 @@ from ....core.errors import Contended, KagziError, StatementFailed, Unavailable
 
 class Failure(Enum):
     LOST = "lost"
-    """The file: it may be mended, the disk may get room again."""
+    """The file: it may be repaired, the disk may have space again."""
     CONTENDED = "contended"
-    """Somebody else has the file open and locked: nothing was changed, try again."""
+    """Another process has locked the file: nothing was changed, try again."""
     FAULT = "fault"
     """The statement, or what was sent with it."""
 
@@ -53,13 +53,13 @@ def driver_error(error: sqlite3.Error) -> KagziError:
     """A driver's error as an exception. SQLite's own words stay in the log: they quote statements and files."""
     match failure_of(error):
         case Failure.LOST:
-            told: KagziError = Unavailable(f"the SQLite store cannot be used: {describe(error)}")
+            failure: KagziError = Unavailable(f"the SQLite store cannot be used: {describe(error)}")
         case Failure.CONTENDED:
-            told = Contended(f"somebody else has locked the SQLite store: {describe(error)}")
+            failure = Contended(f"the SQLite store is locked by another process: {describe(error)}")
         case Failure.FAULT:
-            told = StatementFailed(f"the SQLite store refused a statement: {describe(error)}")
-    told.__cause__ = error
-    return told
+            failure = StatementFailed(f"the SQLite store refused a statement: {describe(error)}")
+    failure.__cause__ = error
+    return failure
 
 
 def describe(error: Exception) -> str:

@@ -1,8 +1,8 @@
 """Notices that the files of an open database were deleted or replaced, and saves what only this process still has.
 
-SQLite goes on with the files it opened, names or no names, and says nothing: what it commits from then on is gone with the
-process. So after every commit, and on every poll, the names are compared with what was opened. What is found is final: the store
-refuses everything until the server is started again on files that are whole.
+SQLite continues with the files it opened, whatever became of their names, without an error: what it commits from then
+on is gone with the process. So after every commit, and on every poll, the names are compared with what was opened. A
+difference is final: the store refuses everything until the server is restarted on complete files.
 """
 
 import logging
@@ -17,7 +17,7 @@ from .connection import Database, create_file
 logger = logging.getLogger("kagzi.store")
 
 _ABANDONED: list[Database] = []
-"""Never closed: SQLite would delete the log by its name, and that may be somebody else's by now."""
+"""Never closed: SQLite would delete the log by its name, and that may be another database's by now."""
 
 
 class FileWatch:
@@ -46,7 +46,7 @@ class FileWatch:
     def refuse_if_lost(self) -> None:
         if self.lost:
             raise StoreLost(
-                "the files of the SQLite store were taken away while it was open; the server's log says more"
+                "the files of the SQLite store were deleted or replaced while it was open; see the server's log"
             )
 
     def may_close(self, database: Database) -> bool:
@@ -57,21 +57,21 @@ class FileWatch:
 
     def _problems(self) -> Iterator[str]:
         for name, opened in self._opened.items():
-            if opened is not None and (found := _identity(name)) != opened:
-                yield f"{name} was {'deleted' if found is None else 'replaced'}"
+            if opened is not None and (current := _identity(name)) != opened:
+                yield f"{name} was {'deleted' if current is None else 'replaced'}"
 
     def _save(self, problem: str, writer: Database) -> None:
         logger.critical(
-            "%s while the server had it open. Nothing more is accepted, so that nothing more can be lost. Do not end this process "
-            "before the next line says what was saved",
+            "%s while the server had it open. The server accepts nothing more, so that nothing more can be lost. Do "
+            "not stop this process before the next line says what was saved",
             problem,
         )
         try:
             writer.rollback()
-            if self._fold_in_place(writer):
+            if self._checkpoint_in_place(writer):
                 self._in_place = True
                 logger.critical(
-                    "everything that was committed was saved to %s. Start the server again, and keep others away from %s-wal: it is "
+                    "everything that was committed was saved to %s. Restart the server, and do not touch %s-wal: it is "
                     "part of the database",
                     self._path,
                     self._path,
@@ -82,32 +82,33 @@ class FileWatch:
             writer.copy_into(copy)
         except (sqlite3.Error, OSError, KagziError) as error:
             logger.critical(
-                "what was committed could not be saved: %s. While process %d lives, its open files are in /proc/%d/fd: copy them "
-                "before it ends",
+                "what was committed could not be saved: %s. While process %d is alive, its open files are in "
+                "/proc/%d/fd: copy them before it ends",
                 error,
                 os.getpid(),
                 os.getpid(),
             )
         else:
             logger.critical(
-                "everything that was committed was saved to %s. Stop the server, put that file in the place of %s, remove "
-                "%s-wal and %s-shm, and start the server again",
+                "everything that was committed was saved to %s. Stop the server, put that file in the place of %s, "
+                "remove %s-wal and %s-shm, and start the server again",
                 copy,
                 self._path,
                 self._path,
                 self._path,
             )
 
-    def _fold_in_place(self, writer: Database) -> bool:
-        """If only the name of the log is gone, and nobody has made another one, the file can still take what is in it."""
+    def _checkpoint_in_place(self, writer: Database) -> bool:
+        """If only the name of the log is gone, and there is no other one, a checkpoint can still write it to the
+        file."""
         unharmed = _identity(self._file) == self._opened[self._file]
-        return unharmed and _identity(self._log) is None and writer.fold_all()
+        return unharmed and _identity(self._log) is None and writer.checkpoint_all()
 
 
 def _identity(name: Path) -> tuple[int, int] | None:
     """Of the file that has this name now. None: there is none."""
     try:
-        found = name.stat()
+        status = name.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

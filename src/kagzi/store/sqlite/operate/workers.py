@@ -1,17 +1,18 @@
-"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared: `store/operate/workers`."""
+"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared:
+`store/operate/workers`."""
 
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.records import HOLDER_DIED
 from ....core.states import WorkerStatus
 from ....core.times import LAST_TIME, Timestamp
 from ....core.workers import left
-from ...operate.workers import Workers, lock_worker, lose_workers, note_events, set_status
+from ...operate.workers import Workers, expire_workers, lock_worker, note_events, set_status
 from ..claim.leases import freed
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..connection.session import WriterSession
 
 
-class SqliteWorkers(Workers, Lanes):
+class SqliteWorkers(Workers, Connections):
     """Implements `store.protocol.WorkerVerbs`."""
 
     async def worker_left(
@@ -44,7 +45,7 @@ async def _left(
 
 
 async def _died(session: WriterSession, namespace: str, worker_id: str, now: Timestamp) -> int:
-    await lose_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
+    await expire_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
     rows = await session.read("orphan_runs_of", namespace=namespace, worker_id=worker_id, until=HOLDER_DIED)
     for row in rows:
         session.writer.fences.forget(row["run_id"])

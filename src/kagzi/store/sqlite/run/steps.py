@@ -35,7 +35,7 @@ def _with_attempts(
     step_ids = [row["step_id"] for row in rows]
     parameters = {"run_id": run.run_id, "step_ids": write_json(step_ids), "limit": PAGE_ATTEMPTS + 1}
     found, cut = database.page("attempts_of", parameters, PAGE_ATTEMPTS)
-    shown = shown_attempts(step_ids, [row["step_id"] for row in found], cut=cut)
+    shown = shown_attempts(step_ids, [row["step_id"] for row in found], truncated=cut)
     steps = (
         shown_step(
             read_step(row, run, tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ()))),

@@ -14,6 +14,7 @@ from ....core.run.commands import (
     FailRun,
     FailStep,
     Park,
+    ResultsCommand,
     StartChild,
     StepCommand,
     WaitSignal,
@@ -90,7 +91,7 @@ def _read(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | 
 
 
 def _load_more(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
-    if isinstance(command, Park):
+    if isinstance(command, ResultsCommand):
         _load_waits(plan, run, command)
     elif isinstance(command, DecideRace):
         _load_losers(plan, run, command)
@@ -184,7 +185,7 @@ def _load_attempt(plan: WritePlan, run: RunState, step: StepState, command: Begi
         )
 
 
-def _load_waits(plan: WritePlan, run: RunState, command: Park) -> None:
+def _load_waits(plan: WritePlan, run: RunState, command: ResultsCommand) -> None:
     """What the run waits for, as far as it decides when it wakes; and results that its worker does not know, a page of them."""
     names = write_json(command.waits) if command.waits else None
     parameters = {"run_id": run.run.run_id, "names": names}

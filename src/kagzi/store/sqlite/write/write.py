@@ -19,8 +19,8 @@ from ....core.run.commands import (
     Command,
     CompleteRun,
     CompleteStep,
-    Park,
     RecordPatch,
+    ResultsCommand,
     StartChild,
     StartRun,
 )
@@ -43,7 +43,7 @@ from .starts import plan_start, start_one
 
 RUN_NOT_FOUND, DEFERRED = RunNotFound(), Deferred()
 
-_RETURNS_PAYLOADS = (Park, *RETURNS_STEP)
+_RETURNS_PAYLOADS = (ResultsCommand, *RETURNS_STEP)
 
 _COMPLETED = int(StepCode.COMPLETED)
 

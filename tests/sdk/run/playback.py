@@ -1,7 +1,8 @@
 """A program on the tiny server, from its start to its end, with something that happens to it at one moment of its life.
 
-Moments are counted: each claim, and just before and just after each operation is durable. A crash takes the whole worker with it:
-every run that it holds, also children; nothing that it sent later is heard, and no answer reaches it. Another worker goes on.
+Moments are counted: each claim, and just before and just after each operation is durable. A crash takes the whole worker
+with it: every run that it holds, also children; nothing that it sent later is heard, and no answer reaches it. Another
+worker goes on.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from .fake import TIMEOUT_S, FakePort, FakeRun, FakeServer
 
 DURATIONS = Durations(long="2h")
 WENT = "went"
-PATIENCE_S = 3.0
+SIGNAL_AFTER_S = 3.0
 FOR_EVER_S = 86_400.0 * 300  # less than anybody should wait for what never comes
 
 
@@ -38,7 +39,7 @@ class Ending:
     moments: list[str]
 
 
-class Stage:
+class Playback:
     """One performance of a program. `play` it, then `check` it, then `check_replay`."""
 
     def __init__(self, player: Player, seed: int, script: Script) -> None:
@@ -65,7 +66,7 @@ class Stage:
         number = len(self.moments)
         self.moments.append(f"{what} of {port.run.workflow_type}")
         if what == "after wait_signal":
-            self.server.news.set()
+            self.server.changes.set()
         if number == self._script.cancel_at:
             self.cancelled_with = set(self.root.steps)
             self.server.cancel(self.root)
@@ -75,8 +76,8 @@ class Stage:
             self.crashes += 1
             self._crashed = True
             for each in self._ports:
-                each.was_cut.set()
-            self.server.news.set()
+                each.crashed.set()
+            self.server.changes.set()
 
     def before_body(self, body: Body) -> None:
         run = self._run(body.run_id)
@@ -94,7 +95,7 @@ class Stage:
         try:
             async with asyncio.timeout(FOR_EVER_S):
                 while not self.root.status.ended and not self.server.broken:
-                    self.server.news.clear()
+                    self.server.changes.clear()
                     if self.root.status is RunStatus.PAUSED:
                         self.on_pause()
                     self._claim_all()
@@ -125,7 +126,8 @@ class Stage:
                 self._moment(port, "claim")
 
     async def _wait(self) -> None:
-        """Until a run has changed, or a sleeping one is due. A signal comes when nothing else happens; now and then it is early."""
+        """Until a run has changed, or a sleeping one is due. A signal comes when nothing else happens; now and then it
+        is early."""
         if self._random.random() < 0.05:
             self.server.signal(self.root, PROCEED.name, WENT)
         dues = [run.due_at for run in self.server.runs if run.status is RunStatus.SLEEPING and run.due_at is not None]
@@ -135,8 +137,8 @@ class Stage:
             for step_id, name in self.root.signal_names.items()
         )
         try:
-            async with asyncio.timeout(PATIENCE_S if awaited else rest_s):
-                await self.server.news.wait()
+            async with asyncio.timeout(SIGNAL_AFTER_S if awaited else rest_s):
+                await self.server.changes.wait()
         except TimeoutError:
             if awaited:
                 self.server.signal(self.root, PROCEED.name, WENT)
@@ -196,14 +198,15 @@ class Stage:
             assert cleans_up or is_note, f"{step} was recorded after the cancellation"
 
     async def check_replay(self) -> None:
-        """P11: the finished run, replayed by a new worker, comes to the same end, and nothing is executed or recorded."""
+        """P11: the finished run, replayed by a new worker, comes to the same end, and nothing is executed or
+        recorded."""
         root = self.root
         output, steps, log = root.output, dict(root.steps), len(root.log)
         settled = {step_id: step for step_id, step in steps.items() if step.status is not StepStatus.RUNNING}
         self.world.bodies.clear()
         self._random.seed(self._random.random())
         self.server.executor = self.server.new_executor()
-        root.status, root.output, root.cancel_requested = RunStatus.PENDING, None, False  # it came too late
+        root.status, root.cancel_requested = RunStatus.PENDING, False  # it came too late
         self._page = self._random.choice([1, 2, 10_000])
         await self.play()
         assert (root.status, root.output) == (RunStatus.COMPLETED, output)

@@ -1,7 +1,6 @@
 """What a call meets on its way: errors mapped without a leak, limits, budgets, a proof where one is asked for."""
 
 import logging
-from collections.abc import Awaitable
 from typing import Any
 
 import grpc
@@ -9,14 +8,14 @@ import pytest
 
 from kagzi.core import errors, limits
 from kagzi.core.ids import is_uuid
-from kagzi.server.grpc.interceptor import PROOF_HEADER, Gate
+from kagzi.server.grpc.interceptor import PROOF_HEADER, Interceptor
 from kagzi.server.grpc.services.workers import WorkerService
 from kagzi.server.grpc.services.workflows import WorkflowService
 from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, leased
+from tests.server.stubs import TIMEOUT_S, Stubs, leased, refused
 
 SECRET_TEXT = "password=hunter2"
 
@@ -27,17 +26,11 @@ class Raising:
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+    async def GetWorkflow(self, request: Any) -> Any:
         raise self._error
 
     async def WaitStream(self, context: Any) -> None:
         raise self._error
-
-
-async def refused(call: Awaitable[Any]) -> grpc.aio.AioRpcError:
-    with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await call
-    return refusal.value
 
 
 async def test_where_the_database_is_stays_in_the_log(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
@@ -48,10 +41,10 @@ async def test_where_the_database_is_stays_in_the_log(serve: Serve, caplog: pyte
         assert "db-7" not in str(failure) + str(failure.trailing_metadata())
         assert isinstance(from_rpc_error(failure), errors.Unavailable)
 
-    gate = Gate(ids=SystemIds())
+    interceptor = Interceptor(ids=SystemIds())
     away = Raising(errors.Unavailable("db-7.internal/billing refused the connection"))
     with caplog.at_level(logging.WARNING):
-        await serve({"kagzi.v1.WorkflowService": away}, gate, use)
+        await serve({"kagzi.v1.WorkflowService": away}, interceptor, use)
     assert "db-7.internal/billing" in caplog.text
 
 
@@ -75,7 +68,7 @@ async def test_an_unexpected_error_leaks_nothing_and_is_logged_under_its_number(
             assert raised.metadata["incident"] in caplog.text
 
     with caplog.at_level(logging.ERROR):
-        await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+        await serve({"kagzi.v1.WorkflowService": Raising(error)}, Interceptor(ids=SystemIds()), use)
     assert SECRET_TEXT in caplog.text  # whoever runs the server is told
 
 
@@ -87,7 +80,7 @@ async def test_our_own_errors_arrive_with_their_details(serve: Serve) -> None:
         assert raised.metadata == {"limit": "open_runs"}
 
     error = errors.ResourceExhausted("full", metadata={"limit": "open_runs"})
-    await serve({"kagzi.v1.WorkflowService": Raising(error)}, Gate(ids=SystemIds()), use)
+    await serve({"kagzi.v1.WorkflowService": Raising(error)}, Interceptor(ids=SystemIds()), use)
 
 
 async def test_bytes_that_are_no_message_are_the_callers_mistake(memory_stubs: Stubs) -> None:
@@ -163,11 +156,11 @@ async def test_what_is_not_supported_names_its_field(memory_stubs: Stubs, call: 
 
 
 async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) -> None:
-    gate = Gate(ids=SystemIds())
-    gate.budgets.polls.limit = 1
-    gate.budgets.calls.limit = 1
-    gate.budgets.streams.limit = 1
-    for budget in (gate.budgets.polls, gate.budgets.streams):
+    interceptor = Interceptor(ids=SystemIds())
+    interceptor.budgets.polls.limit = 1
+    interceptor.budgets.calls.limit = 1
+    interceptor.budgets.streams.limit = 1
+    for budget in (interceptor.budgets.polls, interceptor.budgets.streams):
         budget.share = 1
         budget.take("default")
 
@@ -186,19 +179,19 @@ async def test_polls_and_streams_do_not_eat_the_budget_of_calls(serve: Serve) ->
         "kagzi.v1.WorkflowService": Raising(errors.NotFound("no")),
         "kagzi.v1.WorkerService": object.__new__(WorkerService),
     }
-    await serve(services, gate, use)
+    await serve(services, interceptor, use)
 
 
 async def test_a_closed_interceptor_answers_with_what_clients_retry(serve: Serve) -> None:
-    gate = Gate(ids=SystemIds())
-    gate.close()
+    interceptor = Interceptor(ids=SystemIds())
+    interceptor.close()
 
     async def use(stubs: Stubs) -> None:
         failure = await refused(stubs.start())
         assert failure.code() is grpc.StatusCode.UNAVAILABLE
         assert isinstance(from_rpc_error(failure), errors.Unavailable)
 
-    await serve({"kagzi.v1.WorkflowService": object.__new__(WorkflowService)}, gate, use)
+    await serve({"kagzi.v1.WorkflowService": object.__new__(WorkflowService)}, interceptor, use)
 
 
 async def test_a_server_with_a_secret_serves_only_who_knows_it(start_server: StartServer) -> None:

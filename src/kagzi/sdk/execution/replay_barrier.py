@@ -1,9 +1,9 @@
 """Holds first executions back until a replayed run has reached everything that is recorded of it.
 
-Results are delivered in the order in which they were recorded, and a run's operations reach the server in the order in which its code
-made them. So code that fits has, when it was given all recorded results and is idle, made every call that is recorded. A call that is
-not recorded, made while recorded ones are missing, is therefore one that the earlier code did not make there: the code has diverged.
-It is noticed here, before a body runs and before anything is recorded.
+Results are delivered in the order in which they were recorded, and a run's operations reach the server in the order in
+which its code made them. So code that fits has, when it was given all recorded results and is idle, made every call
+that is recorded. A call that is not recorded, made while recorded ones are missing, is therefore one that the earlier
+code did not make there: the code has diverged. It is noticed here, before a body runs and before anything is recorded.
 
 Two things may still bring the code to a recorded call: a wait for something outside Kagzi, and a timer around a wait
 (asyncio.timeout). While there is one, first executions wait for it. See docs/adr/0016.
@@ -31,8 +31,9 @@ _POLL_MAX_S = 1.0
 _POLLS_UNTIL_WARNING = 7  # about a second
 
 
-class Held(NamedTuple):
-    """A call that waits until it may go on. `first`: the id under which it would record something for the first time."""
+class BlockedCall(NamedTuple):
+    """A call that waits until it may go on. `first`: the id under which it would record something for the first
+    time."""
 
     future: "asyncio.Future[None]"
     task: "asyncio.Task[Any] | None"
@@ -40,14 +41,14 @@ class Held(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class ReplayGate:
+class ReplayBarrier:
     _run: RunControl
     _claim: Claim
     _tasks: RunTasks
     _ledger: Ledger
     _interruption: Interruption
     _fn: Function  # the workflow's, for error messages
-    _held: list[Held] = field(init=False, default_factory=list[Held])
+    _blocked: list[BlockedCall] = field(init=False, default_factory=list[BlockedCall])
     _in_vain: "dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]]" = field(
         init=False, default_factory=dict[Any, Any]
     )
@@ -57,30 +58,33 @@ class ReplayGate:
 
     @property
     def is_watching(self) -> bool:
-        """Whether it matters to this gate that the run becomes idle."""
-        return bool(self._held or self._in_vain)
+        """Whether it matters to this barrier that the run becomes idle."""
+        return bool(self._blocked or self._in_vain)
 
     @property
     def is_open(self) -> bool:
-        """Whether something may be recorded for the first time. A run that is being cancelled does not come to all its calls."""
+        """Whether something may be recorded for the first time. A run that is being cancelled does not come to all its
+        calls."""
         return not self._ledger.outstanding or self._interruption.cancelling
 
     async def hold(self, first: str) -> None:
         """Returns when the call may look again whether it can go on."""
         future: asyncio.Future[None] = self._claim.loop.create_future()
-        self._held.append(Held(future, asyncio.current_task(), first))
+        self._blocked.append(BlockedCall(future, asyncio.current_task(), first))
         self._tasks.idle.start()
         await self._run.wait(future)
 
     def defer(self, send: Callable[[], None]) -> None:
-        """Send a note that nobody waits for; if the gate is shut, when it opens. It is dropped if the code turns out to diverge."""
+        """Send a note that nobody waits for; if the barrier is shut, when it opens. It is dropped if the code turns out
+        to diverge."""
         if self.is_open:
             send()
         else:
             self._deferred.append(send)
 
     async def wait_in_vain(self, step: pb.HistoryStep) -> None:
-        """Never returns: the step was given up. Whoever waits for it is cancelled, as it was when the run was executed before."""
+        """Never returns: the step was given up. Whoever waits for it is cancelled, as it was when the run was executed
+        before."""
         future: asyncio.Future[None] = self._claim.loop.create_future()
         self._in_vain[future] = (step, asyncio.current_task())
         self._tasks.idle.start()
@@ -98,13 +102,15 @@ class ReplayGate:
         """The code has asked for everything that is recorded."""
         self._send_deferred()
         self._run.refresh()
-        if self._held:
+        if self._blocked:
             self._tasks.idle.start()
 
     def on_idle(self, *, has_waits: bool) -> bool:
-        """To be called when the run is idle and there is nothing to deliver. False if it can only wait: perhaps it can park."""
-        if self._held:
-            self._check_held()
+        """To be called when the run is idle and there is nothing to deliver. False if it can only wait: perhaps it can
+        park."""
+        self._blocked = [call for call in self._blocked if not call.future.done()]  # a cancelled call waits no longer
+        if self._blocked:
+            self._check_blocked()
             return True
         self._send_deferred()
         return not has_waits and self._is_stuck()
@@ -122,12 +128,11 @@ class ReplayGate:
         self._run.diverge(divergence.waits_in_vain(step, divergence.call_of(self._fn, task)))
         return True
 
-    def _check_held(self) -> None:
+    def _check_blocked(self) -> None:
         self._run.caught_up()
-        self._held = [held for held in self._held if not held.future.done()]
-        first = next((held for held in self._held if held.first), None)
+        first = next((call for call in self._blocked if call.first), None)
         if self.is_open or first is None:
-            self._release(self._held)
+            self._release(self._blocked)
             return
         reason = self._reason_to_wait()
         if reason is None:
@@ -135,26 +140,27 @@ class ReplayGate:
             call = divergence.call_of(self._fn, first.task)
             self._run.diverge(divergence.out_of_order(self._ledger, first.first, call))
             return
-        self._release([held for held in self._held if not held.first])
+        self._release([call for call in self._blocked if not call.first])
         self._wait_for(reason, first)
 
     def diverged_alone(self, first: str) -> BaseException:
-        """The run's only task is about to do something for the first time, and recorded calls are missing. To be raised."""
+        """The run's only task is about to do something for the first time, and recorded calls are missing. To be
+        raised."""
         return self._run.diverge(divergence.out_of_order(self._ledger, first, divergence.where(self._fn)))
 
     def stop(self) -> None:
         self._deferred.clear()
 
-    def _release(self, released: Iterable[Held]) -> None:
+    def _release(self, released: Iterable[BlockedCall]) -> None:
         released = list(released)
-        self._held = [held for held in self._held if held not in released]
-        for held in released:
-            if not held.future.done():
-                held.future.set_result(None)
+        self._blocked = [call for call in self._blocked if call not in released]
+        for call in released:
+            if not call.future.done():
+                call.future.set_result(None)
         if released:
             self._tasks.idle.start()
 
-    # --- what may still bring the code to a recorded call -----------------------------------------------------------------
+    # --- what may still bring the code to a recorded call -------------------------------------------------------------
 
     def _reason_to_wait(self) -> str | None:
         """None if nothing is going on that could."""
@@ -163,12 +169,13 @@ class ReplayGate:
         return self._tasks.outside_wait(due_by=self._claim.loop.time() + self._age_s())
 
     def _age_s(self) -> float:
-        """How old the run was when it was claimed; a fork has the age of its history. No longer timer has gone off in it."""
+        """How old the run was when it was claimed; a fork has the age of its history. No longer timer has gone off in
+        it."""
         task = self._claim.task
         results = [step.at_us for step in self._ledger.first_outstanding() if step.seq]
         return (task.claimed_at_us - min([task.created_at_us, *results])) / 1_000_000
 
-    def _wait_for(self, reason: str, first: Held) -> None:
+    def _wait_for(self, reason: str, first: BlockedCall) -> None:
         self._polls += 1
         if self._polls == _POLLS_UNTIL_WARNING:
             logger.warning(

@@ -133,8 +133,8 @@ async def test_a_child_ends_while_its_parent_is_unwound() -> None:
             port = server.claim(run)
             assert port.execution is not None
             while not server.children_of(run):
-                server.news.clear()
-                await server.news.wait()
+                server.changes.clear()
+                await server.changes.wait()
             server.claim(server.children_of(run)[0])
             for _ in range(passes):
                 await asyncio.sleep(0)

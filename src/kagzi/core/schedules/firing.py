@@ -2,20 +2,55 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..core.effects import Effects
-from ..core.errors import InternalError
-from ..core.run.commands import StartRun
-from ..core.run.control import start_effects
-from ..core.run.outcomes import Existing, Outcome, Refused, Started
-from ..core.schedules.schedule import AllowedStart, Fire, OpenRun, overlapped, refusal_reason
-from ..core.times import Timestamp
-from .protocol import FiredSchedule, Firing, LeaseTerms, Occasion
+import msgspec
 
-FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches no lease
+from ..effects import Effects
+from ..errors import InternalError
+from ..run.commands import StartRun
+from ..run.control import start_effects
+from ..run.outcomes import Existing, Outcome, Refused, Started
+from ..times import Timestamp
+from .schedule import AllowedStart, Cause, Fire, OpenRun, Overlap, ScheduleRecord, overlapped, refusal_reason
+
+
+class ScheduledStart(msgspec.Struct, frozen=True):
+    """A nominal time that is to become a run."""
+
+    nominal_at: Timestamp
+    cause: Cause
+    start: StartRun
+
+
+class Firing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to become of some nominal times of a schedule, decided on what it was when it was read.
+
+    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills) the
+    schedule must only exist.
+    """
+
+    schedule: ScheduleRecord
+    overlap: Overlap
+    scheduled_starts: tuple[ScheduledStart, ...]
+    skips: tuple[Fire, ...] = ()
+    moves: bool = True
+    next_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+
+
+class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each scheduled start, in order. Those fired before are as they were recorded then.
+
+    `started`: ids of the new runs. `refused`: why a start was refused, by nominal time.
+    """
+
+    fires: tuple[Fire, ...]
+    started: tuple[str, ...] = ()
+    refused: dict[Timestamp, Refused] = {}
 
 
 class FiringPlan:
-    """The scheduled starts of one firing, and what became of them. `to_record` is new; other fires were recorded before."""
+    """The scheduled starts of one firing, and what became of them. `to_record` is new; other fires were recorded
+    before."""
 
     def __init__(
         self,
@@ -32,7 +67,7 @@ class FiringPlan:
         self._fired = fired
         self._runs = runs
         self._open = list(open_runs)
-        self._remaining = list(reversed(firing.occasions))
+        self._remaining = list(reversed(firing.scheduled_starts))
         self._fires: list[Fire] = []
         self._started: list[str] = []
         self.effects: list[Effects] = []
@@ -54,9 +89,10 @@ class FiringPlan:
             refused=self._refused,
         )
 
-    def next_starts(self) -> list[tuple[Occasion, AllowedStart]]:
-        """The starts to make now; none when all is done. Where runs may overlap that is all of them, otherwise one at a time."""
-        starts: list[tuple[Occasion, AllowedStart]] = []
+    def next_starts(self) -> list[tuple[ScheduledStart, AllowedStart]]:
+        """The starts to make now; none when all is done. Where runs may overlap that is all of them, otherwise one at a
+        time."""
+        starts: list[tuple[ScheduledStart, AllowedStart]] = []
         while self._remaining and (not starts or self.firing.overlap == "allow"):
             scheduled = self._remaining.pop()
             decided = self._consider(scheduled)
@@ -64,7 +100,7 @@ class FiringPlan:
                 starts.append((scheduled, decided))
         return starts
 
-    def _consider(self, scheduled: Occasion) -> AllowedStart | None:
+    def _consider(self, scheduled: ScheduledStart) -> AllowedStart | None:
         before = self._fired.get(scheduled.nominal_at)
         if before is not None:
             self._fires.append(before)
@@ -83,7 +119,7 @@ class FiringPlan:
         self.effects.append(effects)
         self._open = [each for each in self._open if each.run_id != run_id]
 
-    def note_outcome(self, scheduled: Occasion, start: StartRun, outcome: Outcome) -> None:
+    def note_outcome(self, scheduled: ScheduledStart, start: StartRun, outcome: Outcome) -> None:
         match outcome:
             case Started():
                 self._started.append(outcome.run_id)
@@ -98,14 +134,14 @@ class FiringPlan:
             case _:
                 raise InternalError(f"the start of a schedule cannot have the outcome {type(outcome).__name__}")
 
-    def _note_run(self, scheduled: Occasion, run_id: str) -> None:
+    def _note_run(self, scheduled: ScheduledStart, run_id: str) -> None:
         fire = Fire(nominal_at=scheduled.nominal_at, at=self._now, cause=scheduled.cause, run_id=run_id)
         self._fires.append(fire)
         repeated = scheduled.cause == "trigger" and run_id not in self._started
         if not repeated:
             self.to_record.append(fire)
 
-    def _note_skip(self, scheduled: Occasion, reason: str) -> None:
+    def _note_skip(self, scheduled: ScheduledStart, reason: str) -> None:
         """Somebody who triggers a schedule gets the reason: that is not part of its history."""
         fire = Fire(nominal_at=scheduled.nominal_at, at=self._now, cause=scheduled.cause, reason=reason, count=1)
         self._fires.append(fire)

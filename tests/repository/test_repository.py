@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows. Style, types and import contracts are `make lint`."""
+"""Rules of this repository that no linter knows. Style, types and import contracts are `make lint`."""
 
 import ast
 import os

@@ -1,0 +1,359 @@
+"""Converts records to messages and back by the names of their fields.
+
+A field of a record and the field of a message with its name are converted by their types; only what has another name or
+another form is written out. Both sides are compared when a module is imported: a field that would be lost in silence is a
+TypeError there. Messages that are sent with every step are converted by hand, for speed.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from types import NoneType
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast, get_args
+
+import msgspec
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp as TimestampMessage
+
+from ..core.conversion import Field, fields_of
+from ..core.error_details import ErrorDetail
+from ..core.records import DEFAULT_NAMESPACE, Payload
+from ..core.retry.policy import RetryPolicy
+from ..core.times import to_datetime
+from ..v1 import common_pb2
+from .common import (
+    read_duration_us,
+    read_error,
+    read_payload,
+    read_retry,
+    read_time,
+    write_duration,
+    write_error,
+    write_payload,
+    write_retry,
+    write_time,
+)
+from .enums import numbers_of, word_of, words_of
+
+Sent = TypeVar("Sent", bound=Message)
+Record = TypeVar("Record")
+Get = Callable[[Any], Any]
+
+_ALIASES = {"namespace": "namespace_id", "retry": "retry_policy"}
+_DURATION_SUFFIX = "_us"
+_SCALARS = {
+    FieldDescriptor.CPPTYPE_STRING: (str, bytes),
+    FieldDescriptor.CPPTYPE_BOOL: (bool,),
+    FieldDescriptor.CPPTYPE_DOUBLE: (float,),
+    FieldDescriptor.CPPTYPE_INT32: (int,),
+    FieldDescriptor.CPPTYPE_INT64: (int,),
+}
+
+
+class _Form(NamedTuple):
+    read: Get
+    write: Get
+
+
+_FORMS: dict[tuple[str, type[Any]], _Form] = {}
+
+
+def _not_written(value: object) -> NoReturn:
+    """Of types that only users see."""
+    raise TypeError(f"{value!r} is not written")
+
+
+def form(message: type[Message], kind: type[Any], read: Get, write: Get = _not_written) -> None:
+    """Says how a `kind` of value is read from and written as a `message` that is a field of another one. A record that has the
+    same fields as the message needs none."""
+    _FORMS[message.DESCRIPTOR.full_name, kind] = _Form(read, write)
+
+
+form(TimestampMessage, int, read_time, write_time)
+form(TimestampMessage, datetime, lambda message: to_datetime(read_time(message)))
+form(Duration, int, read_duration_us, write_duration)
+form(Duration, timedelta, lambda message: timedelta(microseconds=read_duration_us(message)))
+form(common_pb2.Payload, Payload, read_payload, write_payload)
+form(common_pb2.ErrorDetail, ErrorDetail, read_error, write_error)
+form(common_pb2.RetryPolicy, RetryPolicy, read_retry, write_retry)
+
+
+# --- reading ------------------------------------------------------------------------------------------------------------
+
+
+def reader(
+    message: type[Sent],
+    record: type[Record],
+    /,
+    *,
+    names: Mapping[str, str] | None = None,
+    unsent: Collection[str] = (),
+    unread: Collection[str] = (),
+    **written_out: Callable[[Sent], Any],
+) -> Callable[[Sent], Record]:
+    """Returns a function that reads a `record` from a `message`. What a message leaves out is the record's default.
+
+    `names`: fields of the message by those of the record, where they differ. `unsent`: fields of the record that keep their
+    defaults. `unread`: fields of the message that are not read here. `written_out`: how a field of the record is read.
+    """
+    pairs = _Pairs(message, names or {})
+    read = _reader(record, pairs, unsent, written_out)
+    pairs.check(record, unread)
+    return read
+
+
+def _reader(
+    record: type[Record], pairs: "_Pairs", unsent: Collection[str], written_out: Mapping[str, Get]
+) -> Callable[[Message], Record]:
+    parts = _ReadParts()
+    for field in pairs.fields_of(record, (*unsent, *written_out)):
+        sent = pairs.take(field.name)
+        if field.name in written_out:
+            parts.made.append((field.name, written_out[field.name]))
+        elif field.name in unsent:
+            if field.default is msgspec.NODEFAULT:
+                raise TypeError(f"{record.__name__}.{field.name} has no default")
+        elif sent is None:
+            parts.made.append((field.name, _reader(pairs.struct(record, field), pairs, (), {})))
+        else:
+            parts.add(sent, field, pairs.names)
+    copy, nulls, present, made = _copier(parts.copied), parts.nulls, parts.present, parts.made
+
+    def read_record(message: Message) -> Record:
+        values = {**nulls, **copy(message)}
+        has_field = message.HasField
+        for name, sent_name, read in present:
+            if has_field(sent_name):
+                values[name] = read(getattr(message, sent_name))
+        for name, read in made:
+            values[name] = read(message)
+        return record(**values)
+
+    return read_record
+
+
+class _ReadParts:
+    """How the fields of a record are read, by how much has to be done: it is done often."""
+
+    def __init__(self) -> None:
+        self.copied: dict[str, str] = {}  # fields of the message, by those of the record
+        self.nulls: dict[str, None] = {}  # fields without a default that the message may leave out
+        self.present: list[tuple[str, str, Get]] = []  # those that it has, or leaves out
+        self.made: list[tuple[str, Get]] = []  # from the message as a whole
+
+    def add(self, sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> None:
+        if (read := _whole_reader(sent, field, names)) is not None:
+            self.made.append((field.name, read))
+            return
+        read = _value_reader(sent, field, names)
+        if sent.has_presence and (_is_optional(field) or field.default is not msgspec.NODEFAULT):
+            self.present.append((field.name, sent.name, read or _same))
+            if field.default is msgspec.NODEFAULT:
+                self.nulls[field.name] = None
+        elif read is not None:
+            self.made.append((field.name, _after(attrgetter(sent.name), read)))
+        else:
+            self.copied[field.name] = sent.name
+
+
+def _whole_reader(sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> Get | None:
+    """How a field is read that is always there, and whose value is not converted one to one."""
+    get, kind = attrgetter(sent.name), _without_none(field.type)
+    if sent.name == "namespace_id":
+        return lambda message: get(message) or DEFAULT_NAMESPACE
+    if _is_map(sent):
+        return lambda message: dict(values) if (values := get(message)) else {}  # most are empty
+    if sent.is_repeated:
+        read = _value_reader(sent, field, names)
+        return _after(get, tuple) if read is None else lambda message: tuple(map(read, get(message)))
+    if sent.enum_type is not None:
+        words, enum, name = words_of(sent.enum_type, kind), sent.enum_type, sent.name
+        if _is_optional(field):
+            return lambda message: words.get(get(message))
+        if field.default is not msgspec.NODEFAULT:
+            words[0] = field.default
+        return lambda message: words.get(number := get(message)) or word_of(words, number, enum, name)
+    if _is_optional(field) and kind is str:
+        return lambda message: get(message) or None
+    if _is_optional(field) and not sent.has_presence:
+        raise TypeError(f"{sent.full_name} is always there, so {field.name} is never None")
+    return None
+
+
+def _value_reader(sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> Get | None:
+    """How a value is read; None: it stays as it is. Raises TypeError if the types do not fit."""
+    kind = _element(sent, field)
+    if sent.message_type is not None:
+        known = _form_of(sent.message_type, kind, field.name)
+        return known.read if known else reader(GetMessageClass(sent.message_type), kind, names=names)
+    if sent.enum_type is not None:
+        enum, words, name = sent.enum_type, words_of(sent.enum_type, kind), sent.name
+        return lambda number: word_of(words, number, enum, name)
+    _check_scalar(sent, kind)
+    return kind if isinstance(kind, type) and issubclass(kind, Enum) else None
+
+
+# --- writing ------------------------------------------------------------------------------------------------------------
+
+
+def writer(
+    message: type[Sent],
+    record: type[Record],
+    /,
+    *,
+    names: Mapping[str, str] | None = None,
+    unsent: Collection[str] = (),
+    unset: Collection[str] = (),
+    **written_out: Callable[[Record], Any],
+) -> Callable[[Record], Sent]:
+    """Returns a function that writes a `record` as a `message`.
+
+    `names`: as in `reader`. `unsent`: fields of the record that are not sent, or that a function of `written_out` reads.
+    `unset`: fields of the message that are not set here. `written_out`: what a field of the message is set to.
+    """
+    pairs = _Pairs(message, names or {})
+    copied: dict[str, str] = {}
+    converted: list[tuple[str, Get, Get]] = []
+
+    def add(part: type[Any], path: str) -> None:
+        for field in pairs.fields_of(part, () if path else unsent):
+            sent = pairs.take(field.name)
+            if field.name in unsent or (sent is not None and sent.name in written_out):
+                continue
+            if sent is None:
+                add(pairs.struct(record, field), f"{path}{field.name}.")
+            elif _is_map(sent) or (write := _value_writer(sent, field, pairs.names)) is None:
+                copied[sent.name] = path + field.name
+            else:
+                converted.append((sent.name, attrgetter(path + field.name), write))
+
+    add(record, "")
+    pairs.check(record, (*unset, *written_out))
+    copy, made = _copier(copied), list(written_out.items())
+
+    def write_message(source: Record) -> Sent:
+        values = copy(source)
+        for name, get, write in converted:
+            value = get(source)
+            if value is not None:
+                values[name] = write(value)
+        for name, make in made:
+            values[name] = make(source)
+        return message(**values)
+
+    return write_message
+
+
+def _value_writer(sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> Get | None:
+    kind = _element(sent, field)
+    if sent.message_type is not None:
+        known = _form_of(sent.message_type, kind, field.name)
+        write = known.write if known else writer(GetMessageClass(sent.message_type), kind, names=names)
+    elif sent.enum_type is not None:
+        write = numbers_of(words_of(sent.enum_type, kind)).__getitem__
+    else:
+        _check_scalar(sent, kind)
+        return None
+    return (lambda values: list(map(write, values))) if sent.is_repeated else write
+
+
+# --- both ---------------------------------------------------------------------------------------------------------------
+
+
+class _Pairs:
+    """Which field of a message stands for a field of a record, and which of them do so already."""
+
+    def __init__(self, message: type[Message], names: Mapping[str, str]) -> None:
+        self._message = message.DESCRIPTOR
+        self._fields = dict(self._message.fields_by_name)  # protobuf makes objects for each look-up
+        self._left = set(self._fields)
+        self.names = names
+
+    def fields_of(self, record: type[Any], named: Collection[str]) -> tuple[Field, ...]:
+        """Raises TypeError if one that was named is not there."""
+        fields = _fields_of(cast("Any", record))  # mypy: a class is not hashable
+        if unknown := set(named) - {field.name for field in fields}:
+            raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")
+        return fields
+
+    def take(self, name: str) -> FieldDescriptor | None:
+        for known in (self.names.get(name, name), _ALIASES.get(name, name), name.removesuffix(_DURATION_SUFFIX)):
+            if known in self._fields:
+                self._left.discard(known)
+                return cast("FieldDescriptor", self._fields[known])  # the stubs know two classes of them
+        return None
+
+    def struct(self, record: type[Any], field: Field) -> type[msgspec.Struct]:
+        """A part of a record whose fields are the message's own. Raises TypeError for anything else."""
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            return field.type
+        raise TypeError(f"{self._message.full_name} has no field for {record.__name__}.{field.name}")
+
+    def check(self, record: type[Any], others: Iterable[str]) -> None:
+        """Raises TypeError for a field of the message that nothing was said about."""
+        if left := self._left - set(others):
+            raise TypeError(
+                f"{record.__name__} has no field for {', '.join(sorted(left))} of {self._message.full_name}"
+            )
+
+
+@cache  # a record is read, written, and part of others
+def _fields_of(record: type[Any]) -> tuple[Field, ...]:
+    return tuple(fields_of(record))
+
+
+def _copier(names: Mapping[str, str]) -> Callable[[Any], dict[str, Any]]:
+    """Values under new names: one call for all of them, because there are many and records are made often."""
+    if len(names) < 2:  # attrgetter returns a tuple from the second on
+        return lambda source: {name: attrgetter(path)(source) for name, path in names.items()}
+    targets, get = tuple(names), attrgetter(*names.values())
+    return lambda source: dict(zip(targets, get(source), strict=True))
+
+
+def _form_of(message: Descriptor, kind: Any, name: str) -> _Form | None:
+    """None: a record, which is converted by its fields."""
+    known = _FORMS.get((message.full_name, kind))
+    is_record = is_dataclass(kind) or hasattr(kind, "__struct_fields__")
+    is_wrong_unit = kind is int and (message.name == "Duration") != name.endswith(_DURATION_SUFFIX)
+    if is_wrong_unit or (known is None and not is_record):
+        raise TypeError(f"{message.full_name} cannot be {name}, a {kind}")
+    return known
+
+
+def _check_scalar(sent: FieldDescriptor, kind: Any) -> None:
+    kinds: set[Any] = {type(word) for word in get_args(kind)} or {kind}
+    if not all(issubclass(each, _SCALARS[sent.cpp_type]) for each in kinds):
+        raise TypeError(f"{sent.full_name} cannot be a {kind}")
+
+
+def _is_map(sent: FieldDescriptor) -> bool:
+    return sent.message_type is not None and sent.message_type.GetOptions().map_entry
+
+
+def _is_optional(field: Field) -> bool:
+    return NoneType in get_args(field.type)
+
+
+def _without_none(kind: Any) -> Any:
+    """`X` of `X | None`, and anything else as it is."""
+    choices = get_args(kind)
+    return next(each for each in choices if each is not NoneType) if NoneType in choices else kind
+
+
+def _element(sent: FieldDescriptor, field: Field) -> Any:
+    kind = _without_none(field.type)
+    return get_args(kind)[0] if sent.is_repeated else kind
+
+
+def _after(get: Get, convert: Get) -> Get:
+    return lambda source: convert(get(source))
+
+
+def _same(value: Any) -> Any:
+    return value
