@@ -40,14 +40,7 @@ def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
     results = _new_results(run, command, now)
     if results is None:
         return Deferred()
-    come = _resolve_due(run, waits, now)
-    results = [step for step in run.steps.values() if step.step_id in come or _is_news(step, command.known_seq)]
-    if results or command.stay:
-        results.sort(key=_seq_of)
-        included = list(takewhile(_is_included, results))  # what was withheld comes with another page
-        page, more = results_page(step.as_history() for step in included)
-        return NotParked(now, page, more or len(included) < len(results))
-    return _sleep(run, waits, now)
+    return NotParked(now, *_page(results)) if results else _sleep(run, command, now)
 
 
 def _new_results(run: RunState, command: ResultsCommand, now: Timestamp) -> list[StepState] | None:
