@@ -81,9 +81,8 @@ PAGES = (
         "Schedules",
         "How-to: [run workflows on a schedule](../../how-to/schedules.md).",
         (
-            "schedule", "sdk.client.operations.schedule_options.ScheduleKeywords", "DeclaredSchedule", "ScheduleBuilder",
-            "sdk.client.operations.schedules.Schedules", "Schedule",
-            "ScheduleFire",
+            "schedule", "sdk.client.operations.schedule_options.ScheduleKeywords", "DeclaredSchedule",
+            "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule", "ScheduleFire",
         ),
     ),
     Page(
@@ -99,9 +98,10 @@ PAGES = (
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
         "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
         (
-            "sdk.client.operations.workflow_types.WorkflowTypes", "sdk.client.operations.workflow_types.TypeLimitKeywords",
-            "WorkflowTypeInfo", "QueueInfo",
-            "sdk.client.operations.namespaces.Namespaces", "sdk.client.operations.namespaces.NamespaceKeywords", "NamespaceInfo",
+            "sdk.client.operations.workflow_types.WorkflowTypes",
+            "sdk.client.operations.workflow_types.TypeLimitKeywords", "WorkflowTypeInfo", "QueueInfo",
+            "sdk.client.operations.namespaces.Namespaces", "sdk.client.operations.namespaces.NamespaceKeywords",
+            "NamespaceInfo",
             "sdk.client.operations.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
         ),
     ),
@@ -246,9 +246,9 @@ class Api:
             "# Python API",
             "",
             (
-                "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and nothing "
-                "else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. Do not "
-                "import from them."
+                "Everything that `from kagzi import ...` offers, and what its calls return. This is public, and "
+                "nothing else is: modules below `kagzi` (`kagzi.sdk`, `kagzi.core`) may move or change in any version. "
+                "Do not import from them."
             ),
             "",
         ]

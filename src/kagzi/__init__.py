@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Unavailable,
         Unimplemented,
     )
-    from .core.explanation import Explanation
+    from .core.records import Explanation
     from .core.retry.retry_after import RetryAfter
     from .core.run.commands import OnConflict
     from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
@@ -162,7 +162,7 @@ _HOMES = {
         "Unavailable",
         "Unimplemented",
     ),
-    "core.explanation": ("Explanation",),
+    "core.records": ("Explanation",),
     "core.retry.retry_after": ("RetryAfter",),
     "core.states": ("RunStatus", "StepKind", "StepStatus", "WaitReason", "WorkerStatus"),
     "sdk.client.operations.bulk": ("BulkOperation", "BulkProgress"),

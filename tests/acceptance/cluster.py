@@ -1,4 +1,4 @@
-"""A small installation of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
+"""A cluster of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
 directly or through PgBouncer."""
 
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from kagzi import Kagzi, Run, RunStatus
+from kagzi import Kagzi, Run, RunStatus, WorkerInfo
 from kagzi.core.limits import Settings
 from kagzi.sdk.client.connecting import Connecting
 from tests.support.ledger import Entry, Ledger
@@ -19,8 +19,8 @@ from tests.support.processes import Process, Processes, ServerProcess
 from tests.support.timeouts import LOADED_MACHINE_S
 
 # One server on PostgreSQL does nothing that two on one PostgreSQL do not do; `make campaign` runs it all the same.
-# `make pgbouncer`: two servers through one pooler in transaction mode, deaf to each other; the same with a way around it for
-# wake-ups.
+# `make pgbouncer`: two servers through one pooler in transaction mode, deaf to each other; the same with a way around
+# it for wake-ups.
 POOLED = ("pgbouncer", "pgbouncer-and-direct")
 if os.environ.get("KAGZI_TEST_PGBOUNCER"):
     SETUPS: tuple[str, ...] = POOLED
@@ -30,7 +30,7 @@ else:
     SETUPS = ("sqlite", "two-servers")
 # A loaded machine may keep a worker from its processor for seconds; what it holds must not be lost by that.
 TIMINGS = ("--lease", "3s", "--heartbeat", "500ms", "--reconnect-grace", "1s")
-UNNOTIFIED_S = Settings().look_interval_ms / 1_000  # how long what a server should have heard of may stay unseen
+UNNOTIFIED_S = Settings().poll_interval_ms / 1_000  # how long what a server should have heard of may stay unseen
 FLOWS = "tests.acceptance.flows"
 EXECUTION_FLOWS = "tests.acceptance.execution_flows"
 TIMEOUT_S = LOADED_MACHINE_S
@@ -42,7 +42,7 @@ class Cluster:
     def __init__(
         self, processes: Processes, database: str, directory: Path, *options: str, pooler: str | None = None
     ) -> None:
-        self._processes = processes
+        self.processes = processes
         self._database = database
         self._served = pooler or database
         self._options = (*TIMINGS, *options)
@@ -50,7 +50,7 @@ class Cluster:
         self.servers: list[ServerProcess] = []
 
     async def add_server(self, *options: str) -> ServerProcess:
-        server = await self._processes.server(self._served, *self._options, *options)
+        server = await self.processes.server(self._served, *self._options, *options)
         self.servers.append(server)
         return server
 
@@ -58,7 +58,7 @@ class Cluster:
         """The same server again, on the same port, after it was killed."""
         before = self.servers[index]
         await before.wait()
-        server = await self._processes.server(self._served, *self._options, "--listen", before.grpc)
+        server = await self.processes.server(self._served, *self._options, "--listen", before.grpc)
         self.servers[index] = server
         return server
 
@@ -70,7 +70,7 @@ class Cluster:
     async def worker(
         self, *options: str, address: str | None = None, module: str = FLOWS, **environment: str
     ) -> Process:
-        return await self._processes.worker(
+        return await self.processes.worker(
             address or self.address, module, *options, KAGZI_TEST_LEDGER=str(self.ledger.path), **environment
         )
 
@@ -110,6 +110,9 @@ class Cluster:
         """How often each step of this run was begun."""
         return {step: count for (run_id, step), count in self.ledger.executions().items() if run_id == run.id}
 
+    def steps_begun(self, run: Run[Any]) -> int:
+        return sum(entry.run_id == run.id for entry in self.ledger.entries(event="begin"))
+
     def check_struck_once(self, run: Run[Any], step: str = "hold") -> None:
         """Only the step that was struck ran twice."""
         again = {each: count for each, count in self.executions(run).items() if count != 1}
@@ -142,6 +145,11 @@ async def until_status(run: Run[Any], *statuses: RunStatus, timeout_s: float = 2
         return await until(reached, timeout_s=timeout_s)
     except AssertionError:
         raise AssertionError(f"{run.id} did not become {statuses}, it is {await run.info()}") from None
+
+
+async def worker_of(client: Kagzi, pid: int) -> WorkerInfo:
+    (worker,) = [worker async for worker in client.workers.list() if worker.pid == pid]
+    return worker
 
 
 async def replayed(run: Run[Any], from_step: str = "hold") -> Run[Any]:

@@ -1,4 +1,5 @@
-"""Deploying a new version while the old one drains: no run fails, none changes its version, and new ones get the new one."""
+"""Deploying a new version while the old one drains: no run fails, none changes its version, and new ones get the new
+one."""
 
 import asyncio
 import contextlib
@@ -88,7 +89,7 @@ async def refusal_of_version_1(client: Kagzi) -> str:
 
 @pytest.mark.timeout(150)
 async def test_a_new_version_is_deployed_while_the_old_one_drains(cluster: Cluster) -> None:
-    processes = cluster._processes
+    processes = cluster.processes
     old = await serve(cluster, processes, "1")
     async with cluster.client(0) as one, cluster.client(len(cluster.servers) - 1) as other:
         load = Load([one, other])
@@ -123,7 +124,7 @@ async def test_a_new_version_is_deployed_while_the_old_one_drains(cluster: Clust
 
 
 async def test_the_default_can_be_set_and_taken_back(cluster: Cluster) -> None:
-    processes = cluster._processes
+    processes = cluster.processes
     await serve(cluster, processes, "1")
     await serve(cluster, processes, "2")
     async with cluster.client(0) as one, cluster.client(len(cluster.servers) - 1) as other:
@@ -138,7 +139,7 @@ async def test_the_default_can_be_set_and_taken_back(cluster: Cluster) -> None:
 
 
 async def test_a_run_whose_version_nobody_has_waits_and_says_so(cluster: Cluster) -> None:
-    await serve(cluster, cluster._processes, "1")
+    await serve(cluster, cluster.processes, "1")
     async with cluster.client() as client:
         run = await client.start("order").version(7)
         explained = await run.explain()
@@ -146,5 +147,5 @@ async def test_a_run_whose_version_nobody_has_waits_and_says_so(cluster: Cluster
         assert "version 7 of order" in str(explained)
         assert explained.facts["versions_served"] == "1"
         assert f"kagzi fork {run.id} --version 1" in explained.remedy
-        await serve(cluster, cluster._processes, "7")
+        await serve(cluster, cluster.processes, "7")
         assert await run.result(timeout=LOADED_MACHINE) == "7 by code of 7"

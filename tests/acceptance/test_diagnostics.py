@@ -27,7 +27,7 @@ SERVES = re.compile(r"\bserves\b")
 
 
 async def serve(cluster: Cluster) -> Process:
-    process = await cluster._processes.run(
+    process = await cluster.processes.run(
         *(
             sys.executable,
             "-m",

@@ -1,5 +1,5 @@
-"""A worker that is sent home finishes what it can within its grace, hands back the rest at once, and leaves: by a signal, or by
-an operator, through whichever server."""
+"""A worker that is sent home finishes what it can within its grace, hands back the rest at once, and leaves: by a
+signal, or by an operator, through whichever server."""
 
 import re
 import signal
@@ -14,7 +14,7 @@ from tests.support.polling import until
 from tests.support.processes import Processes
 from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 
-from .cluster import Cluster
+from .cluster import Cluster, worker_of
 from .drain_flows import GRACE_S, blocking_step, long_step, mark_of
 from .draining import LEASE, SLACK_S, send_home, serve, words
 
@@ -35,11 +35,6 @@ async def patient(
         yield cluster, processes
 
 
-async def the_worker(client: Kagzi, pid: int) -> WorkerInfo:
-    (worker_with_pid,) = [worker async for worker in client.workers.list() if worker.pid == pid]
-    return worker_with_pid
-
-
 async def until_status(client: Kagzi, worker_id: str, status: WorkerStatus) -> WorkerInfo:
     async def reached() -> WorkerInfo | None:
         worker = await client.workers.get(worker_id)
@@ -58,7 +53,7 @@ async def test_a_signal_with_20_running_runs(patient: tuple[Cluster, Processes])
     leaver = await serve(processes, cluster)
     async with cluster.client() as client:
         for _ in range(TRIES):
-            left = await the_worker(client, leaver.pid)
+            left = await worker_of(client, leaver.pid)
             outcome, leaver = await send_home(cluster, client, leaver, processes)
             print(words(outcome))
             assert outcome.well, words(outcome)
@@ -73,7 +68,7 @@ async def test_an_operator_sends_a_worker_home_through_another_server(patient: t
     async with cluster.client(len(cluster.servers) - 1) as client:
         run = await client.start(long_step)
         await cluster.until_begun(run, "long")
-        drained_worker = await the_worker(client, worker.pid)
+        drained_worker = await worker_of(client, worker.pid)
         assert drained_worker.status is WorkerStatus.ONLINE
         heir = await serve(processes, cluster)
         requested_at = time.monotonic()

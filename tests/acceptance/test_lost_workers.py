@@ -1,18 +1,18 @@
-"""A worker that dies is noticed: its runs are taken over within a lease and a second, also if its server died with it, and it is
-seen to be gone."""
+"""A worker that dies is noticed: its runs are taken over within a lease and a second, also if its server died with it,
+and it is seen to be gone."""
 
 import asyncio
 import time
 
 import pytest
 
-from kagzi import Kagzi, WorkerInfo, WorkerStatus
+from kagzi import Kagzi, WorkerStatus
 from tests.support.ledger import Entry
 from tests.support.polling import until
 from tests.support.processes import Process
 from tests.support.timeouts import LOADED_MACHINE_S
 
-from .cluster import Cluster
+from .cluster import Cluster, worker_of
 from .flows import ten_steps
 
 LEASE_S = 2.0
@@ -20,11 +20,6 @@ SERVER_OPTIONS = ("--lease", "2s", "--heartbeat", "400ms")
 WITHIN_S = LEASE_S + 1.0 + 20.0  # on a loaded machine, where processes come late to what they have to do
 RUNS = 10
 SEEN_S = LOADED_MACHINE_S
-
-
-async def find(client: Kagzi, pid: int) -> WorkerInfo:
-    (match,) = [worker async for worker in client.workers.list() if worker.pid == pid]
-    return match
 
 
 async def until_offline(client: Kagzi, worker_id: str) -> None:
@@ -53,7 +48,7 @@ async def test_a_worker_is_killed(cluster: Cluster) -> None:
         runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
         for run in runs:
             await cluster.until_begun(run, "s0")
-        lost = await find(client, worker.pid)
+        lost = await worker_of(client, worker.pid)
         heir = await cluster.worker()
         killed_at = time.monotonic()
         worker.kill()
@@ -77,7 +72,7 @@ async def test_a_server_dies_with_its_worker(cluster: Cluster) -> None:
         runs = await asyncio.gather(*(client.start(ten_steps, 0.3) for _ in range(RUNS)))
         for run in runs:
             await cluster.until_begun(run, "s0")
-        lost = await find(client, worker.pid)
+        lost = await worker_of(client, worker.pid)
         heir = await cluster.worker(address=cluster.servers[1].grpc)
         killed_at = time.monotonic()
         cluster.servers[0].kill()

@@ -1,4 +1,5 @@
-"""Results and signals that are large together: their run ends, and its neighbour on the same worker goes on meanwhile."""
+"""Results and signals that are large together: their run ends, and its neighbour on the same worker goes on
+meanwhile."""
 
 import asyncio
 from typing import Any
@@ -14,14 +15,10 @@ COUNT = 12  # together more than a worker reads at once
 MODULE = "tests.acceptance.size_flows"
 
 
-def steps_begun(cluster: Cluster, run: Run[Any]) -> int:
-    return sum(entry.run_id == run.id for entry in cluster.ledger.entries(event="begin"))
-
-
 async def beside_a_neighbour(cluster: Cluster, run: Run[int], neighbour: Run[Any], worker: Process) -> None:
-    before = steps_begun(cluster, neighbour)
+    before = cluster.steps_begun(neighbour)
     assert await run.result(timeout="60s") == COUNT * flows.LARGE
-    assert steps_begun(cluster, neighbour) > before
+    assert cluster.steps_begun(neighbour) > before
     assert "interrupted" not in worker.output
     assert "larger than" not in worker.output
 
@@ -30,7 +27,7 @@ async def test_many_large_results_of_children(cluster: Cluster) -> None:
     worker = await cluster.worker(module=MODULE)
     async with cluster.client() as client:
         neighbour = await client.start(flows.neighbour, 0.02)
-        await until(lambda: steps_begun(cluster, neighbour) >= 3)
+        await until(lambda: cluster.steps_begun(neighbour) >= 3)
         run = await client.start(flows.gathers_children, COUNT)
         await beside_a_neighbour(cluster, run, neighbour, worker)
         await neighbour.terminate()
@@ -43,7 +40,7 @@ async def test_many_large_signals_that_wait(cluster: Cluster) -> None:
             await run.signal(flows.blob, "x" * flows.LARGE)
         neighbour = await client.start(flows.neighbour, 0.02)
         worker = await cluster.worker(module=MODULE)
-        await until(lambda: steps_begun(cluster, neighbour) >= 3)
+        await until(lambda: cluster.steps_begun(neighbour) >= 3)
         await beside_a_neighbour(cluster, run, neighbour, worker)
         await neighbour.terminate()
 
@@ -53,7 +50,7 @@ async def test_large_signals_that_come_while_the_run_waits(cluster: Cluster) -> 
     async with cluster.client() as client:
         neighbour = await client.start(flows.neighbour, 0.02)
         run = await client.start(flows.gathers_signals, COUNT)
-        await until(lambda: steps_begun(cluster, neighbour) >= 3)
+        await until(lambda: cluster.steps_begun(neighbour) >= 3)
         await asyncio.gather(*(run.signal(flows.blob, "x" * flows.LARGE) for _ in range(COUNT)))
         await beside_a_neighbour(cluster, run, neighbour, worker)
         await neighbour.terminate()

@@ -1,5 +1,5 @@
-"""Whatever is asked for at once, a server keeps below 256 MB: the largest pages of every kind for 20 callers, ends of runs that
-nobody reads, exports. Peaks are what the kernel says (VmHWM), of a real server on each store."""
+"""Whatever is asked for at once, a server keeps below 256 MB: the largest pages of every kind for 20 callers, ends of
+runs that nobody reads, exports. Peaks are what the kernel says (VmHWM), of a real server on each store."""
 
 import asyncio
 import time
@@ -23,6 +23,7 @@ from kagzi.v1 import (
     workflow_schedule_pb2,
     workflow_schedule_pb2_grpc,
 )
+from tests.server.stubs import leased
 from tests.support.processes import Processes, ServerProcess
 
 from .figures import Figures, number, spread
@@ -61,10 +62,6 @@ class Client:
             workflow_pb2.StartWorkflowRequest(workflow_type=workflow_type), timeout=CALL_S
         )
         return await self.workers.PollTask(worker_pb2.PollTaskRequest(worker_id=worker_id), timeout=CALL_S)
-
-
-def leased(task: Any) -> dict[str, Any]:
-    return {"run_id": task.run_id, "lease": task.lease}
 
 
 def megabytes(server: ServerProcess, field: str) -> float:
@@ -120,7 +117,7 @@ async def many_schedules(client: Client) -> None:
         await client.schedules.CreateWorkflowSchedule(request, timeout=CALL_S)
 
 
-# --- what is asked for at once --------------------------------------------------------------------------------------------------
+# --- what is asked for at once ----------------------------------------------------------------------------------------
 
 
 async def all_pages(ask: Callable[[common_pb2.PageRequest], Awaitable[Any]], field: str, most: int = PAGES) -> int:

@@ -1,5 +1,5 @@
-"""Large results and signals beside a neighbour on the same worker, and a worker that sends and does not read: the server stays
-within 256 MB, streams do not break, and the neighbour keeps its pace."""
+"""Large results and signals beside a neighbour on the same worker, and a worker that sends and does not read: the
+server stays within 256 MB, streams do not break, and the neighbour keeps its pace."""
 
 import asyncio
 import time
@@ -50,10 +50,6 @@ def peak_mb(process: Process) -> float:
     return round(int(line.split()[1]) / 1_000, 1)
 
 
-def steps_begun(cluster: Cluster, run: Run[Any]) -> int:
-    return sum(entry.run_id == run.id for entry in cluster.ledger.entries(event="begin"))
-
-
 class Neighbour:
     """Small steps, one after the other; how many a second."""
 
@@ -64,19 +60,20 @@ class Neighbour:
     @classmethod
     async def begin(cls, cluster: Cluster, client: Kagzi) -> "Neighbour":
         neighbour = cls(cluster, await client.start(flows.neighbour, PACE_S))
-        await until(lambda: steps_begun(cluster, neighbour.run), every_s=0.1)
+        await until(lambda: cluster.steps_begun(neighbour.run), every_s=0.1)
         return neighbour
 
     async def pace(self, until: Any) -> tuple[float, float]:
         """Steps a second, and seconds, until this is done."""
-        begun, at = steps_begun(self._cluster, self.run), time.monotonic()
+        begun, at = self._cluster.steps_begun(self.run), time.monotonic()
         await until
         seconds = time.monotonic() - at
-        return (steps_begun(self._cluster, self.run) - begun) / seconds, seconds
+        return (self._cluster.steps_begun(self.run) - begun) / seconds, seconds
 
 
 async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int], expected: int) -> dict[str, Any]:
-    """Figures of this run with a neighbour beside it. `run` has not begun: its signal, or its start, comes from here."""
+    """Figures of this run with a neighbour beside it. `run` has not begun: its signal, or its start, comes from
+    here."""
     assert await run.result(timeout="5m") == expected
     return {
         "server_peak_mb": peak_mb(cluster.servers[0]),

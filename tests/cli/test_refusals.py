@@ -86,7 +86,7 @@ def test_a_taken_port_is_refused(command: str, option: str, taken_port: int, tmp
     flags = [word for pair in others.items() for word in pair]
     done = kagzi(command, *flags, cwd=tmp_path)
     assert done.returncode == 5
-    assert f"127.0.0.1:{taken_port} is taken" in done.stderr
+    assert f"127.0.0.1:{taken_port} is in use" in done.stderr
     assert option in done.stderr
     assert "Traceback" not in done.stderr
 

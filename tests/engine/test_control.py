@@ -43,13 +43,13 @@ async def taken(engine: Engine, outlet: RecordingOutlet, types: str = "hello") -
 
 async def pair(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     return here, there
 
 
-# --- pause and resume -----------------------------------------------------------------------------------------------------
+# --- pause and resume -------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_waits_for_a_worker_is_paused_and_resumed(engine: Engine) -> None:
@@ -78,7 +78,7 @@ async def test_the_holder_is_notified_of_a_pause_and_releases_the_run(engine: En
     await outlet.until_received(2)
 
 
-# --- cancel and terminate ---------------------------------------------------------------------------------------------------
+# --- cancel and terminate ---------------------------------------------------------------------------------------------
 
 
 async def test_pause_and_cancel_cross_over_to_the_holder_s_server(make_engine: MakeEngine) -> None:
@@ -103,7 +103,7 @@ async def test_terminate_closes_the_run_while_its_holder_works(engine: Engine) -
     assert end.error is not None
     assert end.error.kind is ErrorKind.TERMINATED
     assert [notice.kind for notice in outlet.notices_received] == ["lease_lost"]
-    assert session.held == {}
+    assert session.leased == {}
     assert await engine.control.terminate("default", run_id=run.run.run_id) is RunStatus.CANCELLED
 
 
@@ -113,11 +113,11 @@ async def test_a_terminated_run_is_lost_to_its_holder_on_another_server(make_eng
     session, run = await taken(there, outlet)
     await here.control.terminate("default", run_id=run.run.run_id)
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["lease_lost"])
-    assert session.held == {}
+    assert session.leased == {}
 
 
 async def test_a_cancelled_run_has_its_cleanup_time_and_no_more(make_engine: MakeEngine, clock: MovableClock) -> None:
-    engine = make_engine(look_interval_ms=600_000, cleanup_ms=200)
+    engine = make_engine(poll_interval_ms=600_000, cleanup_ms=200)
     await engine.start()
     outlet = RecordingOutlet()
     _, run = await taken(engine, outlet)
@@ -142,7 +142,7 @@ async def test_nobody_is_touched_in_another_namespace(engine: Engine) -> None:
     assert await status_of(engine, started.run_id) == RunStatus.PENDING
 
 
-# --- retry and fork ---------------------------------------------------------------------------------------------------------
+# --- retry and fork ---------------------------------------------------------------------------------------------------
 
 
 async def failed_run(engine: Engine, outlet: RecordingOutlet) -> tuple[Session, ClaimedRun]:
@@ -191,7 +191,7 @@ async def test_a_fork_begins_at_the_named_step_with_the_replaced_outputs(engine:
         await engine.control.fork("default", run.run.run_id, outputs={"": Payload(b"1")})
 
 
-# --- what the engine pauses by itself -----------------------------------------------------------------------------------------
+# --- what the engine pauses by itself ---------------------------------------------------------------------------------
 
 
 async def test_a_run_that_does_not_fit_is_offered_to_the_next_build(engine: Engine) -> None:
@@ -218,7 +218,7 @@ def _build(build_id: str) -> WorkerRecord:
 
 
 async def test_a_run_whose_every_worker_is_lost_is_quarantined(make_engine: MakeEngine) -> None:
-    engine = make_engine(look_interval_ms=20, lease_ms=100, claim_cap=2)
+    engine = make_engine(poll_interval_ms=20, lease_ms=100, claim_cap=2)
     await engine.start()
     started = await engine.runs.start(start())
     outlets = [RecordingOutlet() for _ in range(3)]
@@ -239,7 +239,7 @@ async def test_a_run_whose_every_worker_is_lost_is_quarantined(make_engine: Make
     assert await engine.control.resume("default", run_id=started.run_id) is RunStatus.PENDING
 
 
-# --- small things -----------------------------------------------------------------------------------------------------------
+# --- small things -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_status_is_seen_and_its_limits_are_kept(engine: Engine) -> None:

@@ -1,4 +1,5 @@
-"""One sentence says why a run is where it is, a word says it to programs, and where something can be done it is said what."""
+"""One sentence says why a run is where it is, a word says it to programs, and where something can be done it is said
+what."""
 
 from typing import Any
 
@@ -6,8 +7,7 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
-from kagzi.core.explanation import Explanation
-from kagzi.core.records import ClaimedRun, RunKey
+from kagzi.core.records import ClaimedRun, Explanation, RunKey
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import (
     BeginSleep,
@@ -64,7 +64,7 @@ async def scene(engine: Engine) -> Scene:
     return Scene(engine, outlet, session, run)
 
 
-# --- waiting for a worker -------------------------------------------------------------------------------------------------
+# --- waiting for a worker ---------------------------------------------------------------------------------------------
 
 
 async def test_no_worker_serves_the_type(engine: Engine) -> None:
@@ -123,7 +123,7 @@ async def test_a_delayed_start(engine: Engine) -> None:
     assert "to start at 20" in explained.sentence
 
 
-# --- in a worker's hands ----------------------------------------------------------------------------------------------------
+# --- in a worker's hands ----------------------------------------------------------------------------------------------
 
 
 async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
@@ -150,7 +150,7 @@ async def test_an_attempt_that_was_lost_with_its_worker(scene: Scene, clock: Mov
     await scene.do(BeginStep(**scene.leased, step_id="charge", name="charge"))
     await scene.session.close()
     await scene.engine.workers.died([("default", scene.run.worker_id)])
-    scene.engine._timers.look_soon()
+    scene.engine._timers.poll_soon()
     other = RecordingOutlet()
     session = await scene.engine.sessions.open(worker("hello", slots=1, worker_id="worker-2"), (), other)
     (again,) = await other.until_received(1)
@@ -180,7 +180,7 @@ async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
     assert "too dear" in explained.sentence
 
 
-# --- waiting for something ----------------------------------------------------------------------------------------------------
+# --- waiting for something --------------------------------------------------------------------------------------------
 
 
 async def test_a_sleep(scene: Scene) -> None:
@@ -267,7 +267,7 @@ async def test_behind_another_run(engine: Engine, store: TroubledStore, clock: M
     assert first.run_id in explained.sentence
 
 
-# --- paused and ended ---------------------------------------------------------------------------------------------------------
+# --- paused and ended -------------------------------------------------------------------------------------------------
 
 
 async def test_paused_by_somebody(engine: Engine) -> None:

@@ -1,8 +1,10 @@
-"""All services of one channel, and the few calls that many tests begin with."""
+"""gRPC stubs of all services of one channel, and the few calls that many tests begin with."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 import grpc
+import pytest
 
 from kagzi.v1 import (
     admin_pb2_grpc,
@@ -53,3 +55,9 @@ def leased(task: Any) -> dict[str, Any]:
 
 def json_payload(text: str) -> common_pb2.Payload:
     return common_pb2.Payload(data=text.encode())
+
+
+async def refused(call: Awaitable[Any]) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await call
+    return refusal.value

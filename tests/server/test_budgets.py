@@ -47,7 +47,7 @@ class Busy:
     def _serve(self, method: MethodDescriptor) -> Callable[..., Awaitable[Any]]:
         request_type = GetMessageClass(method.input_type)
 
-        async def unary(request: Message, context: Any) -> Message:
+        async def unary(request: Message, *_: object) -> Message:
             await self._hold(namespace_of(request))
             return GetMessageClass(method.output_type)()
 

@@ -1,4 +1,5 @@
-"""The caller's deadline comes with its call. The server answers before it, with what is wrong: at the deadline nobody would know."""
+"""The caller's deadline comes with its call. The server answers before it, with what is wrong: at the deadline nobody
+would know."""
 
 import asyncio
 from typing import Any
@@ -15,8 +16,7 @@ from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_interceptor import refused
+from tests.server.stubs import TIMEOUT_S, Stubs, refused
 
 DEADLINE_S = 2.4
 
@@ -46,13 +46,13 @@ class Stuck:
             self.cancelled += 1
             raise
 
-    async def StartWorkflow(self, request: Any, context: Any) -> Any:
+    async def StartWorkflow(self, request: Any) -> Any:
         await self._wait()
 
-    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+    async def GetWorkflow(self, request: Any) -> Any:
         await self._wait()
 
-    async def Wait(self, request: Any, context: Any) -> Any:
+    async def Wait(self, request: Any, remaining_s: float | None) -> Any:
         await self._wait()
 
 

@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from kagzi import Context, Kagzi, Run, RunStatus, Signal, Worker, Workflow
+from kagzi import Context, Kagzi, RunStatus, Signal, Worker, Workflow
 from kagzi.core.error_details import ErrorKind
 from kagzi.server.app import Server
-from tests.support.polling import until
+from tests.acceptance.cluster import until_status
 from tests.support.timeouts import LOADED_MACHINE_S
 
 PROCEED = Signal("go", str)
@@ -48,13 +47,6 @@ async def wait_in_task_group(ctx: Context) -> str:
     async with asyncio.TaskGroup() as group:
         group.create_task(one())
     return await ctx.step("ship").run(do, "ship")
-
-
-async def until_status(run: Run[Any], status: RunStatus) -> None:
-    async def reached() -> bool:
-        return await run.status() is status
-
-    await until(reached)
 
 
 @pytest.mark.parametrize(

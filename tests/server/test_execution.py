@@ -1,4 +1,5 @@
-"""Signals, children, pause, terminate, retry, fork, count, explain: each call of the contract, through a server, on each store."""
+"""Signals, children, pause, terminate, retry, fork, count, explain: each call of the contract, through a server, on
+each store."""
 
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from kagzi.v1 import common_pb2, worker_pb2, workflow_pb2
-from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased, refused
 
 PENDING = workflow_pb2.WORKFLOW_STATUS_PENDING
 RUNNING = workflow_pb2.WORKFLOW_STATUS_RUNNING
@@ -48,13 +49,7 @@ def calls(stubs: Stubs) -> Calls:
     return Calls(stubs)
 
 
-async def refused(call: Any) -> grpc.aio.AioRpcError:
-    with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await call
-    return refusal.value
-
-
-# --- signals --------------------------------------------------------------------------------------------------------------
+# --- signals ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_signal_wakes_the_run_that_waits_for_it(calls: Calls, stubs: Stubs) -> None:
@@ -111,7 +106,7 @@ async def test_signal_with_start(calls: Calls, stubs: Stubs) -> None:
         assert (got.received, got.payload.data) == (True, data)
 
 
-# --- children -------------------------------------------------------------------------------------------------------------
+# --- children ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_child_s_result_comes_to_its_parent(calls: Calls, stubs: Stubs) -> None:
@@ -167,7 +162,7 @@ async def test_what_a_child_cannot_be_is_refused(calls: Calls, stubs: Stubs) -> 
         assert field in (refusal.details() or "")
 
 
-# --- control --------------------------------------------------------------------------------------------------------------
+# --- control ----------------------------------------------------------------------------------------------------------
 
 
 async def test_pause_and_resume(calls: Calls, stubs: Stubs) -> None:
@@ -241,7 +236,7 @@ async def test_fork(calls: Calls, stubs: Stubs) -> None:
     assert unknown.code() in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.FAILED_PRECONDITION)
 
 
-# --- looking --------------------------------------------------------------------------------------------------------------
+# --- looking ----------------------------------------------------------------------------------------------------------
 
 
 async def test_count(calls: Calls, stubs: Stubs) -> None:

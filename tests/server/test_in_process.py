@@ -21,8 +21,7 @@ from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as pb
 from kagzi.wire.in_process import WINDOW_BYTES, WINDOW_MESSAGES
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_interceptor import refused
+from tests.server.stubs import TIMEOUT_S, Stubs, refused
 from tests.support.polling import until
 
 WORKFLOWS = "kagzi.v1.WorkflowService"
@@ -41,12 +40,12 @@ class Service:
         self.read = self.written = 0
         self.proceed = asyncio.Event()
 
-    async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Any) -> pb.StartWorkflowResponse:
+    async def StartWorkflow(self, request: pb.StartWorkflowRequest) -> pb.StartWorkflowResponse:
         self.requests.append(request)
         self.response.warning = whose.get()
         return self.response
 
-    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest, context: Any) -> None:
+    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest) -> None:
         await self._hang()
 
     async def WaitStream(self, context: Any) -> None:

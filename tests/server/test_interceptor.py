@@ -1,7 +1,6 @@
 """What a call meets on its way: errors mapped without a leak, limits, budgets, a proof where one is asked for."""
 
 import logging
-from collections.abc import Awaitable
 from typing import Any
 
 import grpc
@@ -16,7 +15,7 @@ from kagzi.system import SystemIds
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
-from tests.server.stubs import TIMEOUT_S, Stubs, leased
+from tests.server.stubs import TIMEOUT_S, Stubs, leased, refused
 
 SECRET_TEXT = "password=hunter2"
 
@@ -27,17 +26,11 @@ class Raising:
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    async def GetWorkflow(self, request: Any, context: Any) -> Any:
+    async def GetWorkflow(self, request: Any) -> Any:
         raise self._error
 
     async def WaitStream(self, context: Any) -> None:
         raise self._error
-
-
-async def refused(call: Awaitable[Any]) -> grpc.aio.AioRpcError:
-    with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await call
-    return refusal.value
 
 
 async def test_where_the_database_is_stays_in_the_log(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

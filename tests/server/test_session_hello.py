@@ -20,7 +20,7 @@ from tests.server.test_session import Spoken
 from tests.support.timeouts import LOADED_MACHINE_S
 
 # Longer than any test: what a ghost has swallowed does not come back by itself.
-LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, look_interval_ms=600_000)
+LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, poll_interval_ms=600_000)
 RUNS = 10
 
 
@@ -101,7 +101,8 @@ async def test_the_welcome_cannot_be_written(lasting: Server) -> None:
 
 
 async def test_hung_up_at_every_step(lasting: Server) -> None:
-    """Cut at once, after one turn of the loop, after two, and so on; and again, counted from when the session is open."""
+    """Cut at once, after one turn of the loop, after two, and so on; and again, counted from when the session is
+    open."""
     welcomed = 0
     for opened, turns in [*((False, turns) for turns in range(3)), *((True, turns) for turns in range(30))]:
         context = BrokenContext(hello(update=pb.SessionUpdate(completed_delta=1)))

@@ -1,4 +1,4 @@
-"""Values of core, as anything that may be written into a message."""
+"""Hypothesis strategies: any record of core that may be written into a message."""
 
 from hypothesis import strategies as st
 
@@ -9,6 +9,7 @@ from kagzi.core.records import (
     HistoryStep,
     Lease,
     Payload,
+    RunAttributes,
     RunEnd,
     RunFilter,
     RunKey,
@@ -76,6 +77,16 @@ retries = st.builds(
 )
 maybe_retries = st.none() | retries
 
+attributes = {
+    "workflow_type": types,
+    "priority": st.integers(-100, 100),
+    "labels": labels,
+    "deadline_at": maybe_times,
+    "retry": maybe_retries,
+}
+# The others are texts.
+attributes |= {name: texts for name in RunAttributes.__struct_fields__ if name not in attributes}
+
 history_steps = st.builds(
     HistoryStep,
     step_id=names,
@@ -118,23 +129,19 @@ claimed_runs = st.builds(
 
 run_records = st.builds(
     RunRecord,
+    **attributes,
     run=run_keys,
     workflow_id=names,
-    workflow_type=types,
     version=st.none() | names,
     status=st.sampled_from(RunStatus),
     wait_reason=st.none() | st.sampled_from(WaitReason),
     attempt=counts,
-    priority=st.integers(-100, 100),
-    labels=labels,
     created_at=times,
     started_at=maybe_times,
     finished_at=maybe_times,
     wake_at=maybe_times,
-    deadline_at=maybe_times,
     worker_id=st.none() | names,
     last_seq=longs,
-    retry=maybe_retries,
     cancel_requested=st.booleans(),
     cancel_reason=texts,
     error=maybe_errors,
@@ -149,7 +156,6 @@ run_records = st.builds(
     pause_requested=st.booleans(),
     pause_reason=texts,
     schedule_id=st.none() | names,
-    concurrency_key=texts,
     blocked_by=st.none() | names,
     waits=st.lists(names, max_size=2).map(tuple),
     input=maybe_payloads,
@@ -218,21 +224,17 @@ worker_records = st.builds(
 
 start_requests = st.builds(
     StartRequest,
+    **attributes,
     namespace=names,
-    workflow_type=types,
     workflow_id=texts,
     request_id=texts,
     task_queue=texts.map(canonical_type),
     input=maybe_payloads,
     context=maybe_payloads,
     version=texts,
-    labels=labels,
-    priority=st.integers(-100, 100),
     start_at=maybe_times,
     delay_us=st.none() | st.integers(0, 10**15),
-    deadline_at=maybe_times,
     timeout_us=st.none() | st.integers(0, 10**15),
-    retry=maybe_retries,
     on_conflict=st.sampled_from(["existing", "existing_or_completed", "fail", "replace"]),
 )
 

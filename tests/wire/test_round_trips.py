@@ -28,18 +28,11 @@ from kagzi.wire.common import (
     write_retry,
     write_time,
 )
-from kagzi.wire.runs import (
-    read_filter,
-    read_outcome,
-    read_start,
-    write_filter,
-    write_outcome,
-    write_run,
-    write_start,
-)
+from kagzi.wire.requests import read_outcome, write_filter, write_register, write_start
+from kagzi.wire.runs import read_filter, read_start, write_outcome, write_run
 from kagzi.wire.steps import write_step
 from kagzi.wire.tasks import write_task
-from kagzi.wire.workers import read_register, write_register, write_worker
+from kagzi.wire.workers import read_register, write_worker
 
 from . import strategies as some
 from .reading import read_run, read_step, read_task, read_worker

@@ -5,14 +5,8 @@ from hypothesis import strategies as st
 
 from kagzi.core.schedules.schedule import OVERLAPS, Fire, ScheduleRecord, ScheduleSpec, read_spec, write_spec
 from kagzi.v1 import workflow_schedule_pb2 as pb
-from kagzi.wire.schedules import (
-    ScheduleRequest,
-    read_schedule_request,
-    updated,
-    write_fire,
-    write_schedule,
-    write_schedule_request,
-)
+from kagzi.wire.requests import ScheduleRequest, write_schedule_request
+from kagzi.wire.schedules import read_schedule_request, updated, write_fire, write_schedule
 from tests.wire.reading import read_fire, read_schedule
 from tests.wire.strategies import counts, labels, maybe_payloads, maybe_times, names, texts, times, types
 

@@ -25,13 +25,15 @@ class Field(NamedTuple):
 
 
 def fields_of(record: type[Any]) -> Iterator[Field]:
-    hints = get_type_hints(record)
     if is_dataclass(record):
-        for field in fields(record):
-            yield Field(field.name, hints[field.name], msgspec.NODEFAULT if field.default is MISSING else field.default)
+        known = fields(record)
+        hints = get_type_hints(record) if any(isinstance(field.type, str) for field in known) else {}
+        for field in known:
+            default = msgspec.NODEFAULT if field.default is MISSING else field.default
+            yield Field(field.name, hints.get(field.name, field.type), default)
     else:
         for struct_field in msgspec.structs.fields(record):
-            yield Field(struct_field.name, hints[struct_field.name], struct_field.default)
+            yield Field(struct_field.name, struct_field.type, struct_field.default)
 
 
 def converter(

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from .error_details import ErrorDetail, ErrorKind
+from .public import exported
 from .retry.policy import RetryPolicy
 from .states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
 from .times import Timestamp
@@ -43,8 +44,8 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a start says about a run for good. Starts, records and exports have these fields in common; `store/columns.py` says
-    what becomes of each in a fork and in a run that is continued as new."""
+    """What a start says about a run for good. Starts, records and exports have these fields in common;
+    `store/columns.py` says what becomes of each in a fork and in a run that is continued as new."""
 
     workflow_type: str
     priority: int = 0
@@ -168,7 +169,8 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same number."""
+    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same
+    number."""
 
     attempt: int
     started_at: Timestamp | None
@@ -216,8 +218,8 @@ class StepRecord(StoredStep, frozen=True, kw_only=True):
 
 
 def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
-    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is written, so
-    that a run that is tried again finds its steps as they were."""
+    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is
+    written, so that a run that is tried again finds its steps as they were."""
     if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
         return step
     return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)
@@ -299,3 +301,16 @@ class Rows(msgspec.Struct, Generic[Row], frozen=True):
 
     rows: tuple[Row, ...]
     has_more: bool
+
+
+@exported
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a run is where it is. `str()` is the sentence."""
+
+    sentence: str  #: for people
+    reason: str = ""  #: a stable word for programs
+    facts: Mapping[str, str] = {}  #: what the sentence is based on
+    remedy: str = ""  #: what to do about it; empty if there is nothing to do
+
+    def __str__(self) -> str:
+        return self.sentence

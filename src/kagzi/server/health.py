@@ -40,7 +40,7 @@ class HealthService:
         self._health = health
         self._deadlines = deadlines
 
-    async def Check(self, request: health_pb2.HealthCheckRequest, context: Context) -> Message:
+    async def Check(self, request: health_pb2.HealthCheckRequest) -> Message:
         return self._answer(request.service)
 
     async def Watch(self, context: Context) -> None:

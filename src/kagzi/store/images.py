@@ -24,7 +24,16 @@ from ..core.states import (
     StepStatus,
 )
 from ..core.times import Timestamp
-from ..core.transfers.images import AttemptImage, Data, RunImage, SignalImage, StepImage, read_data, write_data
+from ..core.transfers.images import (
+    AttemptImage,
+    Data,
+    LinkImage,
+    RunImage,
+    SignalImage,
+    StepImage,
+    read_data,
+    write_data,
+)
 from .rows import Row, by_column, read_error, read_payload, type_of, value_writer, write_strings
 
 Image = TypeVar("Image", bound=msgspec.Struct)
@@ -32,7 +41,7 @@ Image = TypeVar("Image", bound=msgspec.Struct)
 _decode_strings = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-# --- out ---------------------------------------------------------------------------------------------------------------
+# --- out -------------------------------------------------------------------------------------------------------------
 
 
 def _by_column(field: Field) -> Callable[[Row], Any]:
@@ -74,9 +83,10 @@ read_attempt_image = converter(
     retry_at=lambda row: row["finished_at"] if row["retry_at"] is None else row["retry_at"],
 )
 read_signal_image = converter(SignalImage, _by_column)
+read_link_image = converter(LinkImage, _by_column)
 
 
-# --- in ----------------------------------------------------------------------------------------------------------------
+# --- in --------------------------------------------------------------------------------------------------------------
 
 
 def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str, Any]]:
@@ -169,7 +179,8 @@ def _completed(name: str, output: Data, at: Timestamp, seq: int) -> StepImage:
 
 
 def refuse_import(image: RunImage, active: str | None, requested: str | None) -> Refused | None:
-    """Why a run cannot come in: another one has its workflow id and is `active`, or was `requested` by the same start."""
+    """Why a run cannot come in: another one has its workflow id and is `active`, or was `requested` by the same
+    start."""
     if active is not None and not image.status.ended:
         return refused(
             ErrorCode.CONFLICT,

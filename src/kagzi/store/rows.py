@@ -1,8 +1,8 @@
 """Maps rows to the records of core, by the names of the columns; and values to columns and back.
 
-Both stores name their columns alike, so a row is anything that is asked by name: a record of asyncpg, or a dictionary that
-SQLite's rows are made into. JSON is text in both. A field of a record is read from the column of its name, by its type; only
-the exceptions are written out.
+Both stores name their columns alike, so a row is anything that is asked by name: a record of asyncpg, or a dictionary
+that SQLite's rows are made into. JSON is text in both. A field of a record is read from the column of its name, by its
+type; only the exceptions are written out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -154,12 +154,13 @@ _HISTORY = tuple(signature(_history_step).parameters)
 
 
 def history_reader(place: Callable[[str], Any] = str) -> Callable[[Any], HistoryStep]:
-    """Reads steps as replay sees them. Every claim does, so the places of the columns are looked up once and not in each row."""
+    """Reads steps as replay sees them. Every claim does, so the places of the columns are looked up once and not in
+    each row."""
     values = itemgetter(*map(place, _HISTORY))
     return lambda row: _history_step(*values(row))
 
 
-# --- by the names of the columns ---------------------------------------------------------------------------------------
+# --- by the names of the columns -------------------------------------------------------------------------------------
 
 CODES: Mapping[Any, Mapping[int, Any]] = {
     RunStatus: RUN_STATUS_OF_CODE,
@@ -177,8 +178,8 @@ def type_of(field: Field) -> Any:
 
 
 def by_column(field: Field) -> Callable[[Row], Any]:
-    """Reads a field from the column of its name. Structs are JSON; a payload has its metadata in a column of their own; where the
-    default is an empty text, NULL is one, too."""
+    """Reads a field from the column of its name. Structs are JSON; a payload has its metadata in a column of their own;
+    where the default is an empty text, NULL is one, too."""
     column, kind = field.name, type_of(field)
     if kind is Payload:
         metadata = f"{column}_meta"
@@ -192,7 +193,8 @@ def by_column(field: Field) -> Callable[[Row], Any]:
 def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
     """None: the value is the field's."""
     if kind in CODES:
-        return {None: None, **CODES[kind]}.__getitem__
+        values: dict[Any, Any] = {None: None, **CODES[kind]}
+        return values.__getitem__
     if kind is ErrorDetail:
         return read_error
     if get_origin(kind) is Mapping:
@@ -205,10 +207,12 @@ def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def value_writer(field: Field) -> Callable[[Any], Any] | None:
-    """The other way round: what is written for the value of a field. None: the value. Text that may be empty is NULL then."""
+    """The other way round: what is written for the value of a field. None: the value. Text that may be empty is NULL
+    then."""
     kind = type_of(field)
     if kind in CODES:
-        return {None: None, **{value: code for code, value in CODES[kind].items()}}.__getitem__
+        codes: dict[Any, int | None] = {None: None, **{value: code for code, value in CODES[kind].items()}}
+        return codes.__getitem__
     if kind is str and field.default == "":
         return _text_or_null
     if get_origin(kind) is tuple:
@@ -281,7 +285,7 @@ def read_worker(row: Row, served: tuple[Served, ...], status: WorkerStatus) -> W
     return _read_worker({**row, "served": served, "status": status})
 
 
-# --- new runs ----------------------------------------------------------------------------------------------------------
+# --- new runs --------------------------------------------------------------------------------------------------------
 
 _fields = {field.name: field for field in fields_of(RunAttributes)}
 _attribute_writers = [(column.name, value_writer(_fields[column.name])) for column in columns(Use.ATTRIBUTES)]
@@ -295,8 +299,8 @@ def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
 
 
 def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, object]:
-    """The columns `{run.new}`. The run sleeps until its start time or until the one before it has ended; else it is leased to whom
-    it is assigned if it may be `leased`, or waits for a worker."""
+    """The columns `{run.new}`. The run sleeps until its start time or until the one before it has ended; else it is
+    leased to whom it is assigned if it may be `leased`, or waits for a worker."""
     status = new_status(command, now, leased=leased)
     sleeping = status is RunCode.SLEEPING
     assignment = command.assignment if status is RunCode.RUNNING else None

@@ -4,7 +4,7 @@ from ..core.bulk import BulkAction, BulkOperation
 from ..v1 import workflow_pb2 as pb
 from .enums import numbers_of, word_of, words_of
 from .fields import writer
-from .runs import write_filter
+from .requests import write_filter
 
 _ACTIONS: dict[int, BulkAction] = words_of(pb.BulkAction.DESCRIPTOR, BulkAction)
 BULK_ACTION_TO_WIRE = numbers_of(_ACTIONS)

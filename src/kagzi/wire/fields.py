@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import cache
 from operator import attrgetter
 from types import NoneType
 from typing import Any, NamedTuple, NoReturn, TypeVar, cast, get_args
@@ -270,24 +271,23 @@ class _Pairs:
 
     def __init__(self, message: type[Message], names: Mapping[str, str]) -> None:
         self._message = message.DESCRIPTOR
-        self._left = set(self._message.fields_by_name)
+        self._fields = dict(self._message.fields_by_name)  # protobuf makes objects for each look-up
+        self._left = set(self._fields)
         self.names = names
 
-    def fields_of(self, record: type[Any], named: Collection[str]) -> list[Field]:
+    def fields_of(self, record: type[Any], named: Collection[str]) -> tuple[Field, ...]:
         """Raises TypeError if one that was named is not there."""
-        fields = list(fields_of(record))
+        fields = _fields_of(cast("Any", record))  # mypy: a class is not hashable
         if unknown := set(named) - {field.name for field in fields}:
             raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")
         return fields
 
     def take(self, name: str) -> FieldDescriptor | None:
-        fields = self._message.fields_by_name
-        candidates = (self.names.get(name, name), _ALIASES.get(name, name), name.removesuffix(_DURATION_SUFFIX))
-        known = next((each for each in candidates if each in fields), None)
-        if known is None:
-            return None
-        self._left.discard(known)
-        return cast("FieldDescriptor", fields[known])  # the stubs know two classes of them
+        for known in (self.names.get(name, name), _ALIASES.get(name, name), name.removesuffix(_DURATION_SUFFIX)):
+            if known in self._fields:
+                self._left.discard(known)
+                return cast("FieldDescriptor", self._fields[known])  # the stubs know two classes of them
+        return None
 
     def struct(self, record: type[Any], field: Field) -> type[msgspec.Struct]:
         """A part of a record whose fields are the message's own. Raises TypeError for anything else."""
@@ -301,6 +301,11 @@ class _Pairs:
             raise TypeError(
                 f"{record.__name__} has no field for {', '.join(sorted(left))} of {self._message.full_name}"
             )
+
+
+@cache  # a record is read, written, and part of others
+def _fields_of(record: type[Any]) -> tuple[Field, ...]:
+    return tuple(fields_of(record))
 
 
 def _copier(names: Mapping[str, str]) -> Callable[[Any], dict[str, Any]]:

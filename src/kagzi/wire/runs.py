@@ -5,19 +5,18 @@ from typing import Literal, Protocol
 import msgspec
 
 from ..core.errors import InvalidArgument
-from ..core.explanation import Explanation
-from ..core.records import RunEnd, RunFilter, RunKey, RunRecord
+from ..core.records import Explanation, RunEnd, RunFilter, RunKey, RunRecord
 from ..core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, start_run
 from ..core.run.outcomes import Existing, Started
 from ..core.schedules.scheduled_time import split_scheduled_time
-from ..core.states import RunStatus
 from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp
 from ..v1 import common_pb2
 from ..v1 import workflow_pb2 as pb
-from .common import NULL, read_error, read_payload, read_type, write_payload_if, write_time_if
-from .enums import RUN_STATUS_FROM_WIRE, RUN_STATUS_TO_WIRE, word_of
-from .fields import form, reader, writer
+from .common import NULL, read_payload, read_type, write_payload_if, write_time_if
+from .enums import RUN_STATUS_TO_WIRE
+from .fields import reader, writer
+from .requests import read_run_status
 
 _read_start = reader(
     pb.StartWorkflowRequest,
@@ -25,7 +24,6 @@ _read_start = reader(
     workflow_type=lambda message: read_type(message.workflow_type),
     task_queue=lambda message: read_type(message.task_queue),
 )
-write_start = writer(pb.StartWorkflowRequest, StartRequest)
 
 
 def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -> StartRequest:
@@ -33,8 +31,8 @@ def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -
     if batch_namespace:
         if message.namespace_id not in ("", batch_namespace):
             raise InvalidArgument(
-                f"namespace_id={message.namespace_id!r} of a start differs from that of its batch, {batch_namespace!r}. "
-                "Leave it empty.",
+                f"namespace_id={message.namespace_id!r} of a start differs from that of the request, {batch_namespace!r}. "
+                "Set it in the request only.",
                 field="namespace_id",
             )
         message.namespace_id = batch_namespace
@@ -117,29 +115,12 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
     return message
 
 
-def read_run_status(number: int, *, field: str = "status") -> RunStatus:
-    """Raises InvalidArgument for a number that is not a status."""
-    return word_of(RUN_STATUS_FROM_WIRE, number, pb.WorkflowStatus.DESCRIPTOR, field)
-
-
-def read_outcome(message: pb.RunOutcome, *, namespace: str) -> RunEnd:
-    return RunEnd(
-        run=RunKey(namespace, message.run_id),
-        status=read_run_status(message.status),
-        output=read_payload(message.output) if message.HasField("output") else None,
-        error=read_error(message.error) if message.HasField("error") else None,
-        continued_as=message.continued_as or None,
-    )
-
-
 # --- filters -----------------------------------------------------------------------------------------------------------
 
 
 read_where = reader(
     pb.WorkflowFilter, RunFilter, workflow_types=lambda message: tuple(map(read_type, message.workflow_types))
 )
-write_filter = writer(pb.WorkflowFilter, RunFilter)
-form(pb.WorkflowFilter, RunFilter, read_where, write_filter)
 
 
 def read_filter(message: pb.ListWorkflowsRequest) -> RunFilter:

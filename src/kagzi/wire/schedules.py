@@ -13,29 +13,15 @@ from ..core.times import Timestamp
 from ..v1 import common_pb2
 from ..v1 import workflow_schedule_pb2 as pb
 from .common import read_duration_us, read_payload, read_time, read_time_if, read_type
-from .enums import numbers_of, word_of, words_of
+from .enums import word_of
 from .fields import reader, writer
-
-_OVERLAPS: dict[int, Overlap] = words_of(pb.OverlapPolicy.DESCRIPTOR, Overlap)
-OVERLAP_TO_WIRE = numbers_of(_OVERLAPS)
-
-
-class ScheduleRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule to create or to change. `enabled` None: as it is, and a new one is enabled."""
-
-    namespace: str
-    schedule_id: str
-    spec: ScheduleSpec
-    enabled: bool | None
-    request_id: str
-
+from .requests import OVERLAP_FROM_WIRE, ScheduleRequest
 
 _read_request = reader(
     pb.CreateWorkflowScheduleRequest,
     ScheduleRequest,
     unread=("task_queue",),  # checked
 )
-write_schedule_request = writer(pb.CreateWorkflowScheduleRequest, ScheduleRequest, unset=("task_queue",))
 
 
 def read_schedule_request(message: pb.CreateWorkflowScheduleRequest, *, namespace_id: str = "") -> ScheduleRequest:
@@ -44,7 +30,7 @@ def read_schedule_request(message: pb.CreateWorkflowScheduleRequest, *, namespac
         if message.namespace_id not in ("", namespace_id):
             raise InvalidArgument(
                 f"namespace_id={message.namespace_id!r} of the schedule differs from that of the request, "
-                f"{namespace_id!r}. Leave it empty.",
+                f"{namespace_id!r}. Set it in the request only.",
                 field="namespace_id",
             )
         message.namespace_id = namespace_id
@@ -80,7 +66,7 @@ def _payload_or_none(message: common_pb2.Payload) -> Payload | None:
 
 
 def _read_overlap(number: int) -> Overlap:
-    return word_of({0: "allow", **_OVERLAPS}, number, pb.OverlapPolicy.DESCRIPTOR, "overlap")
+    return word_of({0: "allow", **OVERLAP_FROM_WIRE}, number, pb.OverlapPolicy.DESCRIPTOR, "overlap")
 
 
 def _as_it_is(value: object) -> object:

@@ -11,6 +11,7 @@ from ..v1 import worker_pb2 as pb
 from .common import read_type
 from .enums import WORKER_STATUS_FROM_WIRE, word_of
 from .fields import reader, writer
+from .requests import OF_THE_FIRST_CONTRACT, OF_THE_SERVER, WORKER_NAMES
 
 DEFAULT_VERSION = "1"
 DEFAULT_MAX_CONCURRENT = 100
@@ -59,30 +60,20 @@ def refuse_foreign_queue(task_queue: str, workflow_types: Iterable[str]) -> None
         )
 
 
-_OF_THE_FIRST_CONTRACT = ("task_queue", "queue_concurrency_limit", "workflow_type_concurrency")
-_NAMES = {"sdk_version": "version"}
-_OF_THE_SERVER = ("status", "active_count", "total_completed", "total_failed", "registered_at", "last_heartbeat_at")
 _read_register = reader(
     pb.RegisterRequest,
     WorkerRecord,
-    names=_NAMES,
-    unsent=_OF_THE_SERVER,
-    unread=(*_OF_THE_FIRST_CONTRACT, "workflow_types"),
+    names=WORKER_NAMES,
+    unsent=OF_THE_SERVER,
+    unread=(*OF_THE_FIRST_CONTRACT, "workflow_types"),
     served=_read_served,
     max_concurrent=lambda message: message.max_concurrent or DEFAULT_MAX_CONCURRENT,
-)
-write_register = writer(
-    pb.RegisterRequest,
-    WorkerRecord,
-    names=_NAMES,
-    unsent=_OF_THE_SERVER,
-    unset=(*_OF_THE_FIRST_CONTRACT, "workflow_types"),
 )
 write_worker = writer(
     pb.Worker,
     WorkerRecord,
-    names=_NAMES,
-    unset=_OF_THE_FIRST_CONTRACT,
+    names=WORKER_NAMES,
+    unset=OF_THE_FIRST_CONTRACT,
     workflow_types=lambda worker: dict.fromkeys(pair.workflow_type for pair in worker.served),
 )
 write_worker_event = writer(pb_admin.WorkerEvent, WorkerEvent, unsent=("number",))
@@ -94,12 +85,7 @@ def read_worker_status(number: int) -> WorkerStatus:
 
 
 _read_trouble = reader(pb.WorkerTrouble, Trouble)
-_write_trouble = writer(pb.WorkerTrouble, Trouble)
 
 
 def read_diagnostics(message: pb.SessionUpdate | pb.HeartbeatRequest) -> list[Trouble]:
     return [_read_trouble(trouble) for trouble in message.troubles]
-
-
-def write_diagnostics(diagnostics: Iterable[Trouble]) -> list[pb.WorkerTrouble]:
-    return [_write_trouble(trouble) for trouble in diagnostics]

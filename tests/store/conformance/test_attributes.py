@@ -1,4 +1,5 @@
-"""What a start says about a run for good comes back from every way to read the run, and goes where `store/columns.py` says.
+"""What a start says about a run for good comes back from every way to read the run, and goes where `store/columns.py`
+says.
 
 The test goes over the fields of RunAttributes, so that a new one is tested without being named here.
 """

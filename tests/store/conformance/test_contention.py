@@ -1,4 +1,5 @@
-"""Locks are taken in one order: any two verbs, on two connections, over the same runs, end without deadlock or damage."""
+"""Locks are taken in one order: any two verbs, on two connections, over the same runs, end without deadlock or
+damage."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -106,7 +107,7 @@ async def runs_in_hand(harness: StoreHarness) -> list[Held]:
         )
     )
     harness.clock.advance(s=2)
-    await harness.store.cut(holdings[::2], harness.now)
+    await harness.store.shorten_leases(holdings[::2], harness.now)
     return holdings
 
 

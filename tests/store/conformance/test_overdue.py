@@ -1,4 +1,5 @@
-"""Steps that run for longer than they may are found when their holder's lease is renewed; and what the code has given up wakes nobody."""
+"""Steps that run for longer than they may are found when their holder's lease is renewed; and what the code has given
+up wakes nobody."""
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import Held
@@ -30,7 +31,7 @@ async def overdue(harness: StoreHarness, *holding: Held) -> set[tuple[Held, str,
     renewal = await harness.store.renew(holding, harness.now, harness.now + LEASE_US, grace_us=GRACE_US)
     assert renewal.lost == ()
     assert all(isinstance(each, Overdue) and each.timeout_ms > 0 for each in renewal.overdue)
-    return {(each.held, each.step_id, each.attempt) for each in renewal.overdue}
+    return {(each.leased, each.step_id, each.attempt) for each in renewal.overdue}
 
 
 async def test_overdue_one_grace_after_its_timeout_and_not_before(harness: StoreHarness) -> None:
@@ -104,7 +105,7 @@ async def test_a_step_with_a_timeout_is_no_wait(harness: StoreHarness) -> None:
     assert (await harness.run(holding.run)).waits == ("nap",)
 
 
-# --- what the code has given up -----------------------------------------------------------------------------------------
+# --- what the code has given up ---------------------------------------------------------------------------------------
 
 
 async def test_only_the_waits_that_are_named_wake_it(harness: StoreHarness) -> None:
@@ -114,10 +115,10 @@ async def test_only_the_waits_that_are_named_wake_it(harness: StoreHarness) -> N
     parked = the(Parked, await harness.do(park(holding, "nap")))
     assert parked.wake_at == harness.now + 60_000_000
     harness.clock.advance(s=30)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     assert (await harness.run(holding.run)).status == RunStatus.SLEEPING
     harness.clock.advance(s=30)
-    assert list((await harness.fire()).woken) == [("default", "hello")]
+    assert list((await harness.fire()).pending) == [("default", "hello")]
 
 
 async def test_a_wait_that_is_due_and_not_named_does_not_keep_it_from_parking(harness: StoreHarness) -> None:

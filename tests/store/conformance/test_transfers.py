@@ -14,7 +14,7 @@ from kagzi.core.run.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine.services.namespaces import Namespaces
 from kagzi.engine.services.transfers import Transfers
-from kagzi.store.protocol import Changed, Store
+from kagzi.store.protocol import Store
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
 
@@ -56,9 +56,8 @@ def transfers(store: Store, clock: FakeClock) -> Transfers:
         clock=clock,
         ids=CountingIds(7),
         settings=(settings := Settings()),
-        namespaces=Namespaces(store, settings, clock),
-        news=silence,
-        timers=silence,
+        namespaces=Namespaces(store, settings, clock, lambda: None),
+        dispatcher=silence,
     )
 
 
@@ -93,7 +92,7 @@ async def third(place: Place, harness: StoreHarness) -> AsyncIterator[StoreHarne
     await fresh.close()
 
 
-# --- every kind of run -------------------------------------------------------------------------------------------------------
+# --- every kind of run ------------------------------------------------------------------------------------------------
 
 
 async def populate(harness: StoreHarness) -> None:
@@ -113,7 +112,7 @@ async def _lost(harness: StoreHarness) -> None:
     third = await harness.take_over(second)
     await harness.write(begin(third, "a", 2), complete(third, "a", "x", 2), begin(third, "b"), fail(third, "b"))
     await harness.do(fail_run(third))
-    the(Changed, await harness.retry(third.run, "b"))
+    the(RunStatus, await harness.retry(third.run, "b"))
     fourth = await harness.hold(third.run)
     await harness.do(begin(fourth, "b"))
     await harness.take_over(fourth)
@@ -148,7 +147,7 @@ async def _ended(harness: StoreHarness) -> None:
     await harness.write(begin(reopened, "b", retry=AT_ONCE), fail(reopened, "b"))
     await harness.write(begin(reopened, "b", 2), complete(reopened, "b", "late", 2))
     await harness.do(fail_run(reopened))
-    the(Changed, await harness.retry(reopened.run, "b"))
+    the(RunStatus, await harness.retry(reopened.run, "b"))
 
     cancelled = await harness.start()
     await harness.store.cancel_run(cancelled, "not needed", harness.now, harness.now + 5)
@@ -212,7 +211,7 @@ async def _related(harness: StoreHarness) -> None:
     the(Parked, await harness.do(park(guest, "attached")))
 
 
-# --- the trip ----------------------------------------------------------------------------------------------------------------
+# --- the trip ---------------------------------------------------------------------------------------------------------
 
 
 async def all_runs(harness: StoreHarness) -> list[RunRecord]:
@@ -345,7 +344,7 @@ async def test_who_was_to_begin_after_a_run_that_is_not_here_begins(harness: Sto
     assert (await other.run(blocked)).status is RunStatus.PENDING
 
 
-# --- refusals ----------------------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 async def test_the_same_again_is_already_there(harness: StoreHarness, other: StoreHarness) -> None:
@@ -381,13 +380,14 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
         assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
         child_lease = await harness.hold(moved[1])
-        closed = the(RunClosed, await harness.do(complete_run(child_lease)))
-        assert [woken.run for woken in closed.stirred] == [moved[0]]
+        the(RunClosed, await harness.do(complete_run(child_lease)))
+        assert harness.effects.changed == (moved[0],)
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
 
 async def test_ids_from_before_there_were_markers(harness: StoreHarness) -> None:
-    """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they have."""
+    """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they
+    have."""
     old = [RunKey("default", uuid7(harness.now, number)) for number in (1, 2)]
     assert not any(is_of("default", run.run_id) for run in old)
     await harness.do(msgspec.structs.replace(harness.start_command("old"), run=old[0]))
@@ -478,9 +478,9 @@ async def test_two_at_once_are_one(harness: StoreHarness) -> None:
     assert await harness.store.begin_import(run, "two", harness.now, harness.now - 1) == "open", (
         "the first has gone away"
     )
-    assert await harness.store.stage_import(key, "one", [], harness.now) is None
+    assert await harness.store.import_parts(key, "one", [], harness.now) is None
     await harness.store.abandon_imports(token="two")
-    assert await harness.store.stage_import(key, "two", [], harness.now) is None
+    assert await harness.store.import_parts(key, "two", [], harness.now) is None
 
 
 async def test_what_is_half_in_cannot_be_seen(harness: StoreHarness, other: StoreHarness) -> None:
@@ -490,7 +490,7 @@ async def test_what_is_half_in_cannot_be_seen(harness: StoreHarness, other: Stor
     parts = await harness.store.export_steps(holding.run, 0, 10)
     assert image is not None
     assert await other.store.begin_import(holding.run.run_id, "t", other.now, 0) == "open"
-    assert await other.store.stage_import(holding.run, "t", parts, other.now) == 1
+    assert await other.store.import_parts(holding.run, "t", parts, other.now) == 1
     assert await all_runs(other) == []
     assert await other.store.list_steps(holding.run, name=None, after_begun_seq=0, limit=9, payloads=True) is None
     with pytest.raises(Unavailable):

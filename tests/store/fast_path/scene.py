@@ -1,4 +1,4 @@
-"""What a scenario has come to: makes commands of its drafts, and knows how to ask a store for everything else."""
+"""The state of a scenario: makes commands of its drafts, and calls of everything else that a store is asked for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -44,7 +44,7 @@ class Scene:
     def holds(self) -> int:
         return len(self._leased)
 
-    # --- commands -------------------------------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------------------------------
 
     def command(self, draft: Draft | Again) -> c.Command:
         if isinstance(draft, Again):
@@ -220,7 +220,7 @@ class Scene:
 
     def shorten_leases(self, run: int) -> Call:
         leased = self._lease_of(run)
-        return lambda store: store.cut(leased, self.now + 1_000)
+        return lambda store: store.shorten_leases(leased, self.now + 1_000)
 
     def release(self, run: int) -> Call:
         leased = self._lease_of(run)
@@ -228,7 +228,7 @@ class Scene:
 
     def lost_before_ack(self, run: int) -> Call:
         leased = self._lease_of(run)
-        return lambda store: store.lose(leased, self.now, [self.now + 1_000])
+        return lambda store: store.lost_before_ack(leased, self.now, [self.now + 1_000])
 
     def _lease_of(self, run: int) -> list[Held]:
         key = self._run(run)

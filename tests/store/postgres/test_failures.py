@@ -1,4 +1,5 @@
-"""What is an outage, what is contention and what is a fault; and that each of them is treated as such on every connection."""
+"""What is an outage, what is contention and what is a fault; and that each of them is treated as such on every
+connection."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -108,7 +109,7 @@ def test_a_fault_is_reported_without_the_words_of_the_database() -> None:
     assert isinstance(fault(asyncpg.UniqueViolationError("runs_pkey")), StatementFailed)
 
 
-# --- on real connections ----------------------------------------------------------------------------------------------------
+# --- on real connections ----------------------------------------------------------------------------------------------
 
 Verb = Callable[[PostgresStore, Held], Awaitable[object]]
 
@@ -118,11 +119,11 @@ VERBS: dict[str, Verb] = {
     "start": lambda store, _: write(store, start()),
     "claim": lambda store, _: store.claim([Want("default", "ship", ("1",), "worker", 1)], 5, NOW, NOW + LEASE_US),
     "renew": lambda store, leased: store.renew([leased], NOW, NOW + LEASE_US),
-    "cut": lambda store, leased: store.cut([leased], NOW + LEASE_US),
+    "cut": lambda store, leased: store.shorten_leases([leased], NOW + LEASE_US),
     "release": lambda store, leased: store.release([leased], NOW),
-    "lose": lambda store, leased: store.lose([leased], NOW, [NOW + 1]),
+    "lose": lambda store, leased: store.lost_before_ack([leased], NOW, [NOW + 1]),
     "fire": lambda store, _: store.fire(NOW + 1, end_leases=True, limit=10),
-    "look": lambda store, _: store.look([], NOW),
+    "poll": lambda store, _: store.poll([], NOW),
     "get": lambda store, leased: store.get_run("default", run_id=leased.run.run_id),
     "list": lambda store, _: store.list_runs("default", RunFilter(), None, 10),
     "count": lambda store, _: store.count_runs("default", RunFilter(), 10),

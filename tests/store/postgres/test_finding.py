@@ -1,7 +1,6 @@
 """Lists go by an index and read little more than they show, however many runs there are."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
@@ -13,6 +12,7 @@ from kagzi.core.states import RunStatus
 from kagzi.store.postgres.connection.connection import QUERY_SETTINGS, Session
 from kagzi.store.postgres.run.runs import count_runs, list_runs
 from kagzi.store.postgres.statements import PARAMETERS, STATEMENTS
+from tests.store.postgres.verbs import flatten
 
 from .verbs import NOW
 
@@ -21,7 +21,8 @@ PAGE = 50
 
 FILL = [
     "INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0)",
-    # Of ten one sleeps, the rest has completed, but for a few: pending, running, failed, cancelled, paused with a problem.
+    # Of ten one sleeps, the rest has completed, but for a few: pending, running, failed, cancelled, paused with a
+    # problem.
     f"""
     INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, version, created_at, status, ready_at,
         lease, nonce, worker_id, lease_until, wait_reason, due_at, finished_at, error, problem, schedule_id,
@@ -87,12 +88,6 @@ class Explained(Session):
         text = await self._connection.fetchval(statement, *PARAMETERS[name].in_order(parameters))
         self.plan = json.loads(text)[0]["Plan"]
         return [{"runs": 0}] if "count" in name else []
-
-
-def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from flatten(child)
 
 
 def rows_read(plan: dict[str, Any]) -> int:

@@ -1,19 +1,20 @@
-"""Every statement can be prepared, and the hot ones go by the indexes whatever the tables held when they were planned."""
+"""Every statement can be prepared, and the hot ones go by the indexes whatever the tables held when they were
+planned."""
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
 import pytest
 
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, STATEMENTS
+from tests.store.postgres.verbs import flatten
 
 from .verbs import NOW
 
 HOT = [
-    "wave",
+    "write_fast",
     "lone_step",
     "read_for_write",
     "settle",
@@ -44,13 +45,13 @@ HOT = [
     "runs_held_by",
     "lock_due_runs",
     "fire_runs",
-    "look",
+    "poll",
     "unbound_signals",
     "lock_family",
     "lock_parents",
     "find_children",
     "link_children",
-    "tell_parents",
+    "notify_parents",
     "continue_run",
     "lock_signalled_run",
     "look_for_signal",
@@ -64,7 +65,7 @@ HOT = [
 
 # What must be read by which index: a plan by another one reads more than it needs.
 INDEXES: dict[str, dict[str, set[str]]] = {
-    "wave": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}},
+    "write_fast": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}},
     "lone_step": {"runs": {"runs_pkey"}},
     "settle": {"runs": {"runs_pkey"}},
     "read_for_write": {"runs": {"runs_pkey"}, "steps": {"steps_pkey", "steps_due"}},
@@ -92,7 +93,7 @@ INDEXES: dict[str, dict[str, set[str]]] = {
     "types_that_wait": {"runs": {"runs_to_claim"}},
     "first_pages": {"steps": {"steps_begun"}},
     "renew_leases": {"runs": {"runs_pkey"}, "steps": {"steps_due"}},
-    "look": {
+    "poll": {
         "runs": {"runs_to_claim", "runs_to_wake", "runs_deadline", "runs_cancel_by", "runs_leased", "runs_cascade"}
     },
     "unbound_signals": {"signals": {"signals_unbound"}},
@@ -103,7 +104,7 @@ INDEXES: dict[str, dict[str, set[str]]] = {
         "steps": {"steps_pkey"},
     },
     "link_children": {"runs": {"runs_pkey"}},
-    "tell_parents": {
+    "notify_parents": {
         "runs": {"runs_pkey", "runs_blocked"},
         "steps": {"steps_pkey"},
         "child_links": {"child_links_pkey"},
@@ -202,17 +203,11 @@ async def plan_of(connection: asyncpg.Connection, name: str) -> dict[str, Any]:
     return json.loads(text)[0]["Plan"]
 
 
-def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from flatten(child)
-
-
 async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Connection) -> None:
     """The groups of a batch come sorted: they must drive the join, or two servers could wait for each other."""
     for name, value in HOT_SETTINGS.items():
         await connection.execute(f"SET {name} = '{value}'")
-    for name in ("wave", "settle"):
+    for name in ("write_fast", "settle"):
         join_nodes = [
             node
             for node in flatten(await plan_of(connection, name))

@@ -1,4 +1,7 @@
-"""What a worker says, as short as it can be said."""
+"""Commands of a worker, as short as they can be written."""
+
+from collections.abc import Iterator
+from typing import Any
 
 from kagzi.core.records import Held, Lease, Payload, RunKey
 from kagzi.core.run.commands import (
@@ -27,7 +30,7 @@ _ids = SystemIds()
 async def running(store: PostgresStore, count: int) -> list[Held]:
     """Runs that a worker holds."""
     commands = [start(assigned=True) for _ in range(count)]
-    outcomes = await store.write(commands, NOW, TERMS)
+    outcomes, _ = await store.write(commands, NOW, TERMS)
     assert all(isinstance(outcome, Started) for outcome in outcomes)
     return [Held(command.run, Lease(1, 7)) for command in commands]
 
@@ -82,4 +85,11 @@ async def leased_child(store: PostgresStore, parent: Held, step_id: str) -> Held
 
 
 async def write(store: PostgresStore, *commands: Command) -> list[Outcome]:
-    return list(await store.write(commands, NOW, TERMS))
+    return list((await store.write(commands, NOW, TERMS))[0])
+
+
+def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A plan of EXPLAIN and all plans within it."""
+    yield node
+    for child in node.get("Plans", []):
+        yield from flatten(child)

@@ -29,3 +29,16 @@ async def store(path: str) -> AsyncIterator[SqliteStore]:
 @pytest.fixture
 def harness(store: SqliteStore) -> StoreHarness:
     return StoreHarness(store, FakeClock(), CountingIds())
+
+
+@pytest.fixture
+async def harnesses() -> AsyncIterator[list[StoreHarness]]:
+    """Three stores that must stay equal, however much of its runs the writer of each remembers."""
+    harnesses: list[StoreHarness] = []
+    for _ in range(3):
+        store = SqliteStore(":memory:", rng=LoadedRng())
+        await store.open()
+        harnesses.append(StoreHarness(store, FakeClock(), CountingIds()))
+    yield harnesses
+    for harness in harnesses:
+        await harness.store.close()

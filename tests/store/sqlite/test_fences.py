@@ -1,11 +1,11 @@
 """What the writer knows by heart makes it quicker and nothing else.
 
-The same commands are given to three stores: one that remembers and writes in batches, one that forgets everything before
-each write, and one that looks at each command alone. Outcomes and tables must not differ.
+The same commands are given to three stores: one that remembers and writes in batches, one that forgets everything
+before each write, and one that looks at each command alone. Outcomes and tables must not differ.
 """
 
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -31,22 +31,8 @@ from tests.store.conformance.verbs import (
     park,
     sleep,
 )
-from tests.support.clock import FakeClock
-from tests.support.providers import CountingIds, LoadedRng
 
 STEPS = ("a", "b", "nap")
-
-
-@pytest.fixture
-async def harnesses() -> AsyncIterator[list[StoreHarness]]:
-    harnesses: list[StoreHarness] = []
-    for _ in range(3):
-        store = SqliteStore(":memory:", rng=LoadedRng())
-        await store.open()
-        harnesses.append(StoreHarness(store, FakeClock(), CountingIds()))
-    yield harnesses
-    for harness in harnesses:
-        await harness.store.close()
 
 
 def commands_for(rng: random.Random, holding: Held) -> list[Command]:

@@ -4,7 +4,7 @@ As in test_fences: a store that remembers, one that forgets and one that looks a
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 
 import pytest
@@ -40,24 +40,10 @@ from tests.store.conformance.verbs import (
     the,
     wait_signal,
 )
-from tests.support.clock import FakeClock
-from tests.support.providers import CountingIds, LoadedRng
 
-from .test_fences import forgetting, looking, remembering
+from .test_fences import forgetting, looking, picture, remembering
 
 STEPS = ("a", "b", "nap", "child", "approved", "race")
-
-
-@pytest.fixture
-async def harnesses() -> AsyncIterator[list[StoreHarness]]:
-    harnesses: list[StoreHarness] = []
-    for _ in range(3):
-        store = SqliteStore(":memory:", rng=LoadedRng())
-        await store.open()
-        harnesses.append(StoreHarness(store, FakeClock(), CountingIds()))
-    yield harnesses
-    for harness in harnesses:
-        await harness.store.close()
 
 
 @pytest.fixture
@@ -159,14 +145,10 @@ async def test_memory_makes_no_difference_to_parents_and_children(harnesses: lis
         for harness in harnesses:
             harness.clock.advance(s=1)
         await same(harnesses, lambda harness: harness.fire(claim_cap=3))
-    pictures = [await pictures_of(harness, list(holdings.values())) for harness in harnesses]
+    pictures = [await picture(harness, list(holdings.values())) for harness in harnesses]
     assert pictures[0] == pictures[1] == pictures[2]
     await same(harnesses, lambda harness: harness.cascade())
     await same(harnesses, lambda harness: harness.runs())
-
-
-async def pictures_of(harness: StoreHarness, holdings: Sequence[Held]) -> object:
-    return [await harness.picture(holding.run) for holding in holdings]
 
 
 async def test_a_cancellation_is_known_to_the_writer_at_once(harness: StoreHarness) -> None:
@@ -204,8 +186,9 @@ async def test_a_parent_and_its_children_in_one_batch(harness: StoreHarness) -> 
         park(parent),
         complete_run(third),
     )
-    woken = [outcome.stirred for outcome in outcomes if isinstance(outcome, RunClosed)]
-    assert [[one.holder for one in each] for each in woken] == [[parent.lease], [parent.lease], [None]]
+    assert harness.effects.changed == (parent.run,)
+    assert harness.effects.pending == (("default", "hello"),)
+    assert [notice.leased for notice in harness.effects.notices] == [parent]
     assert the(Parked, outcomes[5]).wake_at is None
     assert (await harness.run(parent.run)).status == RunStatus.PENDING
     await check_invariants(harness.store)
@@ -216,8 +199,8 @@ async def test_a_run_that_somebody_attached_to_after_its_claim_reports_its_end(h
     await harness.done(shared, "a")
     parent = await harness.running()
     await harness.do(harness.child_command(parent, workflow_id="shared", attach=True))
-    closed = the(RunClosed, await harness.do(complete_run(shared)))
-    assert [one.run for one in closed.stirred] == [parent.run]
+    the(RunClosed, await harness.do(complete_run(shared)))
+    assert harness.effects.changed == (parent.run,)
 
 
 async def test_a_start_of_a_child_that_fails_leaves_no_memory_of_it(harness: StoreHarness) -> None:

@@ -12,7 +12,7 @@ from ..output import Output, server_command
 from ..views import view
 
 if TYPE_CHECKING:
-    from ...core.explanation import Explanation
+    from ...core.records import Explanation
     from ...sdk.client.client import Kagzi
 
 

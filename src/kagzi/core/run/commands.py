@@ -1,7 +1,7 @@
 """Commands: one value per verb that changes a run. Frozen, validated when they come in, without behaviour.
 
-A worker's command carries the lease of its claim and is refused unless that is the run's current one. Every command can be
-repeated: the second time it returns what the first one recorded.
+A worker's command carries the lease of its claim and is refused unless that is the run's current one. Every command can
+be repeated: the second time it returns what the first one recorded.
 """
 
 from typing import Literal, TypeAlias
@@ -81,7 +81,8 @@ def start_run(
     assignment: Assignment | None = None,
     signal: "SignalGiven | None" = None,
 ) -> StartRun:
-    """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's own."""
+    """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's
+    own."""
     return StartRun(
         **attributes_of(request, deadline_at=deadline(request, now)),
         run=run,
@@ -120,22 +121,27 @@ class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     lease: Lease
 
 
-class BeginStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class OpenStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Base of what records a new step."""
+
+    step_id: str
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    cleanup: bool = False  # after a cancellation only these are accepted; others are Refused(CANCELLED)
+
+
+class BeginStep(OpenStep, frozen=True, kw_only=True, gc=False):
     """An attempt of a step begins. The retry policy is recorded with the first begin and decides from then on.
 
     attempt 0: the next one. Returns Begun; or Known if the step has a result, or (attempt 0 only) waits for its retry.
     """
 
-    step_id: str
     name: str
     attempt: int = 1
     retry: RetryPolicy | None = None
     timeout_ms: int = 0
     input: Payload | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
     once: bool = False
-    cleanup: bool = False  # after a cancellation only these are accepted; others are Refused(CANCELLED)
 
 
 class CompleteStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -154,19 +160,15 @@ class FailStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     error: ErrorDetail
 
 
-class BeginSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class BeginSleep(OpenStep, frozen=True, kw_only=True, gc=False):
     """Set a timer: `duration_us` from now, or `until`. The wake time is fixed the first time this is recorded.
 
     Returns TimerSet; or Recorded if the time has come already (the sleep is then complete).
     """
 
-    step_id: str
     name: str
     duration_us: int | None = None
     until: Timestamp | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    cleanup: bool = False
 
 
 class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -192,8 +194,8 @@ class Park(ResultsCommand, frozen=True, kw_only=True, gc=False):
 
 
 class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """`after_step`: the end follows from the result of this step, which came with it. Refused in a run that is to be cancelled if
-    the step has no result: it was not allowed to begin."""
+    """`after_step`: the end follows from the result of this step, which came with it. Refused in a run that is to be
+    cancelled if the step has no result: it was not allowed to begin."""
 
     output: Payload
     after_step: str = ""
@@ -219,37 +221,29 @@ class ReleaseRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
     reason: str = ""
 
 
-class WaitSignal(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Wait for the next signal of that name. A buffered one is bound at once, oldest first: SignalBound. Otherwise TimerSet,
-    with the time at which the wait fails (kind TIMEOUT), None for never."""
+class WaitSignal(OpenStep, frozen=True, kw_only=True, gc=False):
+    """Wait for the next signal of that name. A buffered one is bound at once, oldest first: SignalBound. Otherwise
+    TimerSet, with the time at which the wait fails (kind TIMEOUT), None for never."""
 
-    step_id: str
     signal_name: str
     timeout_us: int | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    cleanup: bool = False
 
 
-class StartChild(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class StartChild(OpenStep, frozen=True, kw_only=True, gc=False):
     """Start a run as a step of this one. Unique by (run, step_id): a repeat returns the same child.
 
     Returns ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
     """
 
-    step_id: str
     name: str
     start: StartRun
     on_close: Literal["cancel", "abandon"] = "cancel"
     attach: bool = False
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    cleanup: bool = False
 
 
 class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Record the winner and, in the same transaction, close the losers: open steps become ABANDONED, their waits and timers
-    are gone, children started by them (not attached ones) are cancelled."""
+    """Record the winner and, in the same transaction, close the losers: open steps become ABANDONED, their waits and
+    timers are gone, children started by them (not attached ones) are cancelled."""
 
     step_id: str
     name: str
@@ -281,8 +275,8 @@ class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals, priority and
-    remaining deadline, in one transaction. Returns RunClosed with continued_as."""
+    """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals,
+    priority and remaining deadline, in one transaction. Returns RunClosed with continued_as."""
 
     new_run_id: str
     input: Payload
@@ -290,8 +284,8 @@ class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The code does not fit the history, a signal's value does not fit the code, or the store fails on what the run does: PAUSED with
-    this problem; offered again to builds that have not tried it."""
+    """The code does not fit the history, a signal's value does not fit the code, or the store fails on what the run
+    does: PAUSED with this problem; offered again to builds that have not tried it."""
 
     problem: ErrorDetail
     build_id: str = ""

@@ -1,8 +1,8 @@
 """Export format: runs as lines of JSON, to be kept in a file or taken to another store.
 
-A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then one `end` line
-that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that are JSON stand there as they
-are, byte for byte, so that people can read them; other data are in base64.
+A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then
+one `end` line that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that
+are JSON stand there as they are, byte for byte, so that people can read them; other data are in base64.
 """
 
 import base64
@@ -19,7 +19,10 @@ from ..states import RunStatus
 from ..times import Timestamp
 
 FORMAT = 1
-RUNNING_NOTE = "the run was running when it was exported and is imported as pending: stop its workers first, or steps may run in both places"
+RUNNING_NOTE = (
+    "the run was running when it was exported and is imported as pending: "
+    "stop its workers first, or steps may run in both places"
+)
 
 
 class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -123,7 +126,7 @@ _decode_any = msgspec.json.Decoder().decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-# --- data ------------------------------------------------------------------------------------------------------------------
+# --- data ------------------------------------------------------------------------------------------------------------
 
 
 def write_data(payload: Payload | None) -> Data | None:
@@ -164,7 +167,7 @@ def require_data(data: Data, field: str) -> Payload:
         raise InvalidArgument(f"{field}.base64 is not valid base64.", field=f"{field}.base64") from None
 
 
-# --- lines -----------------------------------------------------------------------------------------------------------------
+# --- lines -----------------------------------------------------------------------------------------------------------
 
 
 def write_run_line(image: RunImage) -> bytes:
@@ -233,7 +236,7 @@ def _reason(error: Exception) -> str:
     return f"{error}."
 
 
-# --- what an import makes of it ----------------------------------------------------------------------------------------------
+# --- what an import makes of it --------------------------------------------------------------------------------------
 
 
 def as_imported(image: RunImage) -> RunImage:

@@ -1,4 +1,5 @@
-"""Validation of requests. Every refusal names the field, the limit and the remedy, and happens before anything is changed."""
+"""Validation of requests. Every refusal names the field, the limit and the remedy, and happens before anything is
+changed."""
 
 import math
 import unicodedata
@@ -129,7 +130,8 @@ def retry(policy: RetryPolicy | None, field: str) -> None:
     for error in policy.retry_on_errors:
         if error in policy.non_retryable_errors:
             raise InvalidArgument(
-                f"{field}: {error!r} is both in retry_on_errors and in non_retryable_errors. Remove it from one of them.",
+                f"{field}: {error!r} is both in retry_on_errors and in non_retryable_errors. "
+                "Remove it from one of them.",
                 field=field,
             )
 
@@ -195,7 +197,8 @@ def _of_any_start(request: StartRequest | StartRun, payload_bytes: int) -> None:
 def _context(context: Payload | None) -> None:
     if context is not None and context.metadata and METADATA_KEY in context.metadata:
         raise InvalidArgument(
-            f"context.metadata has the key {METADATA_KEY!r}, which is reserved for runs that a schedule starts. Remove it.",
+            f"context.metadata has the key {METADATA_KEY!r}, which is reserved for runs that a schedule starts. "
+            "Remove it.",
             field="context",
         )
 

@@ -1,4 +1,5 @@
-"""Validation of the lines of an import. Every refusal names the line and the field, and nothing of the run is seen by anybody."""
+"""Validation of the lines of an import. Every refusal names the line and the field, and nothing of the run is seen by
+anybody."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ class Checker:
         self._attempt_seqs: set[tuple[str, int]] = set()
         self._last_signal = 0
 
-    # --- the run ----------------------------------------------------------------------------------------------------------
+    # --- the run -----------------------------------------------------------------------------------------------------
 
     def run(self, image: RunImage) -> None:
         """Raises InvalidArgument."""
@@ -107,7 +108,7 @@ class Checker:
         _state(image)
         self._last_seq = image.last_seq
 
-    # --- the rest ---------------------------------------------------------------------------------------------------------
+    # --- the rest ----------------------------------------------------------------------------------------------------
 
     def part(self, part: Part) -> None:
         """Raises InvalidArgument."""

@@ -6,17 +6,17 @@ from ...core.errors import PreconditionFailed
 from ...core.records import RunKey
 from ...core.run.commands import Command, ContinueAsNew, StartChild
 from ...store.protocol import Store, TypeKey
-from ..matching.lease_registry import Holders
+from ..matching.lease_registry import LeaseRegistry
 from .versions import Versions
 
 STARTING = frozenset({StartChild, ContinueAsNew})
 
 
 class Pinning:
-    def __init__(self, store: Store, *, versions: Versions, holders: Holders) -> None:
+    def __init__(self, store: Store, *, versions: Versions, registry: LeaseRegistry) -> None:
         self._store = store
         self._versions = versions
-        self._holders = holders
+        self._registry = registry
 
     def is_known(self, command: Command) -> bool:
         """Whether `pin_known` can tell its version without asking the store."""
@@ -24,14 +24,14 @@ class Pinning:
         if key is None:
             return False
         try:
-            return self._versions.pin_known(key, _asked(command)) is not None
+            return self._versions.pin_known(key, _requested(command)) is not None
         except PreconditionFailed:
             return False  # whether that matters is to be looked up, too
 
     def pin_known(self, command: Command) -> Command:
         """One that `is_known`, with its version."""
         key = self._known_key(command)
-        version = None if key is None else self._versions.pin_known(key, _asked(command))
+        version = None if key is None else self._versions.pin_known(key, _requested(command))
         assert version is not None
         return _with_version(command, version)
 
@@ -45,7 +45,7 @@ class Pinning:
 
     async def _pin_child(self, command: StartChild) -> Command:
         try:
-            version = await self._versions.pin(_child_key(command), _asked(command))
+            version = await self._versions.pin(_child_key(command), _requested(command))
         except PreconditionFailed:
             if await self._store.get_step(command.run, command.step_id) is None:
                 raise
@@ -57,7 +57,7 @@ class Pinning:
         if not key.workflow_type:
             return command
         try:
-            version = await self._versions.pin(key, _asked(command))
+            version = await self._versions.pin(key, _requested(command))
         except PreconditionFailed:
             if command.version:
                 raise
@@ -67,13 +67,13 @@ class Pinning:
     def _known_key(self, command: Command) -> TypeKey | None:
         if isinstance(command, StartChild):
             return _child_key(command)
-        holding = self._holders.get(command.run.run_id)
+        holding = self._registry.get(command.run.run_id)
         if holding is None or not holding.workflow_type:
             return None
         return TypeKey(command.run.namespace, holding.workflow_type)
 
     async def _type_of(self, run: RunKey) -> str:
-        holding = self._holders.get(run.run_id)
+        holding = self._registry.get(run.run_id)
         if holding is not None and holding.workflow_type:
             return holding.workflow_type
         record = await self._store.get_run(run.namespace, run_id=run.run_id)
@@ -84,7 +84,7 @@ def _child_key(command: StartChild) -> TypeKey:
     return TypeKey(command.run.namespace, command.start.workflow_type)
 
 
-def _asked(command: Command) -> str:
+def _requested(command: Command) -> str:
     """The version it asks for; empty if it leaves that open."""
     if isinstance(command, StartChild):
         return command.start.version or ""

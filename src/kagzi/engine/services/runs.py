@@ -50,7 +50,7 @@ class Runs:
         self._waits = waits
         self._versions = versions
 
-    # --- starting -------------------------------------------------------------------------------------------------------------
+    # --- starting ----------------------------------------------------------------------------------------------------
 
     async def start(self, request: StartRequest) -> Started | Existing:
         """Raises InvalidArgument, AlreadyExists, PreconditionFailed, ResourceExhausted, NotFound, Unavailable."""
@@ -95,7 +95,8 @@ class Runs:
                 answers[index] = error
             else:
                 by_namespace.setdefault(request.namespace, []).append((index, pinned))
-        # A caller may hang up at any await. None lies between here, where slots are reserved, and the journal, which settles them.
+        # A caller may hang up at any await. None lies between here, where slots are reserved, and the journal, which
+        # settles them.
         queued = [self._queue_starts(starts, now, answers) for starts in by_namespace.values()]
         for done in queued:
             await done
@@ -131,7 +132,8 @@ class Runs:
         return done
 
     async def _pinned(self, request: StartRequest) -> StartRequest:
-        """With the version it is to have. Raises PreconditionFailed for a deprecated one, unless the run is there already."""
+        """With the version it is to have. Raises PreconditionFailed for a deprecated one, unless the run is there
+        already."""
         key = TypeKey(request.namespace, request.workflow_type)
         try:
             version = await self._versions.pin(key, request.version)
@@ -152,7 +154,7 @@ class Runs:
             assignment = self._matcher.assign(key, request.version, run_id)
         return start_run(request, RunKey(request.namespace, run_id), now, assignment=assignment, signal=signal)
 
-    # --- looking --------------------------------------------------------------------------------------------------------------
+    # --- looking -----------------------------------------------------------------------------------------------------
 
     async def get(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord:
         """By run id, or the latest run with that workflow_id. Raises NotFound, InvalidArgument."""
@@ -183,7 +185,7 @@ class Runs:
         total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
         return total, total >= limits.COUNT_CAP
 
-    # --- waiting --------------------------------------------------------------------------------------------------------------
+    # --- waiting -----------------------------------------------------------------------------------------------------
 
     async def wait(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", timeout_ms: int
@@ -198,7 +200,7 @@ class Runs:
         checks.name(namespace, "namespace")
         return self._waits.open(namespace, deliver)
 
-    async def ends(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
+    async def endings(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
         """How these runs stand, for as many of them, from the first, as make a page; None for what names no run."""
         return await self._store.ends_of([RunKey(namespace, run_id) for run_id in run_ids])
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...core.errors import KagziError, PreconditionFailed
-from ...core.limits import LOOK_TYPES
+from ...core.limits import POLL_TYPES
 from ...core.providers import Clock
 from ...core.states import WorkerStatus
 from ...core.workflow_types.names import similar_name, unserved
 from ...store.protocol import Store, TypeKey
 from ..matching.lease_registry import Holding
-from ..matching.liveness import Presence
+from ..matching.liveness import Liveness
 from ..matching.matcher import Matcher
 from .versions import Versions
 
@@ -58,11 +58,11 @@ class _Seen(NamedTuple):
 class ServedTypes:
     """`logged_after_s`: how long runs of a type have to wait before the log says that nobody serves it."""
 
-    def __init__(self, store: Store, *, clock: Clock, presence: Presence, matcher: Matcher, versions: Versions) -> None:
+    def __init__(self, store: Store, *, clock: Clock, liveness: Liveness, matcher: Matcher, versions: Versions) -> None:
         self.logged_after_s = 10.0
         self._store = store
         self._clock = clock
-        self._presence = presence
+        self._liveness = liveness
         self._matcher = matcher
         self._versions = versions
         self._seen: dict[str, _Seen] = {}
@@ -76,13 +76,13 @@ class ServedTypes:
     async def warnings(self, named: Sequence[Named], consequence: str) -> list[str]:
         """What to say to somebody who names these types, in their order; empty where a worker serves it, or where that is not
         known. Never raises."""
-        asked_at = asyncio.get_running_loop().time()
+        since = asyncio.get_running_loop().time()
         found: dict[Named, str] = {}
         for each in named:
             if each not in found:
                 key = TypeKey(each.namespace, each.workflow_type)
                 version = self._pinned(key, each.version)
-                words = "" if self._matcher.serves(key, version) else await self._unserved(key, version, asked_at)
+                words = "" if self._matcher.serves(key, version) else await self._unserved(key, version, since)
                 found[each] = f"{words} {consequence}" if words else ""
         return [found[each] for each in named]
 
@@ -90,19 +90,19 @@ class ServedTypes:
         """The same of one type."""
         return (await self.warnings([named], consequence))[0]
 
-    def _pinned(self, key: TypeKey, asked: str) -> str:
+    def _pinned(self, key: TypeKey, version: str) -> str:
         try:
-            return self._versions.pin_known(key, asked) or asked
+            return self._versions.pin_known(key, version) or version
         except PreconditionFailed:
-            return asked
+            return version
 
-    async def _unserved(self, key: TypeKey, version: str, asked_at: float) -> str:
+    async def _unserved(self, key: TypeKey, version: str, since: float) -> str:
         """In words, or empty: it is served, or nothing is known that is not older than the question."""
         now = asyncio.get_running_loop().time()
         seen = self._seen.get(key.namespace)
         if seen is not None and now - seen.begun_at < _SERVED_REMEMBERED_S and _serves(seen, key, version):
             return ""
-        if seen is None or seen.begun_at < asked_at:
+        if seen is None or seen.begun_at < since:
             if not self._may_read(key.namespace, now):
                 return ""  # somebody may have come since the last one
             try:
@@ -145,7 +145,7 @@ class ServedTypes:
                 status=None,
                 cursor=None,
                 limit=_WORKERS_READ,
-                alive_since=self._presence.alive_since(self._clock.now()),
+                alive_since=self._liveness.alive_since(self._clock.now()),
             )
         versions: dict[str, set[str]] = {}
         for worker in rows.rows:
@@ -176,7 +176,7 @@ class ServedTypes:
         """Types with runs that wait to be claimed, as the last look has them."""
         now = asyncio.get_running_loop().time()
         alone = {key for key in keys if not self._matcher.serves(key)}
-        if len(keys) < LOOK_TYPES or len(self._waiting_since) >= _TYPES:  # a full look leaves out some, in turn
+        if len(keys) < POLL_TYPES or len(self._waiting_since) >= _TYPES:  # a full look leaves out some, in turn
             self._waiting_since = {key: since for key, since in self._waiting_since.items() if key in alone}
         for key in alone:
             if now - self._waiting_since.setdefault(key, now) >= self.logged_after_s and self._may_log(key, now):
@@ -194,14 +194,14 @@ class ServedTypes:
             said = await self.warnings([Named(*key, version) for key, version, _ in children], CHILD_WAITS)
             for warning, (_, _, parent) in zip(said, children, strict=True):
                 if warning and parent.holder is not None:
-                    parent.holder.tell(parent, "warning", warning)
+                    parent.holder.notify(parent, "warning", warning)
             now = asyncio.get_running_loop().time()
             for key, since in list(self._waiting_since.items()):
                 if now - since >= self.logged_after_s and self._may_log(key, now):
                     await self._log(key, now, now - since)
 
-    async def _log(self, key: TypeKey, asked_at: float, waited_s: float) -> None:
-        words = await self._unserved(key, "", asked_at)
+    async def _log(self, key: TypeKey, since: float, waited_s: float) -> None:
+        words = await self._unserved(key, "", since)
         if not words:
             return  # served, or not known: the next look asks again
         if len(self._logged_at) >= _TYPES:

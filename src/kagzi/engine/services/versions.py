@@ -26,6 +26,7 @@ from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
 from ..commit.journal import OUTAGE_LIMIT_S
 from ..commit.outages import Outages, backoff_s
+from ..commit.wakeups import Wakeups
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 REMEMBERED_S = 1.0  # how long another server may be behind if nobody can tell it
@@ -40,7 +41,7 @@ class _Known(NamedTuple):
 
 
 class Versions:
-    """`on_change` hears of types whose versions changed here: the other servers must forget them, too.
+    """`wakeups`: other servers must forget types whose versions changed here, too.
 
     `alive_since` answers since when a worker must have been heard of to count as online.
     """
@@ -51,6 +52,7 @@ class Versions:
         *,
         clock: Clock,
         outages: Outages,
+        wakeups: Wakeups,
         alone: bool,
         alive_since: Callable[[Timestamp], Timestamp],
     ) -> None:
@@ -62,22 +64,22 @@ class Versions:
         self._alive_since = alive_since
         self._known: dict[TypeKey, _Known] = {}
         self._loading: dict[TypeKey, asyncio.Task[Sequence[VersionMark]]] = {}
-        self.on_change: Callable[[TypeKey], None] = _nobody
+        self._wakeups = wakeups
 
     # --- new runs -------------------------------------------------------------------------------------------------------------
 
-    async def pin(self, key: TypeKey, asked: str) -> str:
+    async def pin(self, key: TypeKey, requested: str) -> str:
         """The version of a run that is about to start; empty if its first worker is to decide. Raises PreconditionFailed for
         a deprecated one, Unavailable. Asks the store at most once in a while for each type, however many runs start."""
-        known = self.pin_known(key, asked)
-        return version_for_start(key.workflow_type, asked, await self._load(key)) if known is None else known
+        known = self.pin_known(key, requested)
+        return version_for_start(key.workflow_type, requested, await self._load(key)) if known is None else known
 
-    def pin_known(self, key: TypeKey, asked: str) -> str | None:
+    def pin_known(self, key: TypeKey, requested: str) -> str | None:
         """The same without asking the store: None if it would have to be asked. Raises PreconditionFailed."""
         known = self._known.get(key)
         if known is None or known.until <= asyncio.get_running_loop().time():
             return None
-        return version_for_start(key.workflow_type, asked, known.marks)
+        return version_for_start(key.workflow_type, requested, known.marks)
 
     async def _load(self, key: TypeKey) -> Sequence[VersionMark]:
         """Those who ask at the same time share one question."""
@@ -148,7 +150,7 @@ class Versions:
 
     def _changed(self, key: TypeKey) -> None:
         self.forget(key)
-        self.on_change(key)
+        self._wakeups.versions_changed(key)
 
     async def set_default(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
         """Empty: none is set, the highest is the default again. Answers the default. Raises NotFound, PreconditionFailed."""
@@ -241,11 +243,7 @@ def _check_place(cursor: Cursor) -> None:
         names = msgspec.json.decode(cursor.id, type=tuple[str, str])
     except msgspec.MsgspecError:
         raise InvalidArgument(
-            "page_token is not one of this list. Begin with the first page.", field="page_token"
+            "page_token does not belong to this list. Begin with the first page.", field="page_token"
         ) from None
     for name in names:
         checks.name(name, "page_token")
-
-
-def _nobody(key: TypeKey) -> None:
-    """Until the engine is composed nobody has to hear of it."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...core.error_details import ErrorDetail
-from ...core.explanation import Explanation
 from ...core.public import exported
+from ...core.records import Explanation
 from ...core.states import RunStatus, WaitReason
 from ...v1 import workflow_pb2 as pb
 from ...v1.common_pb2 import Payload

@@ -13,7 +13,7 @@ from ...v1 import common_pb2
 from ...v1 import workflow_pb2 as pb
 from ...wire.common import read_error
 from ...wire.enums import RUN_STATUS_FROM_WIRE
-from ...wire.runs import write_start
+from ...wire.requests import write_start
 from ...wire.status import error_of
 from ..workflow.codec import ANY
 from ..workflow.signals import Signal

@@ -10,7 +10,7 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, PreconditionFailed, not_found
 from ...core.records import RunEnd
 from ...v1 import workflow_pb2 as pb
-from ...wire.runs import read_outcome
+from ...wire.requests import read_outcome
 from ..transport.connection import Connection, Link
 from ..transport.tries import Tries
 from ..transport.unreachable import Outage
@@ -116,9 +116,7 @@ class _Waiting:
                 problem = await self._one_stream(link)
                 if not self._wanted:
                     return
-                pause_s = tries.pause_s(problem)
-                await self._connection.move(link)
-                await asyncio.sleep(pause_s)
+                await self._connection.try_again(tries, link, problem)
 
     async def _one_stream(self, link: Link) -> KagziError | Outage:
         """Ask for everything that is wanted, until the stream ends. Returns why it ended."""

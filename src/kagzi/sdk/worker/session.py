@@ -15,7 +15,7 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
-from ...wire.workers import write_diagnostics
+from ...wire.requests import write_diagnostics
 from ..transport.backoff import Backoff
 from ..transport.connection import BARE_STATUS, Connection, Link
 from ..transport.outage_notices import Waiting

@@ -19,7 +19,7 @@ import grpc
 from ...v1 import worker_pb2 as pb
 from ...v1.worker_pb2_grpc import WorkerServiceStub
 from ...wire.in_process import Metadata
-from ...wire.workers import write_diagnostics
+from ...wire.requests import write_diagnostics
 from ..execution.calls.threads import Crowd, StepThreads
 from ..transport.unreachable import cause_of
 from .blocked_by import blocked_by

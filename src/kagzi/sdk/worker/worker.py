@@ -17,7 +17,7 @@ from ...core.public import exported
 from ...core.records import NO_LABELS, WorkerRecord
 from ...core.version import __version__
 from ...system import SystemIds
-from ...wire.workers import write_register
+from ...wire.requests import write_register
 from ..client.operations.schedule_options import DeclaredSchedule, checked_schedules
 from ..client.operations.schedules import apply_schedules
 from ..client.start import checked_labels

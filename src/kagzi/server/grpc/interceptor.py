@@ -39,8 +39,9 @@ Admit: TypeAlias = Callable[[str], Awaitable[None]]
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
-class UnaryMethod(Protocol):
-    def __call__(self, request: Any, context: Context, /) -> Awaitable[Message]: ...
+UnaryMethod: TypeAlias = Callable[..., Awaitable[Message]]
+"""Called with the request; of a long poll, also with the seconds until the caller's deadline. The namespace of a request is set:
+an empty one means the default."""
 
 
 class StreamMethod(Protocol):
@@ -79,7 +80,7 @@ class Interceptor:
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the rest."""
 
-        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
 
         async def handle(data: bytes, context: Context) -> bytes:
@@ -88,10 +89,10 @@ class Interceptor:
                 request = read_message(data, request_type)
                 with budget.use(namespace_of(request)):
                     async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
-                        if admit is not None:
-                            await admit(read_namespace(cast("Any", request).namespace_id))
-                        answer = await method(request, context)
-                return answer.SerializeToString()
+                        if within:
+                            await self._enter_namespace(request)
+                        response = await (method(request, context.time_remaining()) if polls else method(request))
+                return response.SerializeToString()
             except grpc.aio.AbortError:
                 raise
             except Exception as error:
@@ -107,25 +108,24 @@ class Interceptor:
         gone out. (That is known of streams only. It makes no difference to the caller.) What a long poll needs is known when
         its wait is over."""
 
-        admit = self._admit_namespace if _is_within_a_namespace(name, request_type) else None
+        within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
 
         async def answer(context: Context) -> None:
             async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
-                await find(context)
+                request = read_message(await context.read(), request_type)
+                if within:
+                    await self._enter_namespace(request)
+                await respond(request, namespace_of(request), context)
 
-        async def find(context: Context) -> None:
-            request = read_message(await context.read(), request_type)
-            namespace = read_namespace(getattr(request, "namespace_id", ""))
-            if admit is not None:
-                await admit(namespace)
+        async def respond(request: Message, namespace: str, context: Context) -> None:
             if polls:
-                polled = await method(request, context)
+                polled = await method(request, context.time_remaining())
                 async with self.answers.reserve(namespace, polled.ByteSize()):
                     await context.write(polled.SerializeToString())
                 return
             async with self.answers.reserve(namespace) as reservation:
-                response = await method(request, context)
+                response = await method(request)
                 reservation.use(response.ByteSize())
                 await context.write(response.SerializeToString())
 
@@ -150,6 +150,11 @@ class Interceptor:
                     await self._refuse(name, error, context)
 
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
+
+    async def _enter_namespace(self, request: Any) -> None:
+        request.namespace_id = read_namespace(request.namespace_id)
+        if self._admit_namespace is not None:
+            await self._admit_namespace(request.namespace_id)
 
     @asynccontextmanager
     async def _in_time(self, context: Context, margin_s: float) -> AsyncGenerator[None]:

@@ -82,7 +82,7 @@ def _budget(interceptor: Interceptor, path: str) -> Budget:
     return interceptor.budgets.polls if path in LONG_POLLS else interceptor.budgets.calls
 
 
-async def _unimplemented(path: str, request: Message, context: Context) -> Message:
+async def _unimplemented(path: str, request: Message) -> Message:
     raise Unimplemented(sentence(path), subject="method", subject_id=path)
 
 

@@ -148,7 +148,7 @@ class WaitStream:
         namespace = self._namespace or ""
         run_ids = list(self._later)[:_PAGE_RUNS]
         async with self._answers.reserve(namespace) as reservation:
-            answered = dict(zip(run_ids, await self._runs.ends(namespace, run_ids), strict=False))
+            answered = dict(zip(run_ids, await self._runs.endings(namespace, run_ids), strict=False))
             outcomes = [end for end in answered.values() if isinstance(end, RunEnd)]
             reservation.use(sum(map(_bytes_of, outcomes)))
             wanted = [run_id for run_id in answered if run_id in self._later]  # or forgotten meanwhile

@@ -5,49 +5,13 @@ from typing import Protocol
 
 import msgspec
 
+from ...core.effects import Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
-from ...core.run.commands import StartRun
-from ...core.run.outcomes import Refused, Started
-from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord
+from ...core.run.outcomes import Refused
+from ...core.schedules.firing import FiredSchedule, Firing
+from ...core.schedules.schedule import Fire, ScheduleRecord
 from ...core.times import Timestamp
-from .runs import Cancelled
-
-
-class Occasion(msgspec.Struct, frozen=True):
-    """A nominal time that is to become a run."""
-
-    nominal_at: Timestamp
-    cause: Cause
-    start: StartRun
-
-
-class Firing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to become of some nominal times of a schedule, decided on what it was when it was read.
-
-    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills) the
-    schedule must only exist.
-    """
-
-    schedule: ScheduleRecord
-    overlap: Overlap
-    occasions: tuple[Occasion, ...]
-    skips: tuple[Fire, ...] = ()
-    moves: bool = True
-    next_at: Timestamp | None = None
-    due_at: Timestamp | None = None
-
-
-class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each occasion, in order. Those fired before are as they were recorded then.
-
-    `started` and `cancelled` have to be told to others, `refused` is why a start was refused (by nominal time).
-    """
-
-    fires: tuple[Fire, ...]
-    started: tuple[tuple[StartRun, Started], ...] = ()
-    cancelled: tuple[Cancelled, ...] = ()
-    refused: dict[Timestamp, Refused] = {}
 
 
 class DueSchedules(msgspec.Struct, frozen=True):
@@ -100,7 +64,7 @@ class ScheduleVerbs(Protocol):
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-    ) -> Sequence[FiredSchedule | None]:
+    ) -> tuple[Sequence[FiredSchedule | None], Effects]:
         """In one transaction, under the locks of the schedules: start what is to be started, as any start is; record it, or why
         not; move on. None: somebody else did it, or the schedule was changed or is gone."""
         ...

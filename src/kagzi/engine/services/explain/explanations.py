@@ -5,16 +5,15 @@ from collections.abc import Sequence
 import msgspec
 
 from ....core.error_details import ErrorKind
-from ....core.explanation import Explanation
 from ....core.providers import Clock
-from ....core.records import RunRecord, StepRecord
+from ....core.records import Explanation, RunRecord, StepRecord
 from ....core.retry.policy import SERVER_DEFAULT, UNLIMITED
 from ....core.run.misfits import misfit_of, misfit_words
 from ....core.states import RunStatus, StepKind, StepStatus, WaitReason
 from ....core.times import LAST_TIME
 from ....store.protocol import Store
 from ...checks import requests as checks
-from ...matching.liveness import Presence
+from ...matching.liveness import Liveness
 from ...matching.sessions import Sessions
 from ..served import ServedTypes
 from .failed import not_retried
@@ -29,10 +28,10 @@ _STEPS_NAMED = 3
 
 class Explanations:
     def __init__(
-        self, store: Store, *, clock: Clock, presence: Presence, served: ServedTypes, sessions: Sessions
+        self, store: Store, *, clock: Clock, liveness: Liveness, served: ServedTypes, sessions: Sessions
     ) -> None:
         self._store = store
-        self._pending = PendingExplanations(store, clock=clock, presence=presence, served=served, sessions=sessions)
+        self._pending = PendingExplanations(store, clock=clock, liveness=liveness, served=served, sessions=sessions)
 
     async def explain(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> Explanation:
         """Raises NotFound, InvalidArgument."""

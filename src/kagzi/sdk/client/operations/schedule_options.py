@@ -17,7 +17,7 @@ from ....core.limits import (
 from ....core.public import exported
 from ....core.schedules.schedule import OVERLAPS, Overlap, ScheduleSpec
 from ....core.times import US_PER_S, us_from_timedelta
-from ....wire.schedules import ScheduleRequest
+from ....wire.requests import ScheduleRequest
 from ...workflow.workflow import Workflow
 from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
 

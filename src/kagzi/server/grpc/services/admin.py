@@ -4,12 +4,11 @@ from ....core.errors import InvalidArgument
 from ....core.providers import Clock
 from ....engine import Engine
 from ....v1 import admin_pb2 as pb
-from ....wire.common import read_namespace, read_time_if, read_type, write_time
+from ....wire.common import read_time_if, read_type, write_time
 from ....wire.stats import write_bucket
 from ....wire.steps import write_step
 from ...health import Health
 from ...info import ServerInfo
-from ..interceptor import Context
 from ..paging import read_page, write_page
 from .queues import QueueAdmin
 from .worker_admin import WorkerAdmin
@@ -23,15 +22,15 @@ class AdminService(WorkerAdmin, QueueAdmin):
         self._health = health
         self._info = info
 
-    async def GetStep(self, request: pb.GetStepRequest, context: Context) -> pb.GetStepResponse:
+    async def GetStep(self, request: pb.GetStepRequest) -> pb.GetStepResponse:
         _require_run_id(request.run_id)
-        step = await self._engine.steps.get(read_namespace(request.namespace_id), request.run_id, request.step_id)
+        step = await self._engine.steps.get(request.namespace_id, request.run_id, request.step_id)
         return pb.GetStepResponse(step=write_step(step))
 
-    async def ListSteps(self, request: pb.ListStepsRequest, context: Context) -> pb.ListStepsResponse:
+    async def ListSteps(self, request: pb.ListStepsRequest) -> pb.ListStepsResponse:
         _require_run_id(request.run_id)
         page = await self._engine.steps.list(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             request.run_id,
             name=request.step_name or None,
             page=read_page(request.page),
@@ -39,9 +38,9 @@ class AdminService(WorkerAdmin, QueueAdmin):
         )
         return pb.ListStepsResponse(steps=[write_step(step) for step in page.rows], page=write_page(page))
 
-    async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.GetStatsResponse:
+    async def GetStats(self, request: pb.GetStatsRequest) -> pb.GetStatsResponse:
         figures = await self._engine.stats.get(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             since=read_time_if(request, "since"),
             until=read_time_if(request, "until"),
             workflow_type=read_type(request.workflow_type),
@@ -52,14 +51,14 @@ class AdminService(WorkerAdmin, QueueAdmin):
             open_is_capped=figures.open_is_capped,
         )
 
-    async def HealthCheck(self, request: pb.HealthCheckRequest, context: Context) -> pb.HealthCheckResponse:
+    async def HealthCheck(self, request: pb.HealthCheckRequest) -> pb.HealthCheckResponse:
         problem = self._health.problem(request.service)
         serving = pb.HealthCheckResponse.SERVING if problem is None else pb.HealthCheckResponse.NOT_SERVING
         return pb.HealthCheckResponse(
             status=serving, message=problem or "serving", timestamp=write_time(self._clock.now())
         )
 
-    async def GetServerInfo(self, request: pb.GetServerInfoRequest, context: Context) -> pb.GetServerInfoResponse:
+    async def GetServerInfo(self, request: pb.GetServerInfoRequest) -> pb.GetServerInfoResponse:
         info = self._info
         return pb.GetServerInfoResponse(
             version=info.version,

@@ -3,18 +3,16 @@
 from ....engine import Bulk
 from ....v1 import workflow_pb2 as pb
 from ....wire.bulk import read_bulk_action, write_bulk
-from ....wire.common import read_namespace
 from ....wire.runs import read_where
-from ..interceptor import Context
 from ..paging import read_page, write_page
 
 
 class BulkService:
     _bulk: Bulk
 
-    async def StartBulkOperation(self, request: pb.StartBulkOperationRequest, context: Context) -> pb.BulkOperation:
+    async def StartBulkOperation(self, request: pb.StartBulkOperationRequest) -> pb.BulkOperation:
         operation = await self._bulk.start(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             read_bulk_action(request.action),
             read_where(request.filter),
             reason=request.reason,
@@ -22,16 +20,14 @@ class BulkService:
         )
         return write_bulk(operation)
 
-    async def GetBulkOperation(self, request: pb.GetBulkOperationRequest, context: Context) -> pb.BulkOperation:
-        return write_bulk(await self._bulk.get(read_namespace(request.namespace_id), request.operation_id))
+    async def GetBulkOperation(self, request: pb.GetBulkOperationRequest) -> pb.BulkOperation:
+        return write_bulk(await self._bulk.get(request.namespace_id, request.operation_id))
 
-    async def StopBulkOperation(self, request: pb.StopBulkOperationRequest, context: Context) -> pb.BulkOperation:
-        return write_bulk(await self._bulk.stop(read_namespace(request.namespace_id), request.operation_id))
+    async def StopBulkOperation(self, request: pb.StopBulkOperationRequest) -> pb.BulkOperation:
+        return write_bulk(await self._bulk.stop(request.namespace_id, request.operation_id))
 
-    async def ListBulkOperations(
-        self, request: pb.ListBulkOperationsRequest, context: Context
-    ) -> pb.ListBulkOperationsResponse:
-        page = await self._bulk.list(read_namespace(request.namespace_id), read_page(request.page))
+    async def ListBulkOperations(self, request: pb.ListBulkOperationsRequest) -> pb.ListBulkOperationsResponse:
+        page = await self._bulk.list(request.namespace_id, read_page(request.page))
         return pb.ListBulkOperationsResponse(
             operations=[write_bulk(operation) for operation in page.rows], page=write_page(page)
         )

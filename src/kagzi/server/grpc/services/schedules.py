@@ -6,9 +6,8 @@ from ....core.errors import InvalidArgument
 from ....core.schedules.schedule import ScheduleRecord, ScheduleSpec
 from ....engine import RUNS_WAIT, Named, Schedules, ServedTypes
 from ....v1 import workflow_schedule_pb2 as pb
-from ....wire.common import read_duration_us, read_namespace, read_time_if, read_type, write_time
+from ....wire.common import read_duration_us, read_time_if, read_type, write_time
 from ....wire.schedules import read_required_time, read_schedule_request, updated, write_fire, write_schedule
-from ..interceptor import Context
 from ..paging import read_page, write_page
 
 
@@ -18,7 +17,7 @@ class WorkflowScheduleService:
         self._served = served
 
     async def CreateWorkflowSchedule(
-        self, request: pb.CreateWorkflowScheduleRequest, context: Context
+        self, request: pb.CreateWorkflowScheduleRequest
     ) -> pb.CreateWorkflowScheduleResponse:
         schedule = read_schedule_request(request)
         record = await self._schedules.create(
@@ -31,7 +30,7 @@ class WorkflowScheduleService:
         return pb.CreateWorkflowScheduleResponse(schedule=write_schedule(record), warning=await self._warning(record))
 
     async def UpsertWorkflowSchedule(
-        self, request: pb.UpsertWorkflowScheduleRequest, context: Context
+        self, request: pb.UpsertWorkflowScheduleRequest
     ) -> pb.UpsertWorkflowScheduleResponse:
         if not request.HasField("schedule"):
             raise InvalidArgument("schedule is missing. Say what it should be.", field="schedule")
@@ -52,17 +51,13 @@ class WorkflowScheduleService:
         named = Named(record.namespace, record.spec.workflow_type, record.spec.version)
         return await self._served.warning(named, RUNS_WAIT)
 
-    async def GetWorkflowSchedule(
-        self, request: pb.GetWorkflowScheduleRequest, context: Context
-    ) -> pb.GetWorkflowScheduleResponse:
-        record = await self._schedules.get(read_namespace(request.namespace_id), request.schedule_id)
+    async def GetWorkflowSchedule(self, request: pb.GetWorkflowScheduleRequest) -> pb.GetWorkflowScheduleResponse:
+        record = await self._schedules.get(request.namespace_id, request.schedule_id)
         return pb.GetWorkflowScheduleResponse(schedule=write_schedule(record))
 
-    async def ListWorkflowSchedules(
-        self, request: pb.ListWorkflowSchedulesRequest, context: Context
-    ) -> pb.ListWorkflowSchedulesResponse:
+    async def ListWorkflowSchedules(self, request: pb.ListWorkflowSchedulesRequest) -> pb.ListWorkflowSchedulesResponse:
         page = await self._schedules.list(
-            read_namespace(request.namespace_id), read_type(request.task_queue) or None, read_page(request.page)
+            request.namespace_id, read_type(request.task_queue) or None, read_page(request.page)
         )
         return pb.ListWorkflowSchedulesResponse(
             schedules=[write_schedule(record, payloads=request.include_payloads) for record in page.rows],
@@ -70,7 +65,7 @@ class WorkflowScheduleService:
         )
 
     async def UpdateWorkflowSchedule(
-        self, request: pb.UpdateWorkflowScheduleRequest, context: Context
+        self, request: pb.UpdateWorkflowScheduleRequest
     ) -> pb.UpdateWorkflowScheduleResponse:
         def alter(was: ScheduleRecord) -> ScheduleRecord:
             record = msgspec.structs.replace(was, spec=updated(request, was.spec))
@@ -79,7 +74,7 @@ class WorkflowScheduleService:
             return msgspec.structs.replace(record, enabled=request.enabled, paused_reason="")
 
         record = await self._schedules.change(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             request.schedule_id,
             alter,
             next_fire_at=read_time_if(request, "next_fire_at"),
@@ -88,37 +83,35 @@ class WorkflowScheduleService:
         return pb.UpdateWorkflowScheduleResponse(schedule=write_schedule(record), warning=warning)
 
     async def DeleteWorkflowSchedule(
-        self, request: pb.DeleteWorkflowScheduleRequest, context: Context
+        self, request: pb.DeleteWorkflowScheduleRequest
     ) -> pb.DeleteWorkflowScheduleResponse:
-        deleted = await self._schedules.delete(read_namespace(request.namespace_id), request.schedule_id)
+        deleted = await self._schedules.delete(request.namespace_id, request.schedule_id)
         return pb.DeleteWorkflowScheduleResponse(deleted=deleted)
 
-    async def PauseWorkflowSchedule(
-        self, request: pb.PauseWorkflowScheduleRequest, context: Context
-    ) -> pb.PauseWorkflowScheduleResponse:
-        record = await self._schedules.pause(read_namespace(request.namespace_id), request.schedule_id, request.reason)
+    async def PauseWorkflowSchedule(self, request: pb.PauseWorkflowScheduleRequest) -> pb.PauseWorkflowScheduleResponse:
+        record = await self._schedules.pause(request.namespace_id, request.schedule_id, request.reason)
         return pb.PauseWorkflowScheduleResponse(schedule=write_schedule(record))
 
     async def ResumeWorkflowSchedule(
-        self, request: pb.ResumeWorkflowScheduleRequest, context: Context
+        self, request: pb.ResumeWorkflowScheduleRequest
     ) -> pb.ResumeWorkflowScheduleResponse:
-        record = await self._schedules.resume(read_namespace(request.namespace_id), request.schedule_id)
+        record = await self._schedules.resume(request.namespace_id, request.schedule_id)
         return pb.ResumeWorkflowScheduleResponse(schedule=write_schedule(record))
 
     async def TriggerWorkflowSchedule(
-        self, request: pb.TriggerWorkflowScheduleRequest, context: Context
+        self, request: pb.TriggerWorkflowScheduleRequest
     ) -> pb.TriggerWorkflowScheduleResponse:
         run_id, workflow_id = await self._schedules.trigger(
-            read_namespace(request.namespace_id), request.schedule_id, request.request_id
+            request.namespace_id, request.schedule_id, request.request_id
         )
         return pb.TriggerWorkflowScheduleResponse(run_id=run_id, workflow_id=workflow_id)
 
     async def BackfillWorkflowSchedule(
-        self, request: pb.BackfillWorkflowScheduleRequest, context: Context
+        self, request: pb.BackfillWorkflowScheduleRequest
     ) -> pb.BackfillWorkflowScheduleResponse:
         """`request_id` needs no memory: a time that has become a run becomes no other."""
         fires = await self._schedules.backfill(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             request.schedule_id,
             read_required_time(request, "from"),
             read_required_time(request, "to"),
@@ -126,10 +119,10 @@ class WorkflowScheduleService:
         return pb.BackfillWorkflowScheduleResponse(fires=[write_fire(fire) for fire in fires])
 
     async def PreviewWorkflowSchedule(
-        self, request: pb.PreviewWorkflowScheduleRequest, context: Context
+        self, request: pb.PreviewWorkflowScheduleRequest
     ) -> pb.PreviewWorkflowScheduleResponse:
         times = await self._schedules.preview(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             request.schedule_id,
             _unsaved(request),
             count=request.count,
@@ -138,11 +131,9 @@ class WorkflowScheduleService:
         return pb.PreviewWorkflowScheduleResponse(fires=[write_time(at) for at in times])
 
     async def ListWorkflowScheduleRuns(
-        self, request: pb.ListWorkflowScheduleRunsRequest, context: Context
+        self, request: pb.ListWorkflowScheduleRunsRequest
     ) -> pb.ListWorkflowScheduleRunsResponse:
-        page = await self._schedules.fires(
-            read_namespace(request.namespace_id), request.schedule_id, read_page(request.page)
-        )
+        page = await self._schedules.fires(request.namespace_id, request.schedule_id, read_page(request.page))
         return pb.ListWorkflowScheduleRunsResponse(
             fires=[write_fire(fire) for fire in page.rows], page=write_page(page)
         )

@@ -2,10 +2,9 @@
 
 from ....engine import Engine
 from ....v1 import admin_pb2 as pb
-from ....wire.common import read_namespace, read_type
+from ....wire.common import read_type
 from ....wire.versions import write_version
 from ....wire.workers import read_worker_status, write_worker, write_worker_event
-from ..interceptor import Context
 from ..paging import read_page, write_page
 
 
@@ -14,53 +13,43 @@ class WorkerAdmin:
         self._workers = engine.workers
         self._versions = engine.versions
 
-    async def ListWorkers(self, request: pb.ListWorkersRequest, context: Context) -> pb.ListWorkersResponse:
+    async def ListWorkers(self, request: pb.ListWorkersRequest) -> pb.ListWorkersResponse:
         page = await self._workers.list(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             workflow_type=read_type(request.task_queue) or None,
             status=read_worker_status(request.status_filter) if request.status_filter else None,
             page=read_page(request.page),
         )
         return pb.ListWorkersResponse(workers=[write_worker(worker) for worker in page.rows], page=write_page(page))
 
-    async def GetWorker(self, request: pb.GetWorkerRequest, context: Context) -> pb.GetWorkerResponse:
-        worker = await self._workers.get(read_namespace(request.namespace_id), request.worker_id)
+    async def GetWorker(self, request: pb.GetWorkerRequest) -> pb.GetWorkerResponse:
+        worker = await self._workers.get(request.namespace_id, request.worker_id)
         return pb.GetWorkerResponse(worker=write_worker(worker))
 
-    async def DrainWorker(self, request: pb.DrainWorkerRequest, context: Context) -> pb.DrainWorkerResponse:
-        worker = await self._workers.drain(
-            read_namespace(request.namespace_id), request.worker_id, "an operator asked for it"
-        )
+    async def DrainWorker(self, request: pb.DrainWorkerRequest) -> pb.DrainWorkerResponse:
+        worker = await self._workers.drain(request.namespace_id, request.worker_id, "an operator asked for it")
         return pb.DrainWorkerResponse(worker=write_worker(worker))
 
-    async def ListWorkerEvents(
-        self, request: pb.ListWorkerEventsRequest, context: Context
-    ) -> pb.ListWorkerEventsResponse:
-        page = await self._workers.events(
-            read_namespace(request.namespace_id), request.worker_id, read_page(request.page)
-        )
+    async def ListWorkerEvents(self, request: pb.ListWorkerEventsRequest) -> pb.ListWorkerEventsResponse:
+        page = await self._workers.events(request.namespace_id, request.worker_id, read_page(request.page))
         return pb.ListWorkerEventsResponse(
             events=[write_worker_event(event) for event in page.rows], page=write_page(page)
         )
 
-    async def ListVersions(self, request: pb.ListVersionsRequest, context: Context) -> pb.ListVersionsResponse:
+    async def ListVersions(self, request: pb.ListVersionsRequest) -> pb.ListVersionsResponse:
         page = await self._versions.list(
-            read_namespace(request.namespace_id), read_type(request.workflow_type), read_page(request.page)
+            request.namespace_id, read_type(request.workflow_type), read_page(request.page)
         )
         return pb.ListVersionsResponse(versions=[write_version(record) for record in page.rows], page=write_page(page))
 
-    async def SetDefaultVersion(
-        self, request: pb.SetDefaultVersionRequest, context: Context
-    ) -> pb.SetDefaultVersionResponse:
+    async def SetDefaultVersion(self, request: pb.SetDefaultVersionRequest) -> pb.SetDefaultVersionResponse:
         record = await self._versions.set_default(
-            read_namespace(request.namespace_id), read_type(request.workflow_type), request.version
+            request.namespace_id, read_type(request.workflow_type), request.version
         )
         return pb.SetDefaultVersionResponse(version=write_version(record))
 
-    async def DeprecateVersion(
-        self, request: pb.DeprecateVersionRequest, context: Context
-    ) -> pb.DeprecateVersionResponse:
+    async def DeprecateVersion(self, request: pb.DeprecateVersionRequest) -> pb.DeprecateVersionResponse:
         record = await self._versions.deprecate(
-            read_namespace(request.namespace_id), read_type(request.workflow_type), request.version, undo=request.undo
+            request.namespace_id, read_type(request.workflow_type), request.version, undo=request.undo
         )
         return pb.DeprecateVersionResponse(version=write_version(record))

@@ -23,7 +23,6 @@ from ....v1 import worker_pb2 as pb
 from ....wire.common import (
     read_duration_ms,
     read_leased,
-    read_namespace,
     read_type,
     write_error,
     write_leased,
@@ -72,7 +71,7 @@ class WorkerService:
 
     # --- lifecycle -----------------------------------------------------------------------------------------------------
 
-    async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterResponse:
+    async def Register(self, request: pb.RegisterRequest) -> pb.RegisterResponse:
         worker = await self._workers.register(read_register(request))
         return pb.RegisterResponse(
             worker_id=worker.worker_id,
@@ -81,16 +80,16 @@ class WorkerService:
             lease_ms=self._settings.lease_ms,
         )
 
-    async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:
-        namespace = read_namespace(request.namespace_id)
+    async def Heartbeat(self, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
+        namespace = request.namespace_id
         answer = await self._workers.heartbeat(
             namespace,
             request.worker_id,
             active_count=request.active_count,
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
-            held=[read_leased(run, namespace) for run in request.held],
-            troubles=read_diagnostics(request),
+            leased=[read_leased(run, namespace) for run in request.held],
+            diagnostics=read_diagnostics(request),
         )
         return pb.HeartbeatResponse(
             accepted=answer.accepted,
@@ -99,14 +98,14 @@ class WorkerService:
             cancel_requested=[run.run_id for run in answer.cancel_requested],
         )
 
-    async def Deregister(self, request: pb.DeregisterRequest, context: Context) -> Empty:
-        await self._workers.deregister(read_namespace(request.namespace_id), request.worker_id, drain=request.drain)
+    async def Deregister(self, request: pb.DeregisterRequest) -> Empty:
+        await self._workers.deregister(request.namespace_id, request.worker_id, drain=request.drain)
         return Empty()
 
     # --- execution, one call each --------------------------------------------------------------------------------------
 
-    async def PollTask(self, request: pb.PollTaskRequest, context: Context) -> pb.PollTaskResponse:
-        namespace, workflow_types = read_namespace(request.namespace_id), [*map(read_type, request.workflow_types)]
+    async def PollTask(self, request: pb.PollTaskRequest, remaining_s: float | None) -> pb.PollTaskResponse:
+        namespace, workflow_types = request.namespace_id, [*map(read_type, request.workflow_types)]
         if request.task_queue:  # a queue is a type by another name: of the types, this one only
             queue = read_type(request.task_queue)
             refuse_foreign_queue(queue, workflow_types or [queue])
@@ -116,11 +115,11 @@ class WorkerService:
                 namespace, request.worker_id, workflow_types, max_tasks=request.max_tasks or 1, wait_ms=wait_ms
             ),
             wait_ms=_read_wait_ms(request),
-            remaining_s=context.time_remaining(),
+            remaining_s=remaining_s,
         )
         return write_poll([write_task(run) for run in claimed])
 
-    async def BeginStep(self, request: pb.BeginStepRequest, context: Context) -> pb.BeginStepResponse:
+    async def BeginStep(self, request: pb.BeginStepRequest) -> pb.BeginStepResponse:
         _refuse_other_kinds(request)
         step_id = request.step_id or request.step_name
         begin = operation_of(request, pb.BeginStepOperation, step_id=step_id, name=request.step_name)
@@ -129,13 +128,13 @@ class WorkerService:
             return pb.BeginStepResponse(step_id=step_id, should_execute=True, attempt=outcome.attempt)
         return _write_known(require(outcome, Known))
 
-    async def CompleteStep(self, request: pb.CompleteStepRequest, context: Context) -> pb.CompleteStepResponse:
+    async def CompleteStep(self, request: pb.CompleteStepRequest) -> pb.CompleteStepResponse:
         complete = operation_of(request, pb.CompleteStepOperation)
         recorded = require(await self._submit(request, pb.Operation(complete_step=complete)), Recorded)
-        step = await self._engine.steps.get(read_namespace(request.namespace_id), request.run_id, request.step_id)
+        step = await self._engine.steps.get(request.namespace_id, request.run_id, request.step_id)
         return pb.CompleteStepResponse(step=write_step(step), seq=recorded.seq)
 
-    async def FailStep(self, request: pb.FailStepRequest, context: Context) -> pb.FailStepResponse:
+    async def FailStep(self, request: pb.FailStepRequest) -> pb.FailStepResponse:
         fail = operation_of(request, pb.FailStepOperation)
         outcome = await self._submit(request, pb.Operation(fail_step=fail))
         if isinstance(outcome, RetryScheduled):
@@ -147,39 +146,37 @@ class WorkerService:
             )
         return pb.FailStepResponse(seq=require(outcome, StepFailed).seq)
 
-    async def CompleteWorkflow(
-        self, request: pb.CompleteWorkflowRequest, context: Context
-    ) -> pb.CompleteWorkflowResponse:
+    async def CompleteWorkflow(self, request: pb.CompleteWorkflowRequest) -> pb.CompleteWorkflowResponse:
         complete = operation_of(request, pb.CompleteRunOperation)
         closed = require(await self._submit(request, pb.Operation(complete_run=complete)), RunClosed)
         return pb.CompleteWorkflowResponse(status=RUN_STATUS_TO_WIRE[closed.status])
 
-    async def FailWorkflow(self, request: pb.FailWorkflowRequest, context: Context) -> pb.FailWorkflowResponse:
+    async def FailWorkflow(self, request: pb.FailWorkflowRequest) -> pb.FailWorkflowResponse:
         fail = operation_of(request, pb.FailRunOperation)
         closed = require(await self._submit(request, pb.Operation(fail_run=fail)), RunClosed)
         return pb.FailWorkflowResponse(
             status=RUN_STATUS_TO_WIRE[closed.status], retry_at=write_time_if(closed.retry_at)
         )
 
-    async def Sleep(self, request: pb.SleepRequest, context: Context) -> pb.SleepResponse:
+    async def Sleep(self, request: pb.SleepRequest) -> pb.SleepResponse:
         return await sleep(self._submit, request)
 
-    async def Park(self, request: pb.ParkRequest, context: Context) -> pb.ParkResponse:
+    async def Park(self, request: pb.ParkRequest) -> pb.ParkResponse:
         outcome = await self._submit(request, pb.Operation(park=operation_of(request, pb.ParkOperation)))
         if isinstance(outcome, Parked):
             return pb.ParkResponse(parked=True)
         page = require(outcome, NotParked)
         return pb.ParkResponse(results=[write_history_step(step) for step in page.results], more=page.more)
 
-    async def Release(self, request: pb.ReleaseRequest, context: Context) -> pb.ReleaseResponse:
+    async def Release(self, request: pb.ReleaseRequest) -> pb.ReleaseResponse:
         release = operation_of(request, pb.ReleaseOperation)
         closed = require(await self._submit(request, pb.Operation(release=release)), RunClosed)
         return pb.ReleaseResponse(status=RUN_STATUS_TO_WIRE[closed.status])
 
-    async def WaitSignal(self, request: pb.WaitSignalRequest, context: Context) -> pb.WaitSignalResponse:
+    async def WaitSignal(self, request: pb.WaitSignalRequest) -> pb.WaitSignalResponse:
         return await wait_signal(self._submit, request)
 
-    async def StartChild(self, request: pb.StartChildRequest, context: Context) -> pb.StartChildResponse:
+    async def StartChild(self, request: pb.StartChildRequest) -> pb.StartChildResponse:
         return await start_child(self._submit, request)
 
     async def _submit(self, request: RunRequest, operation: pb.Operation) -> Outcome:

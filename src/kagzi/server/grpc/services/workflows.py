@@ -9,7 +9,7 @@ from ....core.run.commands import StartRequest
 from ....core.run.outcomes import Existing, Started
 from ....engine import RUN_WAITS, Engine, Named
 from ....v1 import workflow_pb2 as pb
-from ....wire.common import read_duration_ms, read_namespace, read_payload, write_error
+from ....wire.common import read_duration_ms, read_payload, write_error
 from ....wire.enums import RUN_STATUS_TO_WIRE
 from ....wire.runs import (
     read_filter,
@@ -61,14 +61,14 @@ class WorkflowService(BulkService, TransferService):
         self._answers = answers
         self._exports = exports
 
-    async def StartWorkflow(self, request: pb.StartWorkflowRequest, context: Context) -> pb.StartWorkflowResponse:
+    async def StartWorkflow(self, request: pb.StartWorkflowRequest) -> pb.StartWorkflowResponse:
         start = read_start(request)
         answer = self._started(await self._runs.start(start), start.namespace)
         await self._warn([(start, answer)])
         return answer
 
-    async def StartBatch(self, request: pb.StartBatchRequest, context: Context) -> pb.StartBatchResponse:
-        namespace = read_namespace(request.namespace_id)
+    async def StartBatch(self, request: pb.StartBatchRequest) -> pb.StartBatchResponse:
+        namespace = request.namespace_id
         read = [_read_or_refuse(start, namespace) for start in request.starts]
         outcomes = iter(await self._runs.start_many([item for item in read if not isinstance(item, KagziError)]))
         items = [self._item(item if isinstance(item, KagziError) else next(outcomes), namespace) for item in read]
@@ -81,59 +81,53 @@ class WorkflowService(BulkService, TransferService):
         )
         return pb.StartBatchResponse(items=items)
 
-    async def GetWorkflow(self, request: pb.GetWorkflowRequest, context: Context) -> pb.GetWorkflowResponse:
-        record = await self._runs.get(
-            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
-        )
+    async def GetWorkflow(self, request: pb.GetWorkflowRequest) -> pb.GetWorkflowResponse:
+        record = await self._runs.get(request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id)
         return pb.GetWorkflowResponse(workflow=write_run(record, url=self._url_of(record.run)))
 
-    async def ListWorkflows(self, request: pb.ListWorkflowsRequest, context: Context) -> pb.ListWorkflowsResponse:
-        page = await self._runs.list(
-            read_namespace(request.namespace_id), read_filter(request), read_page(request.page)
-        )
+    async def ListWorkflows(self, request: pb.ListWorkflowsRequest) -> pb.ListWorkflowsResponse:
+        page = await self._runs.list(request.namespace_id, read_filter(request), read_page(request.page))
         runs = [write_run(record, url=self._url_of(record.run)) for record in page.rows]
         return pb.ListWorkflowsResponse(workflows=runs, page=write_page(page))
 
-    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest, context: Context) -> pb.CancelWorkflowResponse:
+    async def CancelWorkflow(self, request: pb.CancelWorkflowRequest) -> pb.CancelWorkflowResponse:
         """`request_id` needs no memory: asking twice for the same end is asking once."""
         status = await self._control.cancel(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             run_id=request.run_id,
             workflow_id=request.workflow_id,
             reason=request.reason,
         )
         return pb.CancelWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
-    async def TerminateWorkflow(
-        self, request: pb.TerminateWorkflowRequest, context: Context
-    ) -> pb.TerminateWorkflowResponse:
+    async def TerminateWorkflow(self, request: pb.TerminateWorkflowRequest) -> pb.TerminateWorkflowResponse:
         """`request_id`: as with a cancellation."""
         status = await self._control.terminate(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             run_id=request.run_id,
             workflow_id=request.workflow_id,
             reason=request.reason,
         )
         return pb.TerminateWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
-    async def PauseWorkflow(self, request: pb.PauseWorkflowRequest, context: Context) -> pb.PauseWorkflowResponse:
+    async def PauseWorkflow(self, request: pb.PauseWorkflowRequest) -> pb.PauseWorkflowResponse:
         status = await self._control.pause(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             run_id=request.run_id,
             workflow_id=request.workflow_id,
             reason=request.reason,
         )
         return pb.PauseWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
-    async def ResumeWorkflow(self, request: pb.ResumeWorkflowRequest, context: Context) -> pb.ResumeWorkflowResponse:
+    async def ResumeWorkflow(self, request: pb.ResumeWorkflowRequest) -> pb.ResumeWorkflowResponse:
         status = await self._control.resume(
-            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+            request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id
         )
         return pb.ResumeWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
-    async def RetryWorkflow(self, request: pb.RetryWorkflowRequest, context: Context) -> pb.RetryWorkflowResponse:
+    async def RetryWorkflow(self, request: pb.RetryWorkflowRequest) -> pb.RetryWorkflowResponse:
         status = await self._control.retry(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             run_id=request.run_id,
             workflow_id=request.workflow_id,
             from_step=request.from_step,
@@ -141,8 +135,8 @@ class WorkflowService(BulkService, TransferService):
         )
         return pb.RetryWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
-    async def ForkWorkflow(self, request: pb.ForkWorkflowRequest, context: Context) -> pb.ForkWorkflowResponse:
-        namespace = read_namespace(request.namespace_id)
+    async def ForkWorkflow(self, request: pb.ForkWorkflowRequest) -> pb.ForkWorkflowResponse:
+        namespace = request.namespace_id
         forked = await self._control.fork(
             namespace,
             request.run_id,
@@ -155,18 +149,18 @@ class WorkflowService(BulkService, TransferService):
         url = self._url_of(RunKey(namespace, forked.run_id))
         return pb.ForkWorkflowResponse(run_id=forked.run_id, workflow_id=forked.workflow_id, url=url)
 
-    async def SignalWorkflow(self, request: pb.SignalWorkflowRequest, context: Context) -> pb.SignalWorkflowResponse:
+    async def SignalWorkflow(self, request: pb.SignalWorkflowRequest) -> pb.SignalWorkflowResponse:
         signalled = await self._control.signal(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             run_id=request.run_id,
             workflow_id=request.workflow_id,
             signal=read_signal(request),
         )
         return pb.SignalWorkflowResponse(delivered=signalled.delivered, run_id=signalled.run.run_id)
 
-    async def ReplaceSignal(self, request: pb.ReplaceSignalRequest, context: Context) -> pb.ReplaceSignalResponse:
+    async def ReplaceSignal(self, request: pb.ReplaceSignalRequest) -> pb.ReplaceSignalResponse:
         replaced = await self._control.replace_signal(
-            read_namespace(request.namespace_id),
+            request.namespace_id,
             run_id=request.run_id,
             workflow_id=request.workflow_id,
             change=read_replacement(request),
@@ -175,31 +169,30 @@ class WorkflowService(BulkService, TransferService):
             run_id=replaced.run.run_id, status=RUN_STATUS_TO_WIRE[replaced.status], resumed=replaced.resumed
         )
 
-    async def SignalWithStart(self, request: pb.SignalWithStartRequest, context: Context) -> pb.SignalWithStartResponse:
+    async def SignalWithStart(self, request: pb.SignalWithStartRequest) -> pb.SignalWithStartResponse:
         start = read_start(request.start, batch_namespace=request.namespace_id)
         outcome = await self._runs.signal_with_start(start, read_signal(request))
         answer = self._started(outcome, start.namespace)
         await self._warn([(start, answer)])
         return pb.SignalWithStartResponse(started=answer)
 
-    async def CountWorkflows(self, request: pb.CountWorkflowsRequest, context: Context) -> pb.CountWorkflowsResponse:
-        count, capped = await self._runs.count(read_namespace(request.namespace_id), read_where(request.filter))
+    async def CountWorkflows(self, request: pb.CountWorkflowsRequest) -> pb.CountWorkflowsResponse:
+        count, capped = await self._runs.count(request.namespace_id, read_where(request.filter))
         return pb.CountWorkflowsResponse(count=count, capped=capped)
 
-    async def ExplainWorkflow(self, request: pb.ExplainWorkflowRequest, context: Context) -> pb.ExplainWorkflowResponse:
+    async def ExplainWorkflow(self, request: pb.ExplainWorkflowRequest) -> pb.ExplainWorkflowResponse:
         explanation = await self._explanations.explain(
-            read_namespace(request.namespace_id), run_id=request.run_id, workflow_id=request.workflow_id
+            request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id
         )
         return write_explanation(explanation)
 
-    async def Wait(self, request: pb.WaitRequest, context: Context) -> pb.WaitResponse:
-        namespace = read_namespace(request.namespace_id)
+    async def Wait(self, request: pb.WaitRequest, remaining_s: float | None) -> pb.WaitResponse:
         end = await self._deadlines.poll(
             lambda wait_ms: self._runs.wait(
-                namespace, run_id=request.run_id, workflow_id=request.workflow_id, timeout_ms=wait_ms
+                request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id, timeout_ms=wait_ms
             ),
             wait_ms=_read_wait_ms(request),
-            remaining_s=context.time_remaining(),
+            remaining_s=remaining_s,
         )
         if isinstance(end, RunEnd):
             return pb.WaitResponse(ended=True, outcome=write_outcome(end), status=RUN_STATUS_TO_WIRE[end.status])

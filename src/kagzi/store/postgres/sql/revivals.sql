@@ -82,14 +82,16 @@ WITH fates AS MATERIALIZED (
 ), again AS (
     UPDATE steps AS s SET seq = :forgotten + moved.place FROM moved WHERE s.run_id = :run_id AND s.step_id = moved.step_id
 )
-SELECT count(*) AS moved FROM moved;
+SELECT (SELECT count(*) FROM moved) AS moved, EXISTS (
+    SELECT 1 FROM fates WHERE fate IN ('gone', 'childless') AND kind = {KIND.CHILD} AND child_run_id IS NOT NULL
+) AS children_due;
 
 -- name: reopen_run
 -- The one way back from FAILED. A deadline that has passed would only fail it again.
 UPDATE runs
 SET status = {RUN.PENDING}, ready_at = :now::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0, nonce = 0,
     seq = seq + 1 + :moved::bigint, result_seq = CASE WHEN :moved > 0 THEN seq + 1 + :moved ELSE result_seq END,
-    cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = false, retry_request_id = :request_id::text,
+    cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = :children_due::bool, retry_request_id = :request_id::text,
     deadline_at = CASE WHEN deadline_at <= :now THEN NULL ELSE deadline_at END
 WHERE run_id = :run_id::uuid;
 
@@ -99,14 +101,6 @@ SELECT c.run_id::text AS run_id, c.status, c.error FROM steps AS s
 JOIN runs AS c ON c.run_id = s.child_run_id AND c.namespace IS NOT DISTINCT FROM :namespace::text
 WHERE s.run_id = :run_id::uuid AND s.due_at IS NOT NULL AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND c.status IN ({RUN.ENDED})
     AND c.continued_as IS NULL;
-
--- name: fork_source
--- A run as a fork begins it: what it was given, and what describes it.
-SELECT {run.forked:r read}, r.version, i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta
-FROM runs AS r
-LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
-LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
-WHERE r.run_id = :run_id::uuid;
 
 -- name: fork_results
 -- Which of these steps have a result that a fork takes over.

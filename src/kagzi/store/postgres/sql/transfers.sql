@@ -1,18 +1,3 @@
--- name: export_run
--- A run with everything that is not derived.
-SELECT {run.exported:r read}, i.output AS input, i.output_meta AS input_meta, c.output AS context,
-    c.output_meta AS context_meta, o.output, o.output_meta
-FROM runs AS r
-LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
-LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
-LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
-WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text;
-
--- name: export_steps
--- The history in order.
-SELECT *, child_run_id::text AS child FROM steps
-WHERE run_id = :run_id::uuid AND begun_seq >= 0 AND begun_seq > :after::bigint AND kind < {KIND.FIRST_PAYLOAD} ORDER BY begun_seq LIMIT :limit::bigint;
-
 -- name: export_attempts
 -- By step, in order.
 SELECT * FROM step_attempts
@@ -22,47 +7,9 @@ WHERE run_id = :run_id::uuid AND step_id >= :after_step_id::text AND (step_id, s
 -- In order.
 SELECT * FROM signals WHERE run_id = :run_id::uuid AND number > :after::bigint ORDER BY number LIMIT :limit::bigint;
 
--- name: export_links
--- Found by the steps that wait: nothing else knows both ends.
-SELECT s.step_id, s.child_run_id::text AS child_run_id FROM steps AS s
-JOIN child_links AS l ON l.namespace = :namespace::text AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
-    AND l.parent_step_id = s.step_id
-WHERE s.run_id = :run_id::uuid AND s.step_id > :after::text AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} ORDER BY s.step_id LIMIT :limit::bigint;
-
 -- name: known_runs
 -- Of these, those of one namespace.
 SELECT run_id::text AS run_id FROM runs WHERE run_id = ANY (:run_ids::uuid[]) AND namespace IS NOT DISTINCT FROM :namespace::text;
-
--- name: begin_import
--- Whether the run is there, or on its way in by somebody else who is not stale; else it is this one's.
-WITH there AS (
-    SELECT 1 FROM runs WHERE run_id = :run_id::uuid
-), mine AS (
-    INSERT INTO imports (run_id, token, updated_at) SELECT :run_id, :token::text, :now::bigint WHERE NOT EXISTS (SELECT 1 FROM there)
-    ON CONFLICT (run_id) DO UPDATE SET token = excluded.token, updated_at = excluded.updated_at
-        WHERE imports.token = excluded.token OR imports.updated_at < :stale_before::bigint
-    RETURNING 1
-)
-SELECT EXISTS (SELECT 1 FROM there) AS there, EXISTS (SELECT 1 FROM mine) AS mine;
-
--- name: clear_import
--- What an import, or a run that was deleted, left behind.
-WITH steps AS (
-    DELETE FROM steps WHERE run_id = :run_id::uuid
-), attempts AS (
-    DELETE FROM step_attempts WHERE run_id = :run_id
-), signals AS (
-    DELETE FROM signals WHERE run_id = :run_id
-)
-DELETE FROM purging WHERE run_id = :run_id;
-
--- name: keep_import
--- It goes on.
-UPDATE imports SET updated_at = :now::bigint WHERE run_id = :run_id::uuid AND token = :token::text RETURNING 1;
-
--- name: end_import
--- It is whole.
-DELETE FROM imports WHERE run_id = :run_id::uuid AND token = :token::text RETURNING 1;
 
 -- name: stage_steps
 -- Nobody's lease: nobody's repeat is answered from these.
@@ -147,10 +94,3 @@ WHERE c.namespace IS NOT DISTINCT FROM :namespace::text AND s.run_id = :run_id::
 -- name: import_state
 -- What it came to with its relatives.
 SELECT status FROM runs WHERE run_id = :run_id::uuid;
-
--- name: abandon_imports
--- What they brought goes the way of long histories.
-WITH abandoned AS (
-    DELETE FROM imports WHERE token = :token::text OR updated_at < :stale_before::bigint RETURNING run_id
-)
-INSERT INTO purging (run_id) SELECT run_id FROM abandoned ON CONFLICT DO NOTHING;

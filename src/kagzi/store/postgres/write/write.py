@@ -5,6 +5,7 @@ Nothing that is wrong with one command, and no lock on one row, keeps the others
 
 from collections.abc import Sequence
 
+from ....core.effects import Effects, merge
 from ....core.providers import Rng
 from ....core.records import RunKey
 from ....core.run.commands import ClosingCommand, Command, StartRun, StepCommand
@@ -15,7 +16,7 @@ from ..connection.connection import Session
 from ..connection.failures import CONTENTION
 from .batch import Group, Outcomes, WorkerGroup, Writing, isolate
 from .careful_path import settle
-from .fast_path import Wave
+from .fast_path import FastPath
 from .starts import start_runs
 
 _LOCK_ROUNDS = 3
@@ -31,7 +32,7 @@ class Writer:
 
     async def write(
         self, session: Session, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
-    ) -> Sequence[Outcome]:
+    ) -> tuple[Sequence[Outcome], Effects]:
         outcomes: Outcomes = [None] * len(batch)
         starts: list[Group[StartRun]] = []
         runs: dict[RunKey, list[tuple[int, StepCommand | ClosingCommand]]] = {}
@@ -42,13 +43,14 @@ class Writer:
                 runs[command.run] = [(index, command)]
             else:
                 commands.append((index, command))
-        writing = Writing(session, now, terms, self._rng, outcomes)
+        writing = Writing(session, now, terms, self._rng, outcomes, [])
         if starts:
             await isolate(session, starts, outcomes, lambda part: start_runs(writing, part))
         if runs:
             groups = sorted(runs.items(), key=_run_id)  # the order of locking
             await isolate(session, groups, outcomes, lambda part: self._record(writing, part))
-        return [Failed("no outcome was decided") if outcome is None else outcome for outcome in outcomes]
+        decided = [Failed("no outcome was decided") if outcome is None else outcome for outcome in outcomes]
+        return decided, merge(writing.effects)
 
     async def _record(self, writing: Writing, groups: Sequence[WorkerGroup]) -> None:
         for attempt in range(_LOCK_ROUNDS):
@@ -56,11 +58,11 @@ class Writer:
                 groups = await self._unlocked(writing, groups)
             if not groups:
                 return
-            wave = Wave()
-            rest = [group for group in groups if not (self._fast_path and wave.add(group))]
+            fast = FastPath()
+            rest = [group for group in groups if not (self._fast_path and fast.add(group))]
             try:
-                if len(wave):
-                    rest += await wave.record(writing)
+                if len(fast):
+                    rest += await fast.record(writing)
                 if rest:
                     rest.sort(key=_run_id)
                     await settle(writing, rest)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.times import Timestamp
-from ....core.workflow_types.queues import Candidate, Room, TypeLimits, choose
+from ....core.workflow_types.queues import Candidate, TypeLimits, TypePermits, choose
 from ...protocol import TypeKey, Want
 from ...rows import write_json
 from ..write.fast_path import Writer
@@ -32,7 +32,7 @@ class Gate:
     def choose(self, spare: int | None) -> list[str]:
         """The runs that may begin now. `spare`: what the namespace's own limit leaves."""
         running: dict[str, int] = dict(self._database.rows("running_of_type", self.key))
-        room = Room(
+        permits = TypePermits(
             self._limits,
             wanted=self._want.limit if self._versions else 0,
             running=running,
@@ -40,30 +40,30 @@ class Gate:
             due_at=self._due_at,
             spare=spare,
         )
-        if not room.left:
+        if not permits.left:
             return []
-        chosen = self._by_key(room) if self._limits.by_key else self._by_age(room)
-        self.again_at = room.again_at
+        chosen = self._by_key(permits) if self._limits.by_key else self._by_age(permits)
+        self.again_at = permits.again_at
         turn = chosen[-1].key if chosen and self._limits.by_key else self._reached
-        due_at = max(room.due_at, self._due_at)
+        due_at = max(permits.due_at, self._due_at)
         if (due_at, turn) != (self._due_at, self._turn):
             self._database.run("note_turn", (due_at, turn, *self.key))
-        if room.changed_keys:
+        if permits.changed_keys:
             self._database.run("forget_past_key_rates", (*self.key, self._now))
-            for key in sorted(room.changed_keys):
-                self._database.run("note_key_rate", (*self.key, key, room.key_rates[key].due_at))
+            for key in sorted(permits.changed_keys):
+                self._database.run("note_key_rate", (*self.key, key, permits.key_rates[key].due_at))
         return [candidate.run_id for candidate in chosen]
 
-    def _by_age(self, room: Room) -> list[Candidate]:
-        statement = "pending_new_runs" if room.rated else "pending_any_runs"
-        found = [_candidate(row, 0) for row in self._of_versions(statement, room.left)]
-        if room.rated:
-            found += [_candidate(row, 0) for row in self._going_on(room.left)]
-        return choose(room, found)
+    def _by_age(self, permits: TypePermits) -> list[Candidate]:
+        statement = "pending_new_runs" if permits.rated else "pending_any_runs"
+        found = [_candidate(row, 0) for row in self._of_versions(statement, permits.left)]
+        if permits.rated:
+            found += [_candidate(row, 0) for row in self._going_on(permits.left)]
+        return choose(permits, found)
 
-    def _by_key(self, room: Room) -> list[Candidate]:
-        """Keys in turn after the one that was served last, first one run of each, then more if there is room."""
-        full, left = set(room.full_keys), room.left
+    def _by_key(self, permits: TypePermits) -> list[Candidate]:
+        """Keys in turn after the one that was served last, first one run of each, then more if there is permits."""
+        full, left = set(permits.full_keys), permits.left
         depth = left + len(full) + _KEYS_AHEAD
         places = self._keys(depth)
         self.more = len(places) >= depth
@@ -74,13 +74,13 @@ class Gate:
         if places and len(found) < left and not self.more:
             found = self._first_of(open_keys, places, -(-left // len(places)) * 2)
         others = self._of_versions("pending_without_key", left)
-        if room.rated:
+        if permits.rated:
             others += self._going_on(left)
         found += [_candidate(row, places.setdefault(row[1], len(places) + 1)) for row in others]
         if self._limits.starts_per_second_per_key is not None:
             rates = {key: self._database.row("key_rate", (*self.key, key)) for key in {one.key for one in found}}
-            room.know_keys({key: row[0] for key, row in rates.items() if row is not None})
-        return choose(room, found)
+            permits.know_keys({key: row[0] for key, row in rates.items() if row is not None})
+        return choose(permits, found)
 
     def _keys(self, depth: int) -> dict[str, int]:
         """The keys in turn with their places, at most `depth`."""
@@ -99,21 +99,21 @@ class Gate:
     def _first_of(self, keys: list[str], places: dict[str, int], per_key: int) -> list[Candidate]:
         found: list[Candidate] = []
         for key in keys:
-            given = self._given(per_key) | {"key": key, "versions": write_json(self._versions)}
-            found += [_candidate(row, places[key]) for row in self._database.rows("pending_of_key", given)]
+            parameters = self._parameters(per_key) | {"key": key, "versions": write_json(self._versions)}
+            found += [_candidate(row, places[key]) for row in self._database.rows("pending_of_key", parameters)]
         return found
 
     def _of_versions(self, statement: str, limit: int) -> list[tuple[Any, ...]]:
-        given = self._given(limit)
+        parameters = self._parameters(limit)
         rows: list[tuple[Any, ...]] = []
         for version in (None, *self._versions):
-            rows += self._database.rows(statement, given | {"version": version})
+            rows += self._database.rows(statement, parameters | {"version": version})
         return rows
 
     def _going_on(self, limit: int) -> list[tuple[Any, ...]]:
-        return self._database.rows("runs_to_go_on", self._given(limit) | {"versions": write_json(self._versions)})
+        return self._database.rows("runs_to_go_on", self._parameters(limit) | {"versions": write_json(self._versions)})
 
-    def _given(self, limit: int) -> dict[str, Any]:
+    def _parameters(self, limit: int) -> dict[str, Any]:
         namespace, workflow_type = self.key
         return {"namespace": namespace, "workflow_type": workflow_type, "now": self._now, "limit": limit}
 

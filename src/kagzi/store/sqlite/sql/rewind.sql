@@ -2,10 +2,6 @@
 -- What an explicit retry, or a fork, goes on from.
 SELECT namespace, workflow_id, workflow_type, retry_request_id, status, seq, error FROM runs WHERE run_id = ?;
 
--- name: fork_source
--- A run as a fork begins it: what it was given, and what describes it.
-SELECT {run.forked:r read}, r.version, {run_payloads} FROM runs AS r {with_payloads} WHERE r.run_id = ?;
-
 -- name: step_to_rewind
 -- What a step is, and when it was begun and ended.
 SELECT kind, status, begun_seq, seq FROM steps WHERE run_id = ? AND step_id = ?;

@@ -3,16 +3,6 @@
 step_id, kind, status, begun_seq, attempt, seq, finished_at, output, output_meta, error, retry_at, wake_at, child_run_id,
 details, details_meta
 
--- name: part_run_payloads
--- Input, context and output are rows of the history.
-i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta, o.output, o.output_meta
-
--- name: part_with_payloads
--- Three seeks by primary key.
-LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
-LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
-LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
-
 -- name: get_run
 -- With payloads.
 SELECT {run.shown:r read}, {run_payloads} FROM runs AS r {with_payloads} WHERE r.run_id = ? AND r.namespace = ?;
@@ -104,10 +94,6 @@ SELECT {run.shown:r read} FROM {source} ORDER BY {order}.created_at, {order}.run
 -- name: part_count_runs
 -- Counting stops at the cap.
 SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :limit)
-
--- name: run_to_cancel
--- What a cancel depends on.
-SELECT namespace, workflow_type, status, lease, nonce, worker_id, has_children FROM runs WHERE run_id = ?;
 
 -- name: request_cancel
 -- The first request counts: reason and limit stay. Who sleeps or is paused wakes, so that a worker can clean up.

@@ -1,15 +1,3 @@
--- name: export_run
--- A run with everything that is not derived; payloads last.
-SELECT {run.exported:r read}, {run_payloads}
-FROM runs AS r {with_payloads} WHERE r.run_id = ? AND r.namespace = ?;
-
--- name: export_steps
--- The history in order.
-SELECT step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, timeout_ms, once, started_at, finished_at,
-       retry_at, wake_at, child_run_id AS child, parent_step_id, parallel_group_id, worker_id, error, input, input_meta, output,
-       output_meta, details, details_meta
-FROM steps INDEXED BY steps_begun WHERE run_id = ? AND begun_seq > ? AND kind < {KIND.FIRST_PAYLOAD} ORDER BY begun_seq LIMIT ?;
-
 -- name: export_attempts
 -- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order, and so are those that
 -- were lost (retry_at 0), each by its begin. Only keys are numbered and sorted.
@@ -19,63 +7,18 @@ FROM (SELECT step_id, begun_seq, place, now FROM (
           SELECT k.step_id, k.begun_seq, k.seq, row_number() OVER (PARTITION BY k.step_id, k.retry_at = 0 ORDER BY k.seq DESC) AS place,
                  coalesce(s.attempt, 0) AS now
           FROM step_attempts AS k LEFT JOIN steps AS s ON s.run_id = k.run_id AND s.step_id = k.step_id
-          WHERE k.run_id = :run_id AND k.step_id >= :step_id)
-      WHERE (step_id, seq) > (:step_id, :seq) ORDER BY step_id, seq LIMIT :limit) AS keys
+          WHERE k.run_id = :run_id AND k.step_id >= :after_step_id)
+      WHERE (step_id, seq) > (:after_step_id, :after_seq) ORDER BY step_id, seq LIMIT :limit) AS keys
 CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id AND a.begun_seq = keys.begun_seq;
 
 -- name: export_signals
 -- In order.
 SELECT number, name, request_id, received_at, payload, meta AS payload_meta, step_id FROM signals
-WHERE run_id = ? AND number > ? ORDER BY number LIMIT ?;
-
--- name: export_links
--- Found by the steps that wait: nothing else knows both ends.
-SELECT s.step_id, s.child_run_id FROM steps AS s
-JOIN child_links AS l ON l.namespace = :namespace AND l.child_run_id = s.child_run_id AND l.parent_run_id = s.run_id
-    AND l.parent_step_id = s.step_id
-WHERE s.run_id = :run_id AND s.step_id > :step_id AND s.kind = {KIND.CHILD} AND s.status + 0 = {STEP.RUNNING} AND s.child_run_id IS NOT NULL
-ORDER BY s.step_id LIMIT :limit;
-
--- name: any_run
--- Ids are taken in all namespaces at once.
-SELECT 1 FROM runs WHERE run_id = ?;
+WHERE run_id = :run_id AND number > :after ORDER BY number LIMIT :limit;
 
 -- name: known_runs
 -- Of these, those of one namespace.
-SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND +namespace = ?;
-
--- name: import_under_way
--- Whose it is.
-SELECT token, updated_at FROM imports WHERE run_id = ?;
-
--- name: clear_steps
--- What an import left behind.
-DELETE FROM steps WHERE run_id = ?;
-
--- name: clear_attempts
--- As above.
-DELETE FROM step_attempts WHERE run_id = ?;
-
--- name: clear_signals
--- As above.
-DELETE FROM signals WHERE run_id = ?;
-
--- name: clear_purging
--- As above.
-DELETE FROM purging WHERE run_id = ?;
-
--- name: put_import
--- From now on it is this one's.
-INSERT INTO imports (run_id, token, updated_at) VALUES (:run_id, :token, :now)
-ON CONFLICT (run_id) DO UPDATE SET token = excluded.token, updated_at = excluded.updated_at;
-
--- name: keep_import
--- It goes on.
-UPDATE imports SET updated_at = :now WHERE run_id = :run_id AND token = :token;
-
--- name: end_import
--- It is whole.
-DELETE FROM imports WHERE run_id = :run_id AND token = :token;
+SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND +namespace = :namespace;
 
 -- name: stage_steps
 -- Nobody's lease: nobody's repeat is answered from these.
@@ -116,14 +59,6 @@ INSERT INTO run_labels (namespace, key, value, created_at, run_id) VALUES (?, ?,
 UPDATE runs SET watched = 1 WHERE +namespace = :namespace AND finished_at IS NULL AND run_id IN (
     SELECT child_run_id FROM steps INDEXED BY steps_waiting WHERE run_id = :run_id AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND kind = {KIND.CHILD})
 RETURNING run_id;
-
--- name: abandon_imports
--- What they brought goes the way of long histories.
-INSERT INTO purging (run_id) SELECT run_id FROM imports WHERE token = :token OR updated_at < :stale_before ON CONFLICT DO NOTHING;
-
--- name: forget_imports
--- As above.
-DELETE FROM imports WHERE token = :token OR updated_at < :stale_before;
 
 -- name: import_state
 -- What it came to with its relatives.
