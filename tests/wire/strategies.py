@@ -1,4 +1,4 @@
-"""Values of core, as anything that may be written into a message."""
+"""Hypothesis strategies: any record of core that may be written into a message."""
 
 from hypothesis import strategies as st
 
