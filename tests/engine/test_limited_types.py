@@ -156,7 +156,7 @@ async def test_a_permit_that_becomes_free_at_another_server(make_engine: MakeEng
     await far.until_received(1)
 
 
-# --- operators ----------------------------------------------------------------------------------------------------------
+# --- operators --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ async def test_a_child_may_be_inserted_as_leased(harness: StoreHarness) -> None:
     assert started.status == child.status == S.RUNNING
 
 
-# --- the end ------------------------------------------------------------------------------------------------------------
+# --- the end ----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(harness: StoreHarness) -> None:

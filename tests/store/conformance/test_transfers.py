@@ -92,7 +92,7 @@ async def third(place: Place, harness: StoreHarness) -> AsyncIterator[StoreHarne
     await fresh.close()
 
 
-# --- every kind of run -------------------------------------------------------------------------------------------------------
+# --- every kind of run ------------------------------------------------------------------------------------------------
 
 
 async def populate(harness: StoreHarness) -> None:
@@ -211,7 +211,7 @@ async def _related(harness: StoreHarness) -> None:
     the(Parked, await harness.do(park(guest, "attached")))
 
 
-# --- the trip ----------------------------------------------------------------------------------------------------------------
+# --- the trip ---------------------------------------------------------------------------------------------------------
 
 
 async def all_runs(harness: StoreHarness) -> list[RunRecord]:
@@ -344,7 +344,7 @@ async def test_who_was_to_begin_after_a_run_that_is_not_here_begins(harness: Sto
     assert (await other.run(blocked)).status is RunStatus.PENDING
 
 
-# --- refusals ----------------------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 async def test_the_same_again_is_already_there(harness: StoreHarness, other: StoreHarness) -> None:
@@ -379,13 +379,15 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
             assert await brought(harness, files[run], namespace), "the second time it is another"
         assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
-        the(RunClosed, await harness.do(complete_run(await harness.hold(moved[1]))))
+        child_lease = await harness.hold(moved[1])
+        the(RunClosed, await harness.do(complete_run(child_lease)))
         assert harness.effects.changed == (moved[0],)
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
 
 async def test_ids_from_before_there_were_markers(harness: StoreHarness) -> None:
-    """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they have."""
+    """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they
+    have."""
     old = [RunKey("default", uuid7(harness.now, number)) for number in (1, 2)]
     assert not any(is_of("default", run.run_id) for run in old)
     await harness.do(msgspec.structs.replace(harness.start_command("old"), run=old[0]))

@@ -10,7 +10,7 @@ import pytest
 from kagzi.store.postgres import PostgresBus
 from kagzi.store.postgres.connection.bus import PAYLOAD_BYTES, _payloads
 from kagzi.store.protocol import POLL_AGAIN, EndedRun, RemoteNotice, TypeKey, Wake
-from tests.support.patience import LOADED_MACHINE_S
+from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
 
@@ -54,9 +54,10 @@ async def test_a_broken_listener_comes_back_and_polls_again(
     buses: tuple[PostgresBus, Listener, PostgresBus, Listener], connection: asyncpg.Connection
 ) -> None:
     one, _, _, listener_two = buses
-    terminate = """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-    """
+    terminate = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
     await connection.execute(terminate)
     assert await listener_two.next() == POLL_AGAIN
     wake = Wake(frozenset({TypeKey("default", "ship")}))

@@ -1,4 +1,5 @@
-"""Every statement can be prepared, and the hot ones go by the indexes whatever the tables held when they were planned."""
+"""Every statement can be prepared, and the hot ones go by the indexes whatever the tables held when they were
+planned."""
 
 import json
 import re

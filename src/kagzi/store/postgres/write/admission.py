@@ -12,8 +12,8 @@ from ....core.limits import CLEANUP_MS
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Refused
 from ....core.times import US_PER_MS, Timestamp
+from ....core.workflow_types.admission import begins_at_once, queues_of, type_full, why_evicted
 from ....core.workflow_types.queues import TypeLimits
-from ...fullness import begins_at_once, queues_of, type_full, why_evicted
 from ...protocol import TypeKey
 from ...rows import read_limits
 from ..claim.permits import lock_types

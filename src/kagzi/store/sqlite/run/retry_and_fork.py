@@ -142,8 +142,8 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> tuple[Started | Exis
         step = writer.database.row("step_to_rewind", (source.run_id, step_id))
         if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
             return no_result_before(step_id, fork.from_step), NO_EFFECTS
-    [started_with] = writer.database.records("fork_source", {"run_id": source.run_id})
-    wave, start = Wave(writer, now, _NO_TERMS), fork_start(fork, started_with)
+    [source_row] = writer.database.records("fork_source", {"run_id": source.run_id})
+    wave, start = Wave(writer, now, _NO_TERMS), fork_start(fork, source_row)
     started = start_one(wave, start)
     assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
     if isinstance(started, Started):

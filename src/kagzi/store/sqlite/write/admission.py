@@ -5,7 +5,7 @@ from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Refused
 from ....core.times import US_PER_MS
-from ...fullness import begins_at_once, queues_of, type_full, why_evicted
+from ....core.workflow_types.admission import begins_at_once, queues_of, type_full, why_evicted
 from ..run.control import cancel_run
 from .fast_path import Wave
 
