@@ -30,7 +30,7 @@ else:
     SETUPS = ("sqlite", "two-servers")
 # A loaded machine may keep a worker from its processor for seconds; what it holds must not be lost by that.
 TIMINGS = ("--lease", "3s", "--heartbeat", "500ms", "--reconnect-grace", "1s")
-UNNOTIFIED_S = Settings().look_interval_ms / 1_000  # how long what a server should have heard of may stay unseen
+UNNOTIFIED_S = Settings().poll_interval_ms / 1_000  # how long what a server should have heard of may stay unseen
 FLOWS = "tests.acceptance.flows"
 EXECUTION_FLOWS = "tests.acceptance.execution_flows"
 TIMEOUT_S = LOADED_MACHINE_S

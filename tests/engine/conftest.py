@@ -56,11 +56,11 @@ async def make_engine(store: TroubledStore, clock: MovableClock) -> AsyncIterato
 async def engine(make_engine: MakeEngine) -> Engine:
     """It looks once, when it starts, and then hardly ever: what these tests wait for comes by signals, not by looking
     again."""
-    engine = make_engine(look_interval_ms=600_000)
+    engine = make_engine(poll_interval_ms=600_000)
     await engine.start()
 
     async def has_polled() -> bool:
-        return engine._timers._look_at > 0
+        return engine._timers._poll_at > 0
 
     await until(has_polled)
     return engine

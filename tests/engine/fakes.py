@@ -11,7 +11,7 @@ from kagzi.core.run.commands import Command, CompleteRun, StartRequest
 from kagzi.core.run.outcomes import Outcome
 from kagzi.core.times import Timestamp
 from kagzi.engine import Engine, Notice
-from kagzi.store.protocol import LOOK_AGAIN, Store, Wake
+from kagzi.store.protocol import POLL_AGAIN, Store, Wake
 from kagzi.system import SystemClock
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -37,7 +37,7 @@ class RecordingOutlet:
 
     def __init__(self) -> None:
         self.claimed_runs: list[ClaimedRun] = []
-        self.batch_sizes: list[int] = []
+        self.deliveries: list[int] = []
         self.answered: dict[int, Outcome] = {}
         self.answer_calls = 0
         self.notices_received: list[Notice] = []
@@ -47,7 +47,7 @@ class RecordingOutlet:
 
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
         self.claimed_runs.extend(claimed)
-        self.batch_sizes.append(len(claimed))
+        self.deliveries.append(len(claimed))
         self._changed.set()
 
     def answers(self, answers: Sequence[tuple[int, Outcome]]) -> None:
@@ -168,7 +168,7 @@ class LocalBus:
         if self in self._exchange.buses:
             self._exchange.buses.remove(self)
 
-    def wake(self, wake: Wake = LOOK_AGAIN) -> None:
+    def wake(self, wake: Wake = POLL_AGAIN) -> None:
         if self._on_wake is not None:
             self._on_wake(wake)
 

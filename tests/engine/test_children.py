@@ -80,7 +80,7 @@ async def test_the_holder_of_a_running_parent_is_notified_of_the_end(engine: Eng
     _, its_child = await outlet.until_received(2)
     await session.submit([(2, complete(its_child))])
     await outlet.until(
-        lambda: [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "result")]
+        lambda: [(notice.leased, notice.kind) for notice in outlet.notices_received] == [(leased(run), "result")]
     )
     await session.submit([(3, FetchResults(run=run.run, lease=run.lease, waits=("bill",), known_seq=1))])
     answer = await outlet.answer_to(3)
@@ -90,7 +90,7 @@ async def test_the_holder_of_a_running_parent_is_notified_of_the_end(engine: Eng
 
 async def test_a_parent_leased_through_another_server_is_notified_over_the_bus(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     mine, others = RecordingOutlet(), RecordingOutlet()
@@ -111,7 +111,7 @@ async def test_children_of_a_cancelled_parent_are_cancelled(engine: Engine) -> N
     child_id = await started(outlet, 1)
     kept_id = await started(outlet, 2)
     await outlet.until(lambda: len(outlet.notices_received) >= 2)
-    assert {notice.held.run.run_id for notice in outlet.notices_received} == {run.run.run_id, child_id}
+    assert {notice.leased.run.run_id for notice in outlet.notices_received} == {run.run.run_id, child_id}
     assert {notice.kind for notice in outlet.notices_received} == {"cancel_requested"}
     stopping = one if one.run.run_id == child_id else other
     await session.submit([(3, CancelRun(run=stopping.run, lease=stopping.lease, error=CANCELLED))])
@@ -130,7 +130,7 @@ async def test_grandchildren_are_cancelled_after_the_end_of_the_parent(engine: E
     await outlet.until_received(3)
     await session.submit([(3, complete(run))])
     await outlet.until(lambda: len(outlet.notices_received) >= 2)
-    assert {notice.held.run.run_id for notice in outlet.notices_received} == {its_child.run.run_id, grandchild_id}
+    assert {notice.leased.run.run_id for notice in outlet.notices_received} == {its_child.run.run_id, grandchild_id}
 
 
 async def test_a_child_nobody_has_begun_is_cancelled_at_once_and_waits_for_it_return(engine: Engine) -> None:
@@ -152,14 +152,14 @@ async def test_the_children_of_a_race_s_losers_are_cancelled(engine: Engine) -> 
     race = DecideRace(run=run.run, lease=run.lease, step_id="race", name="race", winner="0", losers=("bill",))
     await session.submit([(2, race)])
     assert isinstance(await outlet.answer_to(2), Recorded)
-    await outlet.until(lambda: [notice.held for notice in outlet.notices_received] == [leased(its_child)])
+    await outlet.until(lambda: [notice.leased for notice in outlet.notices_received] == [leased(its_child)])
     assert outlet.notices_received[0].kind == "cancel_requested"
 
 
 async def test_a_cascade_interrupted_by_a_crash_is_finished_by_the_next_poll(
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
-    dying = make_engine(look_interval_ms=600_000)
+    dying = make_engine(poll_interval_ms=600_000)
     await dying.start()
     outlet = RecordingOutlet()
     session, run = await parent_of(dying, outlet, "hello")
@@ -180,7 +180,7 @@ async def test_a_cascade_interrupted_by_a_crash_is_finished_by_the_next_poll(
     await dying.stop()
     assert [await status_of(dying, child_id) for child_id in children] == [RunStatus.PENDING] * 5
     del store.before["cascade"]
-    heir = make_engine(look_interval_ms=600_000)
+    heir = make_engine(poll_interval_ms=600_000)
     await heir.start()
 
     async def followed() -> bool:

@@ -43,7 +43,7 @@ async def taken(engine: Engine, outlet: RecordingOutlet, types: str = "hello") -
 
 async def pair(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     return here, there
@@ -103,7 +103,7 @@ async def test_terminate_closes_the_run_while_its_holder_works(engine: Engine) -
     assert end.error is not None
     assert end.error.kind is ErrorKind.TERMINATED
     assert [notice.kind for notice in outlet.notices_received] == ["lease_lost"]
-    assert session.held == {}
+    assert session.leased == {}
     assert await engine.control.terminate("default", run_id=run.run.run_id) is RunStatus.CANCELLED
 
 
@@ -113,11 +113,11 @@ async def test_a_terminated_run_is_lost_to_its_holder_on_another_server(make_eng
     session, run = await taken(there, outlet)
     await here.control.terminate("default", run_id=run.run.run_id)
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["lease_lost"])
-    assert session.held == {}
+    assert session.leased == {}
 
 
 async def test_a_cancelled_run_has_its_cleanup_time_and_no_more(make_engine: MakeEngine, clock: MovableClock) -> None:
-    engine = make_engine(look_interval_ms=600_000, cleanup_ms=200)
+    engine = make_engine(poll_interval_ms=600_000, cleanup_ms=200)
     await engine.start()
     outlet = RecordingOutlet()
     _, run = await taken(engine, outlet)
@@ -218,7 +218,7 @@ def _build(build_id: str) -> WorkerRecord:
 
 
 async def test_a_run_whose_every_worker_is_lost_is_quarantined(make_engine: MakeEngine) -> None:
-    engine = make_engine(look_interval_ms=20, lease_ms=100, claim_cap=2)
+    engine = make_engine(poll_interval_ms=20, lease_ms=100, claim_cap=2)
     await engine.start()
     started = await engine.runs.start(start())
     outlets = [RecordingOutlet() for _ in range(3)]

@@ -150,7 +150,7 @@ async def test_an_attempt_that_was_lost_with_its_worker(scene: Scene, clock: Mov
     await scene.do(BeginStep(**scene.leased, step_id="charge", name="charge"))
     await scene.session.close()
     await scene.engine.workers.died([("default", scene.run.worker_id)])
-    scene.engine._timers.look_soon()
+    scene.engine._timers.poll_soon()
     other = RecordingOutlet()
     session = await scene.engine.sessions.open(worker("hello", slots=1, worker_id="worker-2"), (), other)
     (again,) = await other.until_received(1)

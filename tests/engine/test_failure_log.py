@@ -20,13 +20,15 @@ LATE = ErrorDetail(code=ErrorCode.TIMEOUT, message="the run did not end by its d
 def expired(number: int, problem: ErrorDetail | None = None) -> ExpiredLease:
     run = RunKey("shop", f"r-{number}")
     leased = Held(run, Lease(1, 1))
-    return ExpiredLease(held=leased, workflow_id=f"order-{number}", workflow_type="checkout", times=3, problem=problem)
+    return ExpiredLease(
+        leased=leased, workflow_id=f"order-{number}", workflow_type="checkout", times=3, problem=problem
+    )
 
 
 def test_lost_quarantined_and_late_runs_are_named(caplog: pytest.LogCaptureFixture) -> None:
     failed = RunEnd(run=RunKey("shop", "r-3"), status=RunStatus.FAILED, error=LATE)
     cancelled = RunEnd(run=RunKey("shop", "r-4"), status=RunStatus.CANCELLED, error=None)
-    log_fired(Fired(ended=(failed, cancelled), expired=(expired(1, PROBLEM), expired(2))))
+    log_fired(Fired((expired(1, PROBLEM), expired(2))), (failed, cancelled))
     assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
         ("ERROR", "run r-3 of namespace shop failed: the run did not end by its deadline"),
         ("ERROR", f"checkout 'order-1', run r-1 of namespace shop, is quarantined: {PROBLEM.message}"),
@@ -34,7 +36,7 @@ def test_lost_quarantined_and_late_runs_are_named(caplog: pytest.LogCaptureFixtu
             "WARNING",
             (
                 "checkout 'order-2', run r-2 of namespace shop, lost its worker, which did not renew the lease (3 in a row): "
-                "another worker goes on with it"
+                "another worker takes it over"
             ),
         ),
     ]
@@ -43,7 +45,7 @@ def test_lost_quarantined_and_late_runs_are_named(caplog: pytest.LogCaptureFixtu
 
 
 def test_of_many_the_first_are_named_and_the_rest_counted(caplog: pytest.LogCaptureFixture) -> None:
-    log_fired(Fired(expired=tuple(map(expired, range(500)))))
+    log_fired(Fired(tuple(map(expired, range(500)))), ())
     assert len(caplog.records) == NAMED + 1
     assert caplog.records[-1].getMessage() == f"{500 - NAMED} more runs lost their workers"
 

@@ -72,7 +72,7 @@ class Cancellable:
 async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
     make_engine: MakeEngine, store: TroubledStore, starting: Starting
 ) -> None:
-    engine = make_engine(look_interval_ms=600_000)
+    engine = make_engine(poll_interval_ms=600_000)
     await engine.start()
 
     async def slowly() -> None:
@@ -88,7 +88,7 @@ async def test_a_start_that_is_hung_up_at_any_await_leaves_all_slots(
         cancellations += await Cancellable(starting(engine)).cancel_after(steps)
         await engine._journal._idle.wait()
         for session, outlet in workers:
-            assert session.offerable() + len(session.held) == SLOTS, f"cut after {steps} steps"
+            assert session.offerable() + len(session.leased) == SLOTS, f"cut after {steps} steps"
             assert not session._reserved, f"cut after {steps} steps"
             await finish(session, outlet)
     assert cancellations >= 20 if starting is batch else cancellations >= 3, (

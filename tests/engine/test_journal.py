@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kagzi.core import limits
+from kagzi.core.effects import NO_EFFECTS, Effects
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.errors import ResourceExhausted, Unavailable
 from kagzi.core.limits import Settings
@@ -17,9 +18,9 @@ from kagzi.core.states import RunStatus
 from kagzi.engine.commit.journal import Journal
 from kagzi.engine.commit.outages import Outages
 from kagzi.engine.commit.stuck_runs import StuckRuns
-from kagzi.engine.commit.write_queues import Lane
+from kagzi.engine.commit.write_queues import WriteQueues
 from kagzi.engine.timing.store_clock import StoreClock
-from kagzi.store.protocol import Horizon, LeaseTerms
+from kagzi.store.protocol import LeaseTerms, PendingWork
 from kagzi.system import SystemIds
 from tests.engine.fakes import TIMEOUT_S, Barrier, MovableClock
 
@@ -35,17 +36,17 @@ class Notebook:
         self.failures: list[Exception] = []
         self.outcome: Callable[[Command], Outcome] = lambda _: Recorded(1, 1)
 
-    async def look(self, beats: Sequence[object], now: int) -> Horizon:
-        return Horizon(now, None, ())
+    async def poll(self, heartbeats: Sequence[object], now: int) -> PendingWork:
+        return PendingWork(now, None, ())
 
-    async def write(self, batch: Sequence[Command], now: int, terms: LeaseTerms) -> Sequence[Outcome]:
+    async def write(self, batch: Sequence[Command], now: int, terms: LeaseTerms) -> tuple[Sequence[Outcome], Effects]:
         assert terms.until > terms.renew_before > now
         self.batches.append(list(batch))
         if self.barrier is not None:
             await self.barrier()
         if self.failures:
             raise self.failures.pop(0)
-        return [self.outcome(command) for command in batch]
+        return [self.outcome(command) for command in batch], NO_EFFECTS
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def make_journal(notebook: Notebook, **options: Any) -> Journal:
     def terms(now: int) -> LeaseTerms:
         return LeaseTerms(now + 2, now + 1)
 
-    options = {"stuck": StuckRuns(SystemIds(), rounds=3), "tries": 3, **options}
+    options = {"stuck": StuckRuns(SystemIds(), rounds=3), "tries": 3, "on_commit": lambda *_: None, **options}
     store_clock = StoreClock(notebook, clock=clock, settings=Settings(), alone=True, on_step=lambda: None)  # type: ignore[arg-type]
     return Journal(notebook, clock=clock, store_clock=store_clock, terms=terms, outages=Outages(clock), **options)
 
@@ -435,7 +436,7 @@ async def test_operations_of_a_blocked_sink_are_written_when_the_journal_stops(j
 
 async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_its_share(notebook: Notebook) -> None:
     """However many there are: one more that fills the total leaves the others what they need."""
-    journal = make_journal(notebook, lane=Lane(total_bytes=8 * limits.MIB))
+    journal = make_journal(notebook, queues=WriteQueues(total_bytes=8 * limits.MIB))
     sizes = dict.fromkeys((f"ns-{n}" for n in range(40)), 0)
 
     def fill(namespace: str) -> None:

@@ -26,7 +26,7 @@ from tests.engine.fakes import (
 async def test_a_lease_that_ran_out_passes_to_another_worker_and_its_holder_is_notified(
     make_engine: MakeEngine, clock: MovableClock
 ) -> None:
-    engine = make_engine(lease_ms=200, look_interval_ms=50, heartbeat_ms=50)
+    engine = make_engine(lease_ms=200, poll_interval_ms=50, heartbeat_ms=50)
     await engine.start()
     started = await engine.runs.start(start())
     silent, other = RecordingOutlet(), RecordingOutlet()
@@ -36,7 +36,7 @@ async def test_a_lease_that_ran_out_passes_to_another_worker_and_its_holder_is_n
     (again,) = await other.until_received(1)
     assert again.run.run_id == started.run_id
     assert again.lease.counter == 2
-    assert [(notice.held, notice.kind) for notice in silent.notices_received] == [(leased(run), "lease_lost")]
+    assert [(notice.leased, notice.kind) for notice in silent.notices_received] == [(leased(run), "lease_lost")]
     assert (await engine.runs.get("default", run_id=started.run_id)).lost_leases == 1
 
 
@@ -53,7 +53,7 @@ async def test_after_its_start_a_server_expires_no_lease_for_one_ttl(
     await before.stop()
     clock.ahead_us += 60_000 * US_PER_MS  # the lease ended long ago
 
-    after = make_engine(lease_ms=60_000, look_interval_ms=20)
+    after = make_engine(lease_ms=60_000, poll_interval_ms=20)
     await after.start()
 
     async def fired() -> bool:
@@ -66,7 +66,7 @@ async def test_after_its_start_a_server_expires_no_lease_for_one_ttl(
     assert holder.lost == ()  # it renewed in time
 
     clock.ahead_us += 120_000 * US_PER_MS
-    after._timers.look_soon()
+    after._timers.poll_soon()
 
     async def taken() -> bool:
         return bool(again.notices_received) or await status_of(after, started.run_id) != RunStatus.RUNNING
@@ -113,7 +113,7 @@ async def test_timers_of_a_server_that_died_fire(make_engine: MakeEngine) -> Non
     await dead.start()
     await dead.runs.start(start(delay_us=60_000))
     await dead.stop()
-    heir = make_engine(look_interval_ms=20)
+    heir = make_engine(poll_interval_ms=20)
     await heir.start()
     outlet = RecordingOutlet()
     await heir.sessions.open(worker("hello"), (), outlet)
@@ -131,7 +131,7 @@ async def test_a_deadline_fails_the_run_and_notifies_holder_and_waiter(engine: E
     assert end.status is RunStatus.FAILED
     assert end.error is not None
     assert end.error.kind is ErrorKind.TIMEOUT
-    assert [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
+    assert [(notice.leased, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
     assert session.offerable() == 10
 
 
@@ -144,12 +144,12 @@ async def test_a_crowd_of_sleepers_all_wake(engine: Engine) -> None:
 
 async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: TroubledStore) -> None:
     # Two workers are connected and beat; nothing else happens. Looks are all that reaches the store.
-    engine = make_engine(look_interval_ms=50, heartbeat_ms=10, jitter=False)
+    engine = make_engine(poll_interval_ms=50, heartbeat_ms=10, jitter=False)
     await engine.start()
     sessions = [await engine.sessions.open(worker("hello", "other"), (), RecordingOutlet()) for _ in range(2)]
 
     async def idle() -> bool:
-        return not engine._matcher._pending and store.calls["look"] > 0
+        return not engine._matcher._pending and store.calls["poll"] > 0
 
     await until(idle)
     before, statements = store.calls.copy(), store.statements
@@ -163,12 +163,12 @@ async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: Trouble
 
     await until(beaten)
     intervals = (asyncio.get_running_loop().time() - began) / 0.050
-    assert set(store.calls - before) == {"look"}
+    assert set(store.calls - before) == {"poll"}
     assert 1 <= store.statements - statements <= intervals + 1
 
 
 async def test_counts_of_workers_are_written_with_a_poll(make_engine: MakeEngine) -> None:
-    engine = make_engine(look_interval_ms=20)
+    engine = make_engine(poll_interval_ms=20)
     await engine.start()
     session = await engine.sessions.open(worker("hello"), (), RecordingOutlet())
     await session.update(drain=False, completed_delta=3, failed_delta=1)

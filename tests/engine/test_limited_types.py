@@ -104,7 +104,7 @@ async def test_whoever_stops_running_gives_a_permit(engine: Engine, how: str) ->
     if how == "terminate":
         await engine.control.terminate("default", run_id=first.run_id)
     elif how == "release":
-        await engine._leases.release([session.held[run.run.run_id].held])
+        await engine._leases.release([session.leased[run.run.run_id].leased])
     else:
         leased: dict[str, Any] = {"run": run.run, "lease": run.lease}
         commands: list[Any] = {
@@ -140,7 +140,7 @@ async def test_a_permit_of_a_namespace(engine: Engine, store: TroubledStore, clo
 
 async def test_a_permit_that_becomes_free_at_another_server(make_engine: MakeEngine, store: TroubledStore) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     for engine in (here, there):
         await engine.start()
     near, far = RecordingOutlet(), RecordingOutlet()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kagzi.core.errors import AlreadyExists
-from kagzi.core.limits import LOOK_TYPES
+from kagzi.core.limits import POLL_TYPES
 from kagzi.core.records import Lease, RunKey
 from kagzi.core.run.outcomes import Existing, Started
 from kagzi.core.states import RunStatus
@@ -207,7 +207,7 @@ async def test_two_workers_of_one_type_share_the_work(engine: Engine, store: Tro
     await engine.runs.start_many([start() for _ in range(8)])
     for outlet in outlets:
         await outlet.until_received(4)
-        assert outlet.batch_sizes == [4]  # many to a message
+        assert outlet.deliveries == [4]  # many to a message
 
 
 async def test_a_poll_claims_what_is_pending_even_without_waiting(engine: Engine) -> None:
@@ -293,21 +293,21 @@ async def test_every_type_is_claimed_within_a_round_of_polls_by_a_server_without
     make_engine: MakeEngine, store: TroubledStore
 ) -> None:
     """More types than a look tells, in runs that another server started, and no bus between the two."""
-    here, deaf = make_engine(look_interval_ms=600_000), make_engine(look_interval_ms=600_000)
+    here, deaf = make_engine(poll_interval_ms=600_000), make_engine(poll_interval_ms=600_000)
     await here.start()
     await deaf.start()
-    types = [f"type-{number:04}" for number in range(LOOK_TYPES + LOOK_TYPES // 2)]
+    types = [f"type-{number:04}" for number in range(POLL_TYPES + POLL_TYPES // 2)]
     served = types[::50]  # from the first to the last ones
     outlet = RecordingOutlet()
     await deaf.sessions.open(worker(*served, slots=2 * len(served)), (), outlet)
     await idle(deaf, store)
     await asyncio.gather(*(here.runs.start(start(workflow_type)) for workflow_type in types))
     for _ in range(2):
-        seen = store.calls["look"]
-        deaf._timers.look_soon()
+        seen = store.calls["poll"]
+        deaf._timers.poll_soon()
 
         async def has_polled(seen: int = seen) -> bool:
-            return store.calls["look"] > seen and deaf._timers._look_at > 0
+            return store.calls["poll"] > seen and deaf._timers._poll_at > 0
 
         await until(has_polled)
         await idle(deaf, store)

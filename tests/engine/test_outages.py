@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from kagzi.core.effects import CHILDREN_DUE
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import Contended, StatementFailed, StoreBroken, Unavailable
 from kagzi.core.records import ClaimedRun
@@ -61,7 +62,7 @@ def haste(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def engine(make_engine: MakeEngine, store: TroubledStore) -> AsyncIterator[Engine]:
-    engine = make_engine(FailingBus(store), look_interval_ms=600_000)
+    engine = make_engine(FailingBus(store), poll_interval_ms=600_000)
     await engine.start()
     yield engine
     store.raises = None
@@ -77,12 +78,12 @@ class Busy:
         self.verbs: dict[str, tuple[str, Callable[[], object]]] = {
             "journal": ("write", self._complete),
             "matcher": ("claim", lambda: engine._matcher.mark(TYPE, announce=True)),
-            "timers": ("look", engine._timers.look_soon),
-            "leases": ("release", lambda: engine._leases.release_soon([leased(other)])),
-            "waits": ("ends_of", engine._waits.look_everywhere),
-            "cascade": ("cascade", engine._cascade.wanted),
+            "timers": ("poll", engine._timers.poll_soon),
+            "leases": ("release", lambda: engine._releases.add([leased(other)])),
+            "waits": ("ends_of", engine._waits.look_up_everywhere),
+            "cascade": ("cascade", lambda: engine._dispatcher.dispatch(CHILDREN_DUE)),
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
-            "schedules": ("due_schedules", lambda: engine._schedule_clock.hear(1)),
+            "schedules": ("due_schedules", lambda: engine._schedule_clock.add_due(1)),
             "watching": ("marks_of", lambda: None),  # somebody watches
             "housekeeping": ("roll_up", lambda: engine.housekeeping.soon("figures")),
             "bulk": ("claim_bulk", engine.bulk.wanted),
@@ -90,7 +91,7 @@ class Busy:
         }
 
     def _start_child_of_nobody(self) -> None:
-        parent = self._engine._holders.get(self._run.run.run_id)
+        parent = self._engine._registry.get(self._run.run.run_id)
         assert parent is not None
         self._engine.served._allowance.clear()
         self._engine.served.child_started(TypeKey("default", "nobody"), "", parent)

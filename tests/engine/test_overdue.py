@@ -23,7 +23,7 @@ async def step_status(engine: Engine, run_id: str) -> tuple[StepStatus, int]:
 async def test_the_attempt_of_an_overdue_step_is_lost_and_its_holder_notified(
     make_engine: MakeEngine, clock: MovableClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = make_engine(reconnect_grace_ms=1_000, look_interval_ms=600_000)
+    engine = make_engine(reconnect_grace_ms=1_000, poll_interval_ms=600_000)
     await engine.start()
     started = await engine.runs.start(start())
     outlet = RecordingOutlet()

@@ -150,7 +150,7 @@ async def test_unary_operations_raise_their_refusals(engine: Engine) -> None:
 
 async def test_a_unary_heartbeat_renews_and_returns_notices(engine: Engine) -> None:
     beat = {"active_count": 1, "completed_delta": 0, "failed_delta": 0}
-    unknown = await engine.workers.heartbeat("default", "nobody", held=(), **beat)
+    unknown = await engine.workers.heartbeat("default", "nobody", leased=(), **beat)
     assert not unknown.accepted
     registered = await engine.workers.register(worker("hello"))
     started = await engine.runs.start(start())
@@ -160,7 +160,7 @@ async def test_a_unary_heartbeat_renews_and_returns_notices(engine: Engine) -> N
 
     stale = Held(run.run, Lease(9, 9))
     answer = await engine.workers.heartbeat(
-        "default", registered.worker_id, held=(Held(run.run, run.lease), stale), **beat
+        "default", registered.worker_id, leased=(Held(run.run, run.lease), stale), **beat
     )
     assert answer.accepted
     assert answer.lost == (stale,)

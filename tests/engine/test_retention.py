@@ -78,7 +78,7 @@ async def test_more_than_one_batch(engine: Engine, store: TroubledStore, clock: 
 
 
 async def test_the_engine_does_it_by_itself(make_engine: MakeEngine, store: TroubledStore, clock: MovableClock) -> None:
-    engine = make_engine(look_interval_ms=600_000, housekeeping_ms=10, retention_ms=1_000)
+    engine = make_engine(poll_interval_ms=600_000, housekeeping_ms=10, retention_ms=1_000)
     await engine.start()
     await ended(engine, "old")
     clock.ahead_us += 60 * US_PER_S

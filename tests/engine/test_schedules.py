@@ -13,7 +13,7 @@ from kagzi.core.times import US_PER_S, Timestamp
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import ahead_of, decide, times_of
-from kagzi.store.protocol import Horizon
+from kagzi.store.protocol import PendingWork
 from tests.support import polling
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -49,10 +49,10 @@ async def test_no_statement_runs_while_nothing_is_due(engine: Engine, store: Tro
     await engine.schedules.pause("here", "s")
     await engine.schedules.resume("here", "s")
     store.calls.clear()
-    engine._timers.look_soon()
+    engine._timers.poll_soon()
 
     async def has_polled() -> bool:
-        return store.calls["look"] >= 1
+        return store.calls["poll"] >= 1
 
     await until(has_polled)
     assert store.calls["due_schedules"] == store.calls["fire_schedules"] == 0
@@ -62,7 +62,7 @@ async def test_a_poll_returns_what_another_server_knew(make_engine: MakeEngine, 
     dead = make_engine()  # never started: it made the schedule, and is gone
     await dead.schedules.create("here", "s", EVERY_DAY)
     clock.ahead_us += 2 * 86_400 * US_PER_S
-    alive = make_engine(look_interval_ms=50)
+    alive = make_engine(poll_interval_ms=50)
     await alive.start()
     firings = await until_fires(alive, 1)
     assert firings
@@ -111,7 +111,7 @@ async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: Tr
 
 
 async def test_a_poll_without_schedules_changes_nothing(engine: Engine) -> None:
-    engine._looked(Horizon(0, None, ()))
+    engine._polled(PendingWork(0, None, ()))
     assert engine._schedule_clock._next is None
 
 

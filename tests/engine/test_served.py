@@ -63,7 +63,7 @@ async def test_the_parent_of_a_child_that_nobody_serves_is_warned(engine: Engine
     await session.submit([(1, StartChild(run=run.run, lease=run.lease, step_id="chidl", name="chidl", start=child))])
     await outlet.until(lambda: outlet.notices_received)
     (notice,) = outlet.notices_received
-    assert (notice.kind, notice.held) == ("warning", leased(run))
+    assert (notice.kind, notice.leased) == ("warning", leased(run))
     assert (
         notice.reason == "No worker serves 'chidl'. Those connected serve parent. The child run waits until one does."
     )
@@ -72,7 +72,7 @@ async def test_the_parent_of_a_child_that_nobody_serves_is_warned(engine: Engine
 async def test_runs_that_keep_waiting_for_a_worker_are_logged_once(
     make_engine: MakeEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = make_engine(look_interval_ms=50)
+    engine = make_engine(poll_interval_ms=50)
     engine.served.logged_after_s = 0.1
     await engine.start()
     await engine.sessions.open(worker("order"), (), RecordingOutlet())
@@ -86,10 +86,10 @@ async def test_runs_that_keep_waiting_for_a_worker_are_logged_once(
     await engine.runs.start(start("ordre"))
     await engine.runs.start(start("none", workflow_id="second"))
     await until(logged)
-    polled_at = engine._timers._look_at
+    polled_at = engine._timers._poll_at
 
     async def has_polled_again() -> bool:
-        return engine._timers._look_at > polled_at
+        return engine._timers._poll_at > polled_at
 
     await until(has_polled_again)
     of_none, of_ordre = sorted(lines())
@@ -101,7 +101,7 @@ async def test_runs_that_keep_waiting_for_a_worker_are_logged_once(
 
 async def test_what_a_worker_of_another_server_serves_is_not_reported_as_unserved(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     assert await warned(here, "order") == "No worker serves 'order': none is connected. It waits."

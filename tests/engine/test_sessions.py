@@ -76,7 +76,7 @@ async def test_a_refused_operation_frees_one_slot_per_run_and_not_per_operation(
     await session.submit([(number, finish(run, f"step-{number}")) for number in range(5)])
     assert isinstance(await outlet.answer_to(4), LeaseLost)
     assert session.offerable() == 8
-    assert set(session.held) == {run.run.run_id, other.run.run_id}  # the first again, under a new lease
+    assert set(session.leased) == {run.run.run_id, other.run.run_id}  # the first again, under a new lease
 
 
 async def test_parking_frees_the_slot(engine: Engine) -> None:
@@ -230,7 +230,7 @@ async def test_a_second_session_of_a_worker_takes_the_place_of_the_first(engine:
     (again,) = await new.until_received(1)  # what the worker never saw is given anew
     assert again.run == unknown.run
     assert again.lease.counter == 2
-    assert set(second.held) == {known.run.run_id, unknown.run.run_id}
+    assert set(second.leased) == {known.run.run_id, unknown.run.run_id}
     await engine.runs.start(start())
     await new.until_received(2)
     assert len(old.claimed_runs) == 2
@@ -265,7 +265,7 @@ async def test_deregistering_a_worker_reaches_its_session(engine: Engine) -> Non
     assert outlet.was_drained
     assert session.offerable() == 0
     await engine.workers.deregister("default", session.worker_id, drain=False)
-    assert [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
+    assert [(notice.leased, notice.kind) for notice in outlet.notices_received] == [(leased(run), "lease_lost")]
     assert await status_of(engine, run.run.run_id) == RunStatus.PENDING
 
 
@@ -277,7 +277,7 @@ async def test_a_heartbeat_renews_and_returns_what_was_lost(
     renewals = store.calls["renew"]
     await session.heartbeat([leased(run), leased(other)])
     assert store.calls["renew"] == renewals + 1
-    assert [(notice.held, notice.kind) for notice in outlet.notices_received] == [(leased(other), "lease_lost")]
+    assert [(notice.leased, notice.kind) for notice in outlet.notices_received] == [(leased(other), "lease_lost")]
 
 
 async def test_a_run_taken_over_by_another_session_frees_the_slot_of_the_first(engine: Engine) -> None:
@@ -288,7 +288,7 @@ async def test_a_run_taken_over_by_another_session_frees_the_slot_of_the_first(e
     second = await engine.sessions.open(worker("hello"), (), outlet)
     (again,) = await outlet.until_received(1)
     assert again.run == run.run
-    assert (list(first.held), list(second.held)) == ([], [run.run.run_id])
+    assert (list(first.leased), list(second.leased)) == ([], [run.run.run_id])
 
 
 async def test_a_cancellation_is_notified_at_once_and_once(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from tests.engine.fakes import TIMEOUT_S, Exchange, RecordingOutlet, complete, l
 
 async def pair(make_engine: MakeEngine, exchange: Exchange) -> tuple[Engine, Engine]:
     """Two servers that hear of each other by wake-ups or not at all: their next look is far away."""
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     return here, there
@@ -104,7 +104,7 @@ async def test_work_taken_here_is_not_announced(make_engine: MakeEngine) -> None
 
 
 async def test_without_wake_ups_everything_happens_more_slowly(make_engine: MakeEngine) -> None:
-    here, there = make_engine(look_interval_ms=30), make_engine(look_interval_ms=30)
+    here, there = make_engine(poll_interval_ms=30), make_engine(poll_interval_ms=30)
     await here.start()
     await there.start()
     outlet = RecordingOutlet()
@@ -127,7 +127,7 @@ async def test_after_a_lost_connection_the_bus_makes_the_server_poll(make_engine
     await here.runs.start(start())
     await asyncio.sleep(0)
     assert outlet.claimed_runs == []
-    deaf.wake()  # LOOK_AGAIN
+    deaf.wake()  # POLL_AGAIN
     await outlet.until_received(1)
 
 
@@ -162,7 +162,7 @@ async def test_a_bus_that_cannot_publish_is_not_fatal(
     engine._wakeups.pending(TypeKey("default", "hello"))
 
     async def logged() -> bool:
-        return "cannot be told" in caplog.text
+        return "cannot be notified" in caplog.text
 
     await until(logged)
     assert engine.health() is None

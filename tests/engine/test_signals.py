@@ -53,7 +53,7 @@ async def test_the_holder_of_a_running_run_is_notified_and_fetches(engine: Engin
     await outlet.answer_to(1)
     await engine.control.signal("default", run_id=run.run.run_id, signal=sent())
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
-    assert outlet.notices_received[0].held == leased(run)
+    assert outlet.notices_received[0].leased == leased(run)
     await session.submit([(2, FetchResults(run=run.run, lease=run.lease, waits=("approved",), known_seq=1))])
     answer = await outlet.answer_to(2)
     assert isinstance(answer, Fetched)
@@ -127,7 +127,7 @@ async def test_signal_with_start_starts_once_and_signals_every_time(engine: Engi
 
 async def test_a_holder_on_another_server_is_notified_over_the_bus(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     outlet = RecordingOutlet()
@@ -140,7 +140,7 @@ async def test_a_holder_on_another_server_is_notified_over_the_bus(make_engine: 
 
 async def test_a_run_that_sleeps_is_woken_for_a_worker_of_another_server(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     outlet = RecordingOutlet()
@@ -155,7 +155,7 @@ async def test_a_run_that_sleeps_is_woken_for_a_worker_of_another_server(make_en
 
 async def test_after_a_lost_bus_those_who_hold_runs_ask(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     outlet = RecordingOutlet()
@@ -166,7 +166,7 @@ async def test_after_a_lost_bus_those_who_hold_runs_ask(make_engine: MakeEngine)
     await here.control.signal("default", run_id=run.run.run_id, signal=sent())
     await here._wakeups.flush()
     assert outlet.notices_received == []
-    deaf.wake()  # LOOK_AGAIN
+    deaf.wake()  # POLL_AGAIN
     await outlet.until(lambda: [notice.kind for notice in outlet.notices_received] == ["result"])
 
 

@@ -9,12 +9,12 @@ import pytest
 from kagzi.core.limits import Settings
 from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
 from kagzi.engine.timing.store_clock import SETTLE_US, StoreClock
-from kagzi.store.protocol import Horizon
+from kagzi.store.protocol import PendingWork
 from kagzi.system import SystemClock
 from tests.support.clock import BEGINNING
 
 HOUR_US = 3_600 * US_PER_S
-SETTINGS = Settings(look_interval_ms=5_000)
+SETTINGS = Settings(poll_interval_ms=5_000)
 
 
 class World:
@@ -34,10 +34,10 @@ class World:
     def follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
         self._offset_us += store_now - (asked_at + answered_at) // 2
 
-    async def look(self, beats: object, now: Timestamp) -> Horizon:
+    async def poll(self, heartbeats: object, now: Timestamp) -> PendingWork:
         self.polls += 1
         self.passed_us += US_PER_MS  # the round trip
-        return Horizon(self.store_now, None, ())
+        return PendingWork(self.store_now, None, ())
 
     @property
     def store_now(self) -> Timestamp:
@@ -52,7 +52,7 @@ class World:
         """The server's own clock, the one it counts elapsed time by."""
         self._offset_us += by_us
 
-    def poll(self, *, after_s: int = 5) -> bool:
+    def note_poll(self, *, after_s: int = 5) -> bool:
         self.passed_us += after_s * US_PER_S
         polled_at = self.now()
         self.passed_us += US_PER_MS
@@ -97,12 +97,12 @@ async def test_a_jump_of_the_clock_is_confirmed_before_anything_is_decided(alone
 @pytest.mark.parametrize("alone", [True, False])
 def test_drift_is_followed_and_a_round_trips_doubt_is_not(alone: bool) -> None:
     world = World(alone=alone)
-    world.poll()
+    world.note_poll()
     world.store_ahead_us = 800  # less than a tick
-    assert not world.poll()
+    assert not world.note_poll()
     assert world.error_us == 0
     world.store_ahead_us = 300 * US_PER_MS
-    assert not world.poll()
+    assert not world.note_poll()
     assert abs(world.error_us - 300 * US_PER_MS) <= US_PER_MS
     assert world.steps == 0
 
@@ -110,22 +110,22 @@ def test_drift_is_followed_and_a_round_trips_doubt_is_not(alone: bool) -> None:
 @pytest.mark.parametrize("by_us", [HOUR_US, -HOUR_US])
 def test_a_step_of_the_databases_clock_takes_two_polls(by_us: int) -> None:
     world = World(alone=False)
-    world.poll()
+    world.note_poll()
     world.store_ahead_us = by_us
-    assert world.poll(), "one reading is not enough: ask again at once"
+    assert world.note_poll(), "one reading is not enough: ask again at once"
     assert (world.error_us, world.steps) == (0, 0)
-    assert not world.poll(after_s=0)
+    assert not world.note_poll(after_s=0)
     assert world.steps == 1
     assert abs(world.now() - world.store_now) < US_PER_S
 
 
 def test_one_odd_reading_of_the_databases_clock_changes_nothing() -> None:
     world = World(alone=False)
-    world.poll()
+    world.note_poll()
     world.store_ahead_us = HOUR_US
-    world.poll()
+    world.note_poll()
     world.store_ahead_us = 0
-    assert not world.poll(after_s=0)
+    assert not world.note_poll(after_s=0)
     assert (world.error_us, world.steps) == (0, 0)
 
 
@@ -134,27 +134,27 @@ def test_a_step_of_the_only_machines_clock_is_reported_and_counts_when_it_has_st
     by_us: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World(alone=True)
-    world.poll()
+    world.note_poll()
     with caplog.at_level(logging.WARNING, "kagzi.engine"):
         world.store_ahead_us = by_us
         for _ in range(SETTLE_US // (5 * US_PER_S) - 1):
-            assert not world.poll()
+            assert not world.note_poll()
             assert world.error_us == 0
         assert ["clock was set" in record.message for record in caplog.records] == [True], "once, not at every poll"
-        world.poll()
-        world.poll()
+        world.note_poll()
+        world.note_poll()
     assert world.steps == 1
     assert abs(world.now() - world.store_now) < US_PER_S
 
 
 def test_a_step_that_is_taken_back_in_time_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
     world = World(alone=True)
-    world.poll()
+    world.note_poll()
     world.store_ahead_us = HOUR_US
-    world.poll()
+    world.note_poll()
     world.store_ahead_us = 0
-    world.poll()
+    world.note_poll()
     assert (world.error_us, world.steps) == (0, 0)
     world.store_ahead_us = HOUR_US
-    world.poll(after_s=SETTLE_US // US_PER_S)
+    world.note_poll(after_s=SETTLE_US // US_PER_S)
     assert world.error_us == 0, "it is counted from the beginning"

@@ -54,7 +54,7 @@ async def test_a_store_that_goes_away_and_comes_back_has_cost_nothing(engine: En
 async def test_no_lease_expires_within_one_ttl_after_an_outage(
     make_engine: MakeEngine, store: TroubledStore, clock: MovableClock
 ) -> None:
-    engine = make_engine(lease_ms=60_000, look_interval_ms=20)
+    engine = make_engine(lease_ms=60_000, poll_interval_ms=20)
     await engine.start()
     started = await engine.runs.start(start())
     outlet = RecordingOutlet()

@@ -121,7 +121,7 @@ async def test_those_who_ask_at_the_same_time_share_one_question(engine: Engine,
 
 async def test_another_server_is_notified_of_a_change(make_engine: MakeEngine) -> None:
     exchange = Exchange()
-    here, there = (make_engine(exchange.bus(), look_interval_ms=600_000) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
     await here.start()
     await there.start()
     await register(here, "hello@1", "hello@2")
@@ -138,7 +138,7 @@ async def test_another_server_is_notified_of_a_change(make_engine: MakeEngine) -
 
 async def test_without_notifications_a_server_is_behind_for_a_second_at_most(make_engine: MakeEngine) -> None:
     here, there = (
-        make_engine(Exchange().bus(), look_interval_ms=600_000) for _ in range(2)
+        make_engine(Exchange().bus(), poll_interval_ms=600_000) for _ in range(2)
     )  # who cannot hear each other
     await here.start()
     await there.start()

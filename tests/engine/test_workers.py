@@ -24,7 +24,7 @@ async def status(engine: Engine, worker_id: str = "w") -> WorkerStatus:
 
 
 async def pair(make_engine: MakeEngine, exchange: Exchange, **settings: int) -> tuple[Engine, Engine]:
-    here, there = (make_engine(exchange.bus(), **{"look_interval_ms": 600_000, **settings}) for _ in range(2))
+    here, there = (make_engine(exchange.bus(), **{"poll_interval_ms": 600_000, **settings}) for _ in range(2))
     await here.start()
     await there.start()
     return here, there
@@ -49,7 +49,7 @@ async def test_a_worker_on_another_server_is_notified_to_drain(make_engine: Make
     await there.sessions.open(worker("hello", worker_id="w"), (), outlet)
     await here.workers.drain("default", "w", "wanted")
     await outlet.until(lambda: outlet.was_drained)
-    answer = await there.workers.heartbeat("default", "w", active_count=0, completed_delta=0, failed_delta=0, held=())
+    answer = await there.workers.heartbeat("default", "w", active_count=0, completed_delta=0, failed_delta=0, leased=())
     assert answer.should_drain
 
 
@@ -74,7 +74,7 @@ async def test_a_worker_that_comes_back_draining_is_notified_again(engine: Engin
 
 
 async def test_a_worker_that_breaks_off_is_lost_after_a_lease(make_engine: MakeEngine) -> None:
-    engine = make_engine(lease_ms=150, heartbeat_ms=50, look_interval_ms=600_000)
+    engine = make_engine(lease_ms=150, heartbeat_ms=50, poll_interval_ms=600_000)
     await engine.start()
     session = await engine.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
     await session.close()
@@ -94,7 +94,7 @@ async def test_one_that_comes_back_in_time_is_not_lost(make_engine: MakeEngine, 
     await there.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
 
     async def searched() -> bool:
-        return store.calls["lose_workers"] > 0
+        return store.calls["expire_workers"] > 0
 
     await until(searched)
     assert await kinds(here) == ["registered", "reconnected"]
@@ -102,7 +102,7 @@ async def test_one_that_comes_back_in_time_is_not_lost(make_engine: MakeEngine, 
 
 
 async def test_who_is_silent_is_shown_offline_and_swept(make_engine: MakeEngine, clock: MovableClock) -> None:
-    engine = make_engine(Exchange().bus(), look_interval_ms=5_000)
+    engine = make_engine(Exchange().bus(), poll_interval_ms=5_000)
     await engine.workers.register(worker("hello", worker_id="w"))
     assert await status(engine) is WorkerStatus.ONLINE
     clock.ahead_us += 15_100_000  # a lease
@@ -120,7 +120,7 @@ async def test_after_a_start_everybody_gets_a_lease_to_come_back(make_engine: Ma
     await first.workers.register(worker("hello", worker_id="w"))
     clock.ahead_us += 600_000_000
     second = make_engine(Exchange().bus())
-    second._leases.start()
+    second._lease_times.start()
     await second.workers.sweep(clock.now())
     assert await kinds(second) == ["registered"]
     clock.ahead_us += 16_000_000
@@ -131,10 +131,10 @@ async def test_after_a_start_everybody_gets_a_lease_to_come_back(make_engine: Ma
 async def test_diagnostics_are_kept_and_truncated_to_their_limits(engine: Engine) -> None:
     session = await engine.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
     long = Trouble("loop_blocked", "\0" + "x" * 10_000)
-    await session.update(drain=False, completed_delta=0, failed_delta=0, troubles=[long] * (limits.TROUBLES + 5))
+    await session.update(drain=False, completed_delta=0, failed_delta=0, troubles=[long] * (limits.DIAGNOSTICS + 5))
     page = await engine.workers.events("default", "w", PageAsk())
     diagnostics = [event for event in page.rows if event.kind == "trouble"]
-    assert len(diagnostics) == limits.TROUBLES
+    assert len(diagnostics) == limits.DIAGNOSTICS
     assert len(diagnostics[0].detail) < limits.TROUBLE_DETAIL_BYTES + 100
     assert "\0" not in diagnostics[0].detail
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kagzi.core import limits
 from kagzi.core.records import Lease, Payload, RunKey
 from kagzi.core.run.commands import CompleteStep
-from kagzi.engine.commit.write_queues import Entry, Lane, weight_bytes
+from kagzi.engine.commit.write_queues import Entry, WriteQueues, weight_bytes
 
 RUNS = ("a", "b", "c")
 SIZES = (0, limits.BATCH_BYTES // 3, limits.BATCH_BYTES + 1)
@@ -48,7 +48,7 @@ class Journaled:
     """A write queue, what was written of it, and which runs are locked."""
 
     def __init__(self) -> None:
-        self.write_queue = Lane()
+        self.queues = WriteQueues()
         self.added = 0
         self.locked: set[str] = set()
         self.done: dict[str, list[int]] = {run: [] for run in RUNS}
@@ -56,22 +56,22 @@ class Journaled:
     def play(self, event: str, value: Any, size: int = 0) -> None:
         match event:
             case "add":
-                self.write_queue.add(entry(value, self.added, size))
+                self.queues.add(entry(value, self.added, size))
                 self.added += 1
             case "hold":
-                self.write_queue.hold_back(SINKS[value])
+                self.queues.hold_back(SINKS[value])
             case "let_go":
-                self.write_queue.let_go(SINKS[value])
+                self.queues.let_go(SINKS[value])
             case "busy":
                 self.write(busy=value)
             case "defer":
                 self.write(defer_from=value)
             case _:
                 self.locked.discard(value)
-                self.write_queue.bring_back(value)
+                self.queues.bring_back(value)
 
     def write(self, *, busy: str = "", defer_from: int = 1_000) -> None:
-        batch = self.write_queue.gather()
+        batch = self.queues.gather()
         assert sum(each[1] for each in batch) <= 2 * limits.BATCH_BYTES + 2_000
         assert self.locked.isdisjoint(each[0].run.run_id for each in batch)
         aside = [each for each in batch if each[0].run.run_id == busy]
@@ -80,15 +80,15 @@ class Journaled:
         for run, entries in begun.items():
             self.done[run] += [each[3] for each in entries]
         if aside:
-            self.write_queue.set_aside(busy, aside)
+            self.queues.set_aside(busy, aside)
             self.locked.add(busy)
-        self.write_queue.put_back(others[defer_from:])
+        self.queues.put_back(others[defer_from:])
 
     def write_all(self) -> None:
-        self.write_queue.let_all_go()
+        self.queues.let_all_go()
         for run in tuple(self.locked):
             self.play("bring_back", run)
-        while self.write_queue:
+        while self.queues:
             self.write()
 
 
@@ -99,12 +99,12 @@ def test_order_and_count_hold_whatever_happens(script: list[tuple[Any, ...]]) ->
     for event in script:
         journaled.play(*event)
     journaled.write_all()
-    write_queue, done = journaled.write_queue, journaled.done
+    queues, done = journaled.queues, journaled.done
     assert sum(map(len, done.values())) == journaled.added, "nothing is lost and nothing is written twice"
     for numbers in done.values():
         assert numbers == sorted(numbers)
-    assert not write_queue.aside
-    assert not write_queue.full("ns")
-    for queue in write_queue._queues.values():
+    assert not queues.aside
+    assert not queues.full("ns")
+    for queue in queues._queues.values():
         assert (queue.count, queue.bytes, len(queue.large_runs)) == (0, 0, 0)
-    assert write_queue.remove_all() == []
+    assert queues.remove_all() == []

@@ -42,7 +42,7 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
         ("lease", "1m", lambda c: c.settings.lease_ms),
         ("heartbeat", "1s", lambda c: c.settings.heartbeat_ms),
         ("reconnect_grace", "1s", lambda c: c.settings.reconnect_grace_ms),
-        ("look_interval", "7s", lambda c: c.settings.look_interval_ms),
+        ("poll_interval", "7s", lambda c: c.settings.poll_interval_ms),
         ("resident_wait", "7ms", lambda c: c.settings.resident_wait_ms),
         ("cleanup", "7s", lambda c: c.settings.cleanup_ms),
         ("schedule_late", "7s", lambda c: c.settings.schedule_late_ms),

@@ -15,7 +15,7 @@ from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
 from .conftest import QUICK, StartServer
 
 STEPS = 40
-UNHURRIED = msgspec.structs.replace(QUICK, lease_ms=30_000, heartbeat_ms=10_000, look_interval_ms=60_000)
+UNHURRIED = msgspec.structs.replace(QUICK, lease_ms=30_000, heartbeat_ms=10_000, poll_interval_ms=60_000)
 
 bodies: list[str] = []
 

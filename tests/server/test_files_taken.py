@@ -32,7 +32,7 @@ async def is_not_serving(channel: grpc.aio.Channel) -> None:
 
 async def test_a_deleted_log_is_noticed_reported_and_costs_nothing(tmp_path: Path) -> None:
     async with Processes(tmp_path) as processes:
-        server = await processes.server("sqlite:///k.db", "--look-interval", "500ms")
+        server = await processes.server("sqlite:///k.db", "--poll-interval", "500ms")
         async with grpc.aio.insecure_channel(server.grpc) as channel:
             stubs = Stubs(channel)
             for number in range(RUNS):

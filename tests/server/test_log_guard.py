@@ -87,7 +87,7 @@ def test_plain_text_is_left_alone() -> None:
 
 async def test_a_worker_can_neither_forge_nor_fill_the_log(memory_stubs: Stubs, log: io.StringIO) -> None:
     worker_id = await memory_stubs.register()
-    diagnostics = [worker_pb2.WorkerTrouble(kind=EVIL, detail=EVIL)] * limits.TROUBLES
+    diagnostics = [worker_pb2.WorkerTrouble(kind=EVIL, detail=EVIL)] * limits.DIAGNOSTICS
     for _ in range(20):
         request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=diagnostics)
         assert (await memory_stubs.workers.Heartbeat(request, timeout=TIMEOUT_S)).accepted
@@ -99,9 +99,9 @@ async def test_a_worker_can_neither_forge_nor_fill_the_log(memory_stubs: Stubs, 
 
 
 async def test_many_workers_together_cannot_fill_the_log_either(memory_stubs: Stubs, log: io.StringIO) -> None:
-    for _ in range(limits.DIAGNOSTICS_LOGGED_TOTAL // limits.TROUBLES + 3):
+    for _ in range(limits.DIAGNOSTICS_LOGGED_TOTAL // limits.DIAGNOSTICS + 3):
         worker_id = await memory_stubs.register()
-        diagnostics = [worker_pb2.WorkerTrouble(kind="k", detail="d")] * limits.TROUBLES
+        diagnostics = [worker_pb2.WorkerTrouble(kind="k", detail="d")] * limits.DIAGNOSTICS
         request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=diagnostics)
         await memory_stubs.workers.Heartbeat(request, timeout=TIMEOUT_S)
     logged = [line for line in lines_of(log) if "trouble" in line]

@@ -282,7 +282,7 @@ def test_what_a_worker_sends() -> None:
 def test_what_a_worker_sends_beside_its_operations() -> None:
     proof = pb.HeldRun(run_id=RUN_ID, lease=write_task(TASK).lease).SerializeToString()
     beside = field(HEARTBEAT_TAG, proof) + field(RECEIVED_TAG, proof)
-    assert len(beside) * limits.WORKER_MAX_CONCURRENT + limits.TROUBLES * 2 * limits.TROUBLE_DETAIL_BYTES < (
+    assert len(beside) * limits.WORKER_MAX_CONCURRENT + limits.DIAGNOSTICS * 2 * limits.TROUBLE_DETAIL_BYTES < (
         limits.MESSAGE_HARD_BYTES
     )
 

@@ -29,7 +29,7 @@ from tests.server.apart_world import (
 from tests.server.conftest import StartServer
 
 # Nothing ends or is swept by itself while a test looks.
-STILL = Settings(lease_ms=600_000, heartbeat_ms=60_000, look_interval_ms=600_000, housekeeping_ms=3_600_000)
+STILL = Settings(lease_ms=600_000, heartbeat_ms=60_000, poll_interval_ms=600_000, housekeeping_ms=3_600_000)
 
 # Not about anything in a namespace.
 NAMELESS = {admin("HealthCheck"), admin("GetServerInfo")}

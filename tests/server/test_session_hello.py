@@ -20,7 +20,7 @@ from tests.server.test_session import Spoken
 from tests.support.timeouts import LOADED_MACHINE_S
 
 # Longer than any test: what a ghost has swallowed does not come back by itself.
-LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, look_interval_ms=600_000)
+LONG = Settings(lease_ms=600_000, heartbeat_ms=60_000, reconnect_grace_ms=600_000, poll_interval_ms=600_000)
 RUNS = 10
 
 

@@ -168,7 +168,7 @@ RELATIVES = {
         "ended_children disown_children waiting_steps_of follow_child move_links move_blocked watch_children"
     ),
     "postgres": (
-        "children_to_cancel lock_family lock_parents find_children tell_parents continue_run delete_runs forget_steps "
+        "children_to_cancel lock_family lock_parents find_children notify_parents continue_run delete_runs forget_steps "
         "ended_children watch_children"
     ),
 }
@@ -197,7 +197,7 @@ NOT_NEEDED: dict[str, list[str]] = {
     "postgres": [
         "find_children: n.namespace = g.namespace",  # no run is in these tables
         "find_children: t.namespace = g.namespace",
-        "tell_parents: l.namespace = r.namespace",  # the parent itself is compared, too
+        "notify_parents: l.namespace = r.namespace",  # the parent itself is compared, too
         "continue_run: p.namespace IS NOT DISTINCT FROM w.namespace",  # compared before, where watchers are found
         "delete_runs: l.namespace = $5::text",  # labels: by their whole key
         "delete_runs: l.namespace = $5",  # links that belong to the very runs that go

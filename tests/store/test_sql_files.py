@@ -7,6 +7,7 @@ import pytest
 
 from kagzi.core.states import CODE_OF_RUN_STATUS, KindCode, RunCode, RunStatus, StepCode
 from kagzi.store.sql_files import CODES, load_statements
+from kagzi.store.sqlite.statements import SQL
 
 STORES = ("kagzi.store.postgres", "kagzi.store.sqlite")
 _COLUMN = r"\b(?:status|kind|wait_reason|on_close|source)\b"
@@ -48,3 +49,27 @@ def test_an_unknown_name_is_an_error_at_load(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delitem(CODES, "RUN.PAUSED")
     with pytest.raises(ValueError, match=r"no code is called RUN\.PAUSED"):
         load_statements("kagzi.store.postgres")
+
+
+def test_a_list_has_a_statement_for_each_direction() -> None:
+    for package in STORES:
+        statements = load_statements(package)
+        assert "(created_at, schedule_id) < (" in statements["list_schedules_next"]
+        assert "(created_at, schedule_id) > (" in statements["list_schedules_prev"]
+        assert "list_schedules" not in statements
+
+
+def test_the_stores_call_what_they_share_by_one_name() -> None:
+    """A statement of a store's own folder that has the name of a shared one is an error."""
+    shared = {name for name in load_statements(STORES[0]) if name in load_statements(STORES[1])}
+    assert {"insert_bulk", "list_workers_next", "put_namespace", "remove_workers"} <= shared
+
+
+def test_sqlite_reads_shared_statements_in_its_own_words() -> None:
+    assert "::" not in "".join(SQL.values())
+    assert not [name for name, text in SQL.items() if "FOR UPDATE" in text or "rows(:" in text or "/*" in text]
+    assert "INDEXED BY bulk_operations_open" in SQL["claim_bulk"]
+    assert "next_at IS :read_next_at" in SQL["replace_schedule"]
+    assert "json_extract(value, '$.worker_id') AS worker_id" in SQL["note_worker_events"]
+    assert "key AS place FROM json_each(:events)" in SQL["note_worker_events"]
+    assert "status <> 'offline'" in SQL["expire_workers"], "the name of a worker's status, not a code"

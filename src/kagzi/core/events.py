@@ -66,7 +66,7 @@ class RunMark(msgspec.Struct, frozen=True, kw_only=True):
     cancel_requested: bool = False
 
 
-class RunNews(msgspec.Struct, frozen=True):
+class RunEventPage(msgspec.Struct, frozen=True):
     """Events of steps in their order, and the run as it was at that moment. `more`: these were not all."""
 
     mark: RunMark

@@ -81,11 +81,11 @@ def left(before: WorkerStatus, handed_back: int) -> list[Happened]:
     return [(WorkerEventKind.DRAINED, ""), *events] if before is WorkerStatus.DRAINING else events
 
 
-def troubled(troubles: Iterable[Trouble]) -> list[Happened]:
-    return [(WorkerEventKind.TROUBLE, f"{trouble.kind}: {trouble.detail}") for trouble in troubles]
+def troubled(diagnostics: Iterable[Trouble]) -> list[Happened]:
+    return [(WorkerEventKind.TROUBLE, f"{trouble.kind}: {trouble.detail}") for trouble in diagnostics]
 
 
-def as_heard(worker: WorkerRecord, alive_since: Timestamp) -> WorkerRecord:
+def with_liveness(worker: WorkerRecord, alive_since: Timestamp) -> WorkerRecord:
     """OFFLINE, if it was not heard of since then."""
     if worker.last_heartbeat_at >= alive_since or worker.status is WorkerStatus.OFFLINE:
         return worker

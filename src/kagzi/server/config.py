@@ -157,7 +157,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "lease": _duration_ms,
     "heartbeat": _duration_ms,
     "reconnect_grace": _duration_ms,
-    "look_interval": _duration_ms,
+    "poll_interval": _duration_ms,
     "resident_wait": _duration_ms,
     "cleanup": _duration_ms,
     "schedule_late": _duration_ms,
@@ -174,20 +174,6 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "no_migrate": _flag,
 }
 
-_FIELD_NAMES = {
-    key: f"{key}_ms"
-    for key in (
-        "lease",
-        "heartbeat",
-        "reconnect_grace",
-        "look_interval",
-        "resident_wait",
-        "cleanup",
-        "schedule_late",
-        "retention",
-        "housekeeping",
-        "grace",
-    )
-}
+_FIELD_NAMES = {key: f"{key}_ms" for key, read in _READERS.items() if read is _duration_ms}
 
 SETTING_NAMES = tuple(_READERS)

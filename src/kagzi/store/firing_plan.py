@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
+from ..core.effects import Effects
 from ..core.errors import InternalError
-from ..core.records import RunKey
 from ..core.run.commands import StartRun
+from ..core.run.control import start_effects
 from ..core.run.outcomes import Existing, Outcome, Refused, Started
 from ..core.schedules.schedule import AllowedStart, Fire, OpenRun, overlapped, refusal_reason
 from ..core.times import Timestamp
-from .protocol import Cancelled, FiredSchedule, Firing, LeaseTerms, Occasion
+from .protocol import FiredSchedule, Firing, LeaseTerms, ScheduledStart
 
 FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches no lease
 
@@ -34,10 +33,10 @@ class FiringPlan:
         self._fired = fired
         self._runs = runs
         self._open = list(open_runs)
-        self._remaining = list(reversed(firing.occasions))
+        self._remaining = list(reversed(firing.scheduled_starts))
         self._fires: list[Fire] = []
-        self._started: list[tuple[StartRun, Started]] = []
-        self._cancelled: list[Cancelled] = []
+        self._started: list[str] = []
+        self.effects: list[Effects] = []
         self._refused: dict[Timestamp, Refused] = {}
         self.to_record: list[Fire] = list(firing.skips)
 
@@ -53,14 +52,13 @@ class FiringPlan:
         return FiredSchedule(
             fires=tuple(self._fires),
             started=tuple(self._started),
-            cancelled=tuple(self._cancelled),
             refused=self._refused,
         )
 
-    def next_starts(self) -> list[tuple[Occasion, AllowedStart]]:
+    def next_starts(self) -> list[tuple[ScheduledStart, AllowedStart]]:
         """The starts to make now; none when all is done. Where runs may overlap that is all of them, otherwise one at a
         time."""
-        starts: list[tuple[Occasion, AllowedStart]] = []
+        starts: list[tuple[ScheduledStart, AllowedStart]] = []
         while self._remaining and (not starts or self.firing.overlap == "allow"):
             scheduled = self._remaining.pop()
             decided = self._consider(scheduled)
@@ -68,7 +66,7 @@ class FiringPlan:
                 starts.append((scheduled, decided))
         return starts
 
-    def _consider(self, scheduled: Occasion) -> AllowedStart | None:
+    def _consider(self, scheduled: ScheduledStart) -> AllowedStart | None:
         before = self._fired.get(scheduled.nominal_at)
         if before is not None:
             self._fires.append(before)
@@ -83,14 +81,15 @@ class FiringPlan:
             return None
         return decided
 
-    def note_cancelled(self, run: RunKey, cancelled: Cancelled) -> None:
-        self._cancelled.append(msgspec.structs.replace(cancelled, run=run, reason=self.cancel_reason))
-        self._open = [each for each in self._open if each.run_id != run.run_id]
+    def note_cancelled(self, run_id: str, effects: Effects) -> None:
+        self.effects.append(effects)
+        self._open = [each for each in self._open if each.run_id != run_id]
 
-    def note_outcome(self, scheduled: Occasion, start: StartRun, outcome: Outcome) -> None:
+    def note_outcome(self, scheduled: ScheduledStart, start: StartRun, outcome: Outcome) -> None:
         match outcome:
             case Started():
-                self._started.append((start, outcome))
+                self._started.append(outcome.run_id)
+                self.effects.append(start_effects(start, outcome.status))
                 self._open.append(OpenRun(outcome.run_id, waits=bool(start.blocked_by)))
                 self._note_run(scheduled, outcome.run_id)
             case Existing():
@@ -101,14 +100,14 @@ class FiringPlan:
             case _:
                 raise InternalError(f"the start of a schedule cannot have the outcome {type(outcome).__name__}")
 
-    def _note_run(self, scheduled: Occasion, run_id: str) -> None:
+    def _note_run(self, scheduled: ScheduledStart, run_id: str) -> None:
         fire = Fire(nominal_at=scheduled.nominal_at, at=self._now, cause=scheduled.cause, run_id=run_id)
         self._fires.append(fire)
-        repeated = scheduled.cause == "trigger" and not any(run_id == started.run_id for _, started in self._started)
+        repeated = scheduled.cause == "trigger" and run_id not in self._started
         if not repeated:
             self.to_record.append(fire)
 
-    def _note_skip(self, scheduled: Occasion, reason: str) -> None:
+    def _note_skip(self, scheduled: ScheduledStart, reason: str) -> None:
         """Somebody who triggers a schedule gets the reason: that is not part of its history."""
         fire = Fire(nominal_at=scheduled.nominal_at, at=self._now, cause=scheduled.cause, reason=reason, count=1)
         self._fires.append(fire)

@@ -3,13 +3,11 @@
 from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..core.errors import limit_reached
 from ..core.limits import FULL_RETRY_AFTER_MS
-from ..core.records import RunKey
 from ..core.run.commands import StartRun
-from ..core.run.outcomes import Ousted, Refused
+from ..core.run.outcomes import Refused
 from ..core.text.plurals import counted
 from ..core.times import Timestamp
 from ..core.workflow_types.queues import TypeLimits
-from .protocol import Cancelled
 
 
 def begins_at_once(start: StartRun, now: Timestamp) -> bool:
@@ -46,23 +44,9 @@ def type_full(workflow_type: str, key: str | None, limit: int) -> Refused:
     return Refused(detail)
 
 
-def why_ousted(start: StartRun, key: str | None, limit: int) -> str:
+def why_evicted(start: StartRun, key: str | None, limit: int) -> str:
     of_key = "" if key is None else f" with key {key!r}"
     return (
         f"run {start.run.run_id} took its place: {limit} of type {start.workflow_type!r}{of_key} may run, "
         "and when_full is cancel-oldest"
-    )
-
-
-def ousted(run: RunKey, cancelled: Cancelled, reason: str, cancel_by: Timestamp) -> Ousted:
-    return Ousted(
-        run=run,
-        status=cancelled.status,
-        ended=cancelled.ended,
-        reason=reason,
-        cancel_by=cancel_by,
-        holder=None if cancelled.holder is None else cancelled.holder.lease,
-        worker_id=cancelled.worker_id,
-        stirred=cancelled.stirred,
-        has_children=cancelled.has_children,
     )

@@ -19,7 +19,7 @@ from kagzi.server.config import ServerConfig
 from kagzi.server.listen import ListenAddress
 
 async def main():
-    settings = Settings(lease_ms=1_200, heartbeat_ms=300, reconnect_grace_ms=600, look_interval_ms=200)
+    settings = Settings(lease_ms=1_200, heartbeat_ms=300, reconnect_grace_ms=600, poll_interval_ms=200)
     server = Server(ServerConfig(db=":memory:", listen=ListenAddress("127.0.0.1", 0), http=None, settings=settings))
     await server.start()
     print(server.grpc_address, flush=True)

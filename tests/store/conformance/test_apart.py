@@ -11,7 +11,6 @@ from kagzi.core.records import Held, RunKey
 from kagzi.core.run.outcomes import Parked, RunClosed
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 from kagzi.core.transfers.images import LinkImage, RunImage, StepImage, write_data
-from kagzi.store.protocol.transfers import Imported
 
 from .verbs import StoreHarness, complete_run, continue_as, fail_run, park, payload, the
 
@@ -41,7 +40,8 @@ async def brought(harness: StoreHarness, *parts: StepImage | LinkImage, **fields
     image = RunImage(**{"created_at": 1, "last_seq": 1, **known, **waiting, **fields})  # type: ignore[arg-type]
     assert await harness.store.begin_import(run.run_id, "token", harness.now, 0) == "open"
     assert await harness.store.import_parts(run, "token", parts, harness.now) == len(parts)
-    the(Imported, await harness.store.finish_import(run, "token", image, harness.now))
+    status, _ = await harness.store.finish_import(run, "token", image, harness.now)
+    the(RunStatus, status)
     return run
 
 
@@ -117,7 +117,7 @@ async def test_children_of_theirs_do_not_end_with_a_parent_of_ours(harness: Stor
         harness, *waiting_for(child.run_id), parent_run_id=holding.run.run_id, parent_step_id="x", on_close="cancel"
     )
     await harness.terminate(holding.run)
-    assert [each.run for each in await harness.cascade()] == [child]
+    assert [end.run for end in (await harness.cascade()).ended] == [child]
     await still_waits(harness, theirs)
 
 

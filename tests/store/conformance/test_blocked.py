@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS, Effects
 from kagzi.core.records import Held, RunKey
-from kagzi.core.run.outcomes import Existing, RunClosed, Started, Stirred
+from kagzi.core.run.outcomes import Existing, RunClosed, Started
 from kagzi.core.states import RunStatus
+from kagzi.store.protocol import TypeKey
 
 from .invariants import check_run
 from .verbs import (
@@ -20,45 +22,53 @@ from .verbs import (
     fail_run,
     hand_back,
     the,
+    woken_by_result,
 )
 
 S = RunStatus
 
-# Each ends the run and returns which runs were woken by that.
-End = Callable[[StoreHarness, Held], Awaitable[tuple[Stirred, ...]]]
+# Each ends the run it is given and returns the effects of that.
+End = Callable[[StoreHarness, Held], Awaitable[Effects]]
 
 
-async def by_completing(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
-    return the(RunClosed, await harness.do(complete_run(first))).stirred
+async def by_completing(harness: StoreHarness, first: Held) -> Effects:
+    the(RunClosed, await harness.do(complete_run(first)))
+    return harness.effects
 
 
-async def by_failing(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
-    return the(RunClosed, await harness.do(fail_run(first))).stirred
+async def by_failing(harness: StoreHarness, first: Held) -> Effects:
+    the(RunClosed, await harness.do(fail_run(first)))
+    return harness.effects
 
 
-async def by_stopping(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+async def by_stopping(harness: StoreHarness, first: Held) -> Effects:
     await harness.cancel(first.run)
-    return the(RunClosed, await harness.do(acknowledge_cancel(first))).stirred
+    the(RunClosed, await harness.do(acknowledge_cancel(first)))
+    return harness.effects
 
 
-async def by_terminating(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
-    return (await harness.terminate(first.run)).stirred
+async def by_terminating(harness: StoreHarness, first: Held) -> Effects:
+    await harness.terminate(first.run)
+    return harness.effects
 
 
-async def by_its_deadline(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+async def by_its_deadline(harness: StoreHarness, first: Held) -> Effects:
     harness.clock.advance(us=DAY_US)
-    return (await harness.fire()).stirred
+    await harness.fire()
+    return harness.effects
 
 
-async def by_its_cancel_limit(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+async def by_its_cancel_limit(harness: StoreHarness, first: Held) -> Effects:
     await harness.cancel(first.run)
     harness.clock.advance(us=CLEANUP_US)
-    return (await harness.fire()).stirred
+    await harness.fire()
+    return harness.effects
 
 
-async def by_being_replaced(harness: StoreHarness, first: Held) -> tuple[Stirred, ...]:
+async def by_being_replaced(harness: StoreHarness, first: Held) -> Effects:
     replacing = harness.start_command("first", workflow_type="first", on_conflict="replace")
-    return the(Started, await harness.do(replacing)).stirred
+    the(Started, await harness.do(replacing))
+    return harness.effects
 
 
 ENDINGS = (
@@ -95,12 +105,10 @@ async def test_it_waits_without_a_time(harness: StoreHarness) -> None:
 async def test_it_begins_when_the_other_has_ended(harness: StoreHarness, end: End) -> None:
     first = await first_run(harness)
     second, third = await behind(harness, first.run), await behind(harness, first.run)
-    woken = await end(harness, first)
+    effects = await end(harness, first)
     assert (await harness.run(first.run)).status.ended
-    assert {(each.run, each.workflow_type, each.woken) for each in woken} == {
-        (second, "hello", True),
-        (third, "hello", True),
-    }
+    assert {TypeKey("default", "hello")} <= set(effects.pending)
+    assert {second, third} <= set(effects.changed)
     for run in (second, third):
         record = await harness.run(run)
         assert (record.status, record.blocked_by, record.wait_reason) == (S.PENDING, None, None)
@@ -120,18 +128,19 @@ async def test_a_chain_goes_one_by_one(harness: StoreHarness) -> None:
 async def test_handing_back_is_no_end(harness: StoreHarness) -> None:
     first = await first_run(harness)
     second = await behind(harness, first.run)
-    assert the(RunClosed, await harness.do(hand_back(first))).stirred == ()
+    the(RunClosed, await harness.do(hand_back(first)))
+    assert harness.effects is NO_EFFECTS
     assert (await harness.run(second)).status == S.SLEEPING
 
 
 async def test_a_paused_one_begins_when_it_is_resumed(harness: StoreHarness) -> None:
     first = await first_run(harness)
     second = await behind(harness, first.run)
-    assert (await harness.pause(second)).status == S.PAUSED
-    assert await by_completing(harness, first) == ()
+    assert await harness.pause(second) == S.PAUSED
+    assert await by_completing(harness, first) == Effects(changed=(second,))
     record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.PAUSED, None)
-    assert (await harness.resume(second)).status == S.PENDING
+    assert await harness.resume(second) == S.PENDING
     assert (await harness.claim_one()).run == second
 
 
@@ -139,7 +148,7 @@ async def test_resumed_too_early_it_waits_on(harness: StoreHarness) -> None:
     first = await first_run(harness)
     second = await behind(harness, first.run)
     await harness.pause(second)
-    assert (await harness.resume(second)).status == S.SLEEPING
+    assert await harness.resume(second) == S.SLEEPING
     record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.SLEEPING, first.run.run_id)
     check_run(record)
@@ -151,11 +160,12 @@ async def test_it_waits_for_the_successor(harness: StoreHarness) -> None:
     first = await first_run(harness)
     second = await behind(harness, first.run)
     new = harness.ids.run_id(harness.now)
-    assert the(RunClosed, await harness.do(continue_as(first, new))).stirred == ()
+    the(RunClosed, await harness.do(continue_as(first, new)))
+    assert harness.effects is NO_EFFECTS
     record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.SLEEPING, new)
-    woken = await by_completing(harness, await harness.hold(RunKey("default", new)))
-    assert [each.run for each in woken] == [second]
+    effects = await by_completing(harness, await harness.hold(RunKey("default", new)))
+    assert effects == woken_by_result(second)
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -165,13 +175,11 @@ async def test_cancelled_before_it_began_it_has_nothing_to_clean_up(harness: Sto
     third = await behind(harness, second)
     if paused:
         await harness.pause(second)
-    cancelled = await harness.cancel(second)
-    assert cancelled is not None
-    assert cancelled.ended
-    assert [each.run for each in cancelled.stirred] == [third]
+    assert await harness.cancel(second) == S.CANCELLED
+    assert harness.effects.changed == (third,)
     record = await harness.run(second)
     assert (record.status, record.blocked_by) == (S.CANCELLED, None)
-    assert await by_completing(harness, first) == ()
+    assert await by_completing(harness, first) is NO_EFFECTS
     assert (await harness.run(second)).status == S.CANCELLED
 
 
@@ -181,7 +189,7 @@ async def test_its_own_deadline_holds_while_it_waits(harness: StoreHarness) -> N
     harness.clock.advance(s=1)
     assert [end.run for end in (await harness.fire(end_leases=False)).ended] == [second]
     assert (await harness.run(second)).blocked_by is None
-    assert await by_completing(harness, first) == ()
+    assert await by_completing(harness, first) is NO_EFFECTS
     assert (await harness.run(second)).status == S.FAILED
 
 
@@ -197,7 +205,6 @@ async def test_a_repeated_start_answers_the_run_in_any_state(harness: StoreHarne
 async def test_many_blocked_runs_in_one_batch_of_endings(harness: StoreHarness) -> None:
     holding = [await harness.running(workflow_type="first") for _ in range(5)]
     waiting = [await behind(harness, first.run) for first in holding]
-    closed = await harness.write(*[complete_run(first) for first in holding])
-    woken = [each.run for outcome in closed for each in the(RunClosed, outcome).stirred]
-    assert sorted(woken, key=lambda run: run.run_id) == waiting
+    await harness.write(*[complete_run(first) for first in holding])
+    assert sorted(harness.effects.changed, key=lambda run: run.run_id) == waiting
     assert {(await harness.run(run)).status for run in waiting} == {S.PENDING}

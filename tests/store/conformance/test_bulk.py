@@ -242,11 +242,11 @@ async def test_finished_ones_are_forgotten_after_a_time(harness: StoreHarness) -
 
 
 async def test_a_poll_lists_unfinished_ones(harness: StoreHarness) -> None:
-    assert not (await harness.store.look([], harness.now)).bulk
+    assert not (await harness.store.poll([], harness.now)).bulk
     kept = await add(harness)
-    assert (await harness.store.look([], harness.now)).bulk
+    assert (await harness.store.poll([], harness.now)).bulk
     await harness.store.stop_bulk("default", kept.operation_id, harness.now)
-    assert not (await harness.store.look([], harness.now)).bulk
+    assert not (await harness.store.poll([], harness.now)).bulk
 
 
 async def test_it_outlives_a_restart(durable_place: Place, clock: object, ids: object) -> None:

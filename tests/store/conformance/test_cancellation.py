@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS, LeaseNotice
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import REASON
 from kagzi.core.records import RunEnd, RunKey
@@ -123,14 +124,13 @@ async def test_a_terminated_run_is_over_at_once_whoever_holds_it(harness: StoreH
     if state == "paused":
         await harness.pause(holding.run)
     harness.clock.advance(s=1)
-    changed = await harness.terminate(holding.run, "has gone mad")
-    assert (changed.status, changed.changed, changed.workflow_type) == (S.CANCELLED, True, "hello")
-    if state == "running":
-        assert (changed.holder, changed.worker_id) == (holding, "worker-1")
+    assert await harness.terminate(holding.run, "has gone mad") == S.CANCELLED
+    notice = LeaseNotice(holding, "lease_lost", "worker-1", "has gone mad")
+    assert harness.effects.notices == ((notice,) if state == "running" else ())
     record = await harness.run(holding.run)
     assert (record.status, record.finished_at) == (S.CANCELLED, harness.now)
     assert record.error is not None
-    assert changed.error == record.error
+    assert harness.effects.ended == (RunEnd(run=holding.run, status=S.CANCELLED, error=record.error),)
     assert record.error.kind == ErrorKind.TERMINATED
     assert "has gone mad" in record.error.message
     assert list(await harness.store.ends_of([holding.run])) == [
@@ -145,8 +145,8 @@ async def test_what_has_ended_cannot_be_terminated(harness: StoreHarness) -> Non
     holding = await harness.running()
     await harness.do(complete_run(holding))
     before = await harness.picture(holding.run)
-    changed = await harness.terminate(holding.run)
-    assert (changed.status, changed.changed) == (S.COMPLETED, False)
+    assert await harness.terminate(holding.run) == S.COMPLETED
+    assert harness.effects is NO_EFFECTS
     assert await harness.picture(holding.run) == before
 
 
@@ -154,9 +154,9 @@ async def test_a_run_that_is_not_there_cannot_be_changed(harness: StoreHarness) 
     run = await harness.start()
     nobody = RunKey("default", harness.ids.run_id(harness.now))
     for key in (nobody, RunKey("elsewhere", run.run_id)):
-        assert await harness.store.terminate_run(key, "", harness.now) is None
-        assert await harness.store.pause_run(key, "", harness.now) is None
-        assert await harness.store.resume_run(key, harness.now) is None
+        assert await harness.store.terminate_run(key, "", harness.now) == (None, NO_EFFECTS)
+        assert await harness.store.pause_run(key, "", harness.now) == (None, NO_EFFECTS)
+        assert await harness.store.resume_run(key, harness.now) == (None, NO_EFFECTS)
         assert await harness.retry(key) is None
         assert await harness.fork(key, "a") is None
     assert (await harness.run(run)).status == S.PENDING

@@ -3,6 +3,7 @@ died."""
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorKind
 from kagzi.core.records import Held, RunKey
 from kagzi.core.run.outcomes import RunClosed
@@ -42,28 +43,27 @@ async def test_the_end_of_a_parent_cancels_its_children(harness: StoreHarness, e
     parent, children = await parent_of(harness, 3)
     holding = await harness.hold(children[0], limit=1)
     assert not (await harness.poll()).cascade
-    closed = the(RunClosed, await harness.do(end(parent)))  # type: ignore[operator]
-    assert closed.has_children
+    the(RunClosed, await harness.do(end(parent)))  # type: ignore[operator]
+    assert harness.effects.children_due
     assert (await harness.poll()).cascade
-    cancelled = await harness.cascade()
-    assert len(cancelled) == 3
+    effects = await harness.cascade()
     assert not (await harness.poll()).cascade
     assert await states(harness, children) == [S.RUNNING, S.CANCELLED, S.CANCELLED]
     in_hand = await harness.run(children[0])
     assert in_hand.cancel_requested
-    assert [(one.holder, one.worker_id) for one in cancelled if one.holder] == [(holding, "worker-1")]
-    assert sum(one.ended for one in cancelled) == 2
+    assert [(notice.leased, notice.worker_id) for notice in effects.notices] == [(holding, "worker-1")]
+    assert {end.run for end in effects.ended} == set(children[1:])
     record = await harness.run(children[1])
     assert record.error is not None
     assert record.error.kind == ErrorKind.CANCELLED
-    assert await harness.cascade() == []
+    assert await harness.cascade() is NO_EFFECTS
     assert the(RunClosed, await harness.do(acknowledge_cancel(holding))).status == S.CANCELLED
 
 
 async def test_abandoned_children_keep_running(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2, on_close="abandon")
     await harness.do(complete_run(parent))
-    assert await harness.cascade() == []
+    assert await harness.cascade() is NO_EFFECTS
     assert await states(harness, children) == [S.PENDING, S.PENDING]
     assert not (await harness.poll()).cascade
 
@@ -84,26 +84,26 @@ async def test_children_that_ended_before_stay_as_they_ended(harness: StoreHarne
     parent, children = await parent_of(harness, 2)
     await harness.do(complete_run(await harness.hold(children[0], limit=1)))
     await harness.do(complete_run(parent))
-    assert len(await harness.cascade()) == 1
+    assert len((await harness.cascade()).ended) == 1
     assert await states(harness, children) == [S.COMPLETED, S.CANCELLED]
 
 
 async def test_a_request_to_cancel_reaches_the_children_before_the_end_of_the_parent(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2)
-    cancelled = await harness.cancel(parent.run)
-    assert cancelled is not None
-    assert cancelled.has_children
+    await harness.cancel(parent.run)
+    assert harness.effects.children_due
     assert (await harness.poll()).cascade
     await harness.cascade()
     assert await states(harness, children) == [S.CANCELLED, S.CANCELLED]
     assert (await harness.run(parent.run)).status == S.RUNNING
     await harness.do(acknowledge_cancel(parent))
-    assert await harness.cascade() == []
+    assert await harness.cascade() is NO_EFFECTS
 
 
 async def test_termination_reaches_the_children(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2)
-    assert (await harness.terminate(parent.run)).has_children
+    await harness.terminate(parent.run)
+    assert harness.effects.children_due
     await harness.cascade()
     assert await states(harness, children) == [S.CANCELLED, S.CANCELLED]
 
@@ -112,7 +112,8 @@ async def test_a_deadline_reaches_the_children(harness: StoreHarness) -> None:
     parent = await harness.running(deadline_at=harness.now + 1_000_000)
     child = await harness.child(parent)
     harness.clock.advance(us=DAY_US)
-    assert (await harness.fire()).has_children
+    await harness.fire()
+    assert harness.effects.children_due
     await harness.cascade()
     assert (await harness.run(child)).status == S.CANCELLED
 
@@ -122,8 +123,7 @@ async def test_a_sleeping_child_is_woken_to_clean_up(harness: StoreHarness) -> N
     holding = await harness.hold(child)
     await harness.write(sleep(holding, "nap", s=3_600), park(holding, "nap"))
     await harness.do(complete_run(parent))
-    (cancelled,) = await harness.cascade()
-    assert cancelled.woken == ("default", "child")
+    assert (await harness.cascade()).pending == (("default", "child"),)
     claimed = await harness.claim_one(workflow_type="child")
     assert claimed.cancel_requested
 
@@ -142,10 +142,10 @@ async def test_the_cascade_stops_at_its_limit_and_says_so(harness: StoreHarness)
     parent = await harness.running()
     await harness.write(*(harness.child_command(parent, f"c{n}") for n in range(25)))
     await harness.do(complete_run(parent))
-    first = await harness.store.cascade(harness.now, harness.now + DAY_US, 10)
-    assert 1 <= len(first.cancelled) <= 10
-    assert first.more
-    assert len(await harness.cascade(limit=10)) == 25 - len(first.cancelled)
+    more, first = await harness.store.cascade(harness.now, harness.now + DAY_US, 10)
+    assert 1 <= len(first.ended) <= 10
+    assert more
+    assert len((await harness.cascade(limit=10)).ended) == 25 - len(first.ended)
     assert {run.status for run in await harness.runs(workflow_types=("child",))} == {S.CANCELLED}
 
 
@@ -192,8 +192,8 @@ async def test_children_started_during_the_cascade_are_cancelled_too(harness: St
 async def test_a_parent_handed_back_keeps_its_children(harness: StoreHarness) -> None:
     parent, children = await parent_of(harness, 2)
     await harness.do(hand_back(parent))
-    assert await harness.cascade() == []
+    assert await harness.cascade() is NO_EFFECTS
     new = leased(await harness.claim_one())
     await harness.do(park(new, "c0", "c1"))
-    assert await harness.cascade() == []
+    assert await harness.cascade() is NO_EFFECTS
     assert await states(harness, children) == [S.PENDING, S.PENDING]

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import Held, RunKey, StepRecord
 from kagzi.core.run.outcomes import (
@@ -13,12 +14,10 @@ from kagzi.core.run.outcomes import (
     Fetched,
     LeaseLost,
     NotParked,
-    Outcome,
     Parked,
     RunClosed,
     Started,
     StepFailed,
-    Stirred,
 )
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -38,12 +37,14 @@ from .verbs import (
     fetch,
     hand_back,
     leased,
+    notified_of_result,
     park,
     payload,
     refused,
     sleep,
     stale,
     the,
+    woken_by_result,
 )
 
 S = RunStatus
@@ -59,10 +60,6 @@ async def family(harness: StoreHarness, **options: object) -> tuple[Held, RunKey
 
 async def step_of(harness: StoreHarness, parent: Held, step_id: str = "child") -> StepRecord:
     return (await harness.steps(parent.run))[step_id]
-
-
-def all_woken(outcomes: list[Outcome]) -> set[Stirred]:
-    return {one for outcome in outcomes if isinstance(outcome, RunClosed) for one in outcome.stirred}
 
 
 # --- the beginning ----------------------------------------------------------------------------------------------------
@@ -131,8 +128,8 @@ async def test_an_id_that_is_active_elsewhere_may_be_attached_to(harness: StoreH
         assert the(ChildStarted, await harness.do(command)).child_run_id == other.run.run_id
     await harness.write(*(park(parent, "child") for parent in parents))
     assert (await harness.run(other.run)).parent_run_id is None
-    closed = the(RunClosed, await harness.do(complete_run(other, "shared result")))
-    assert {one.run for one in closed.stirred} == {parent.run for parent in parents}
+    the(RunClosed, await harness.do(complete_run(other, "shared result")))
+    assert set(harness.effects.changed) == {parent.run for parent in parents}
     for parent in parents:
         assert (await step_of(harness, parent)).output == payload("shared result")
         assert (await harness.run(parent.run)).status == S.PENDING
@@ -173,9 +170,9 @@ async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(harne
     holding = await harness.hold(child)
     harness.clock.advance(s=3)
     before = harness.store.transactions
-    closed = the(RunClosed, await harness.do(complete_run(holding, "42")))
+    the(RunClosed, await harness.do(complete_run(holding, "42")))
     assert harness.store.transactions - before <= 2, "one to find that it is watched, one to end it"
-    assert closed.stirred == (Stirred(parent.run, "hello", True),)
+    assert harness.effects == woken_by_result(parent.run)
     step = await step_of(harness, parent)
     assert (step.status, step.output, step.finished_at) == (StepStatus.COMPLETED, payload("42"), harness.now)
     assert (await harness.run(parent.run)).status == S.PENDING
@@ -190,8 +187,8 @@ async def test_the_end_of_a_child_wakes_its_parent_in_the_same_transaction(harne
 async def test_a_leased_parent_gets_the_result_and_its_holder_is_to_be_notified(harness: StoreHarness) -> None:
     parent = await harness.running()
     child = await harness.child(parent)
-    closed = the(RunClosed, await harness.do(complete_run(await harness.hold(child, worker_id="worker-2"))))
-    assert closed.stirred == (Stirred(parent.run, "hello", False, parent.lease, "worker-1"),)
+    the(RunClosed, await harness.do(complete_run(await harness.hold(child, worker_id="worker-2"))))
+    assert harness.effects == notified_of_result(parent)
     fetched = the(Fetched, await harness.do(fetch(parent)))
     not_parked = the(NotParked, await harness.do(park(parent, "child", known_seq=0)))
     for (result,) in (fetched.results, not_parked.results):
@@ -222,8 +219,8 @@ async def test_a_paused_parent_is_not_woken_and_finds_the_result_when_it_goes_on
 async def test_the_failure_of_a_child_is_the_failure_of_the_step(harness: StoreHarness) -> None:
     parent, child = await family(harness)
     error = msgspec.structs.replace(BOOM, kind=ErrorKind.PERMANENT)
-    closed = the(RunClosed, await harness.do(fail_run(await harness.hold(child), error)))
-    assert {one.run for one in closed.stirred} == {parent.run}
+    the(RunClosed, await harness.do(fail_run(await harness.hold(child), error)))
+    assert harness.effects.changed == (parent.run,)
     failure = (await step_of(harness, parent)).error
     assert failure is not None
     assert (failure.code, failure.kind, failure.cause) == (ErrorCode.USER, ErrorKind.PERMANENT, error)
@@ -237,45 +234,42 @@ async def test_a_child_that_may_try_again_has_not_ended(harness: StoreHarness) -
     parent, child = await family(harness, retry=AT_ONCE)
     for _ in range(2):
         closed = the(RunClosed, await harness.do(fail_run(await harness.hold(child))))
-        assert (closed.status, closed.stirred) == (S.PENDING, ())
+        assert (closed.status, harness.effects) == (S.PENDING, NO_EFFECTS)
         assert (await harness.run(parent.run)).status == S.SLEEPING
-    closed = the(RunClosed, await harness.do(fail_run(await harness.hold(child))))
-    assert {one.run for one in closed.stirred} == {parent.run}
+    the(RunClosed, await harness.do(fail_run(await harness.hold(child))))
+    assert harness.effects.changed == (parent.run,)
 
 
 async def end_by_cancel(harness: StoreHarness, child: RunKey) -> None:
-    cancelled = await harness.cancel(child)
-    assert cancelled is not None
-    assert cancelled.ended
-    assert len(cancelled.stirred) == 1
+    assert await harness.cancel(child) == S.CANCELLED
 
 
 async def end_by_cleanup(harness: StoreHarness, child: RunKey) -> None:
     holding = await harness.hold(child)
     await harness.cancel(child)
-    assert len(the(RunClosed, await harness.do(acknowledge_cancel(holding))).stirred) == 1
+    the(RunClosed, await harness.do(acknowledge_cancel(holding)))
 
 
 async def end_by_cancel_limit(harness: StoreHarness, child: RunKey) -> None:
     await harness.hold(child)
     await harness.cancel(child)
     harness.clock.advance(us=DAY_US)
-    assert len((await harness.fire(end_leases=False)).stirred) == 1
+    await harness.fire(end_leases=False)
 
 
 async def end_by_termination(harness: StoreHarness, child: RunKey) -> None:
-    assert len((await harness.terminate(child)).stirred) == 1
+    await harness.terminate(child)
 
 
 async def end_by_replacement(harness: StoreHarness, child: RunKey) -> None:
     record = await harness.run(child)
     command = harness.start_command(record.workflow_id, workflow_type="child", on_conflict="replace")
-    assert len(the(Started, await harness.do(command)).stirred) == 1
+    the(Started, await harness.do(command))
 
 
 async def end_by_deadline(harness: StoreHarness, child: RunKey) -> None:
     harness.clock.advance(us=DAY_US)
-    assert len((await harness.fire(end_leases=False)).stirred) == 1
+    await harness.fire(end_leases=False)
 
 
 @pytest.mark.parametrize(
@@ -311,8 +305,8 @@ async def test_many_endings_in_one_batch_wake_the_parent_once(harness: StoreHarn
     await harness.do(park(parent, *steps))
     children = [leased(one) for one in await harness.claim(workflow_type="child")]
     endings = [complete_run(child, f"{n}") if n % 3 else fail_run(child) for n, child in enumerate(children)]
-    outcomes = await harness.write(*endings)
-    assert all_woken(outcomes) == {Stirred(parent.run, "hello", True)}
+    await harness.write(*endings)
+    assert harness.effects == woken_by_result(parent.run)
     claimed = await harness.claim_one()
     assert claimed.lease.counter == 2
     results = by_id(claimed.history.steps)
@@ -329,7 +323,7 @@ async def test_endings_of_children_of_several_parents_in_one_batch(harness: Stor
     for (parent, child), outcome in zip(pairs, outcomes, strict=True):
         assert the(RunClosed, outcome).status == S.COMPLETED
         assert (await step_of(harness, parent)).output == payload(child.run_id)
-    assert {one.run for one in all_woken(outcomes)} == {parent.run for parent, _ in pairs}
+    assert set(harness.effects.changed) == {parent.run for parent, _ in pairs}
 
 
 async def test_parent_and_child_may_be_in_one_batch(harness: StoreHarness) -> None:
@@ -383,8 +377,8 @@ async def test_a_parent_that_has_ended_is_left_alone(harness: StoreHarness) -> N
     child = await harness.child(parent, on_close="abandon")
     assert the(RunClosed, await harness.do(complete_run(parent, "first"))).status == S.COMPLETED
     before = await harness.picture(parent.run)
-    closed = the(RunClosed, await harness.do(complete_run(await harness.hold(child))))
-    assert closed.stirred == ()
+    the(RunClosed, await harness.do(complete_run(await harness.hold(child))))
+    assert harness.effects is NO_EFFECTS
     assert await harness.picture(parent.run) == before
 
 
@@ -419,7 +413,8 @@ async def test_the_end_of_a_child_rides_with_its_last_completion(harness: StoreH
     parent, child = await family(harness)
     holding = await harness.hold(child)
     outcomes = await harness.write(begin(holding, "a"), complete(holding, "a"), complete_run(holding, "end"))
-    assert {one.run for one in the(RunClosed, outcomes[-1]).stirred} == {parent.run}
+    the(RunClosed, outcomes[-1])
+    assert harness.effects.changed == (parent.run,)
     assert (await harness.steps(child))["a"].status == StepStatus.COMPLETED
 
 
@@ -430,8 +425,8 @@ async def test_namespaces_of_parent_and_child_are_one(harness: StoreHarness) -> 
     assert await harness.store.get_run("default", run_id=child.run_id) is None
     assert await harness.runs("default") == []
     holding = await harness.hold(child)
-    closed = the(RunClosed, await harness.do(complete_run(holding)))
-    assert {one.run for one in closed.stirred} == {parent.run}
+    the(RunClosed, await harness.do(complete_run(holding)))
+    assert harness.effects.changed == (parent.run,)
 
 
 def test_what_the_parent_gets_has_a_name_of_its_own() -> None:

@@ -107,7 +107,7 @@ async def runs_in_hand(harness: StoreHarness) -> list[Held]:
         )
     )
     harness.clock.advance(s=2)
-    await harness.store.cut(holdings[::2], harness.now)
+    await harness.store.shorten_leases(holdings[::2], harness.now)
     return holdings
 
 

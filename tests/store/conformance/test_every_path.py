@@ -71,7 +71,7 @@ async def test_leases_lost_before_a_result_do_not_count_even_if_it_closes_the_ru
     harness: StoreHarness, store: Store, progress: bool
 ) -> None:
     holding = await harness.running()
-    await store.lose([holding], harness.now, [harness.now + 1])
+    await store.lost_before_ack([holding], harness.now, [harness.now + 1])
     again = leased(await harness.claim_one())
     commands = [begin(again, "a"), complete(again, "a")] if progress else []
     outcomes = await harness.write(*commands, complete_run(again))

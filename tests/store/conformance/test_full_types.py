@@ -81,9 +81,9 @@ async def test_the_oldest_goes_when_it_had_not_begun(harness: StoreHarness) -> N
     await limit(harness, max_running=1, when_full="cancel-oldest")
     first, second = harness.start_command(), harness.start_command()
     the(Started, await harness.do(first))
-    started = the(Started, await harness.do(second))
-    (gone,) = started.ousted
-    assert (gone.run, gone.ended, gone.status) == (first.run, True, RunStatus.CANCELLED)
+    the(Started, await harness.do(second))
+    (end,) = harness.effects.ended
+    assert (end.run, end.status) == (first.run, RunStatus.CANCELLED)
     assert await status(harness, first.run.run_id) is RunStatus.CANCELLED
     assert [one.run for one in await harness.claim()] == [second.run]
 
@@ -94,16 +94,17 @@ async def test_the_oldest_is_requested_to_stop_when_it_runs(harness: StoreHarnes
     await harness.start(concurrency_key="b")
     first = next(one for one in await harness.claim() if one.run == oldest)
     second = harness.start_command(concurrency_key="a")
-    (gone,) = the(Started, await harness.do(second)).ousted
-    assert (gone.run, gone.ended, gone.holder) == (first.run, False, first.lease)
-    assert gone.worker_id == first.worker_id
+    the(Started, await harness.do(second))
+    (notice,) = harness.effects.notices
+    assert (notice.leased, notice.event, notice.worker_id) == (leased(first), "cancel_requested", first.worker_id)
+    assert harness.effects.ended == ()
     record = await harness.run(first.run)
     assert record.cancel_requested
     assert second.run.run_id in record.cancel_reason
     # The next one finds the second in its place, which had not begun.
     third = harness.start_command(concurrency_key="a")
-    (gone,) = the(Started, await harness.do(third)).ousted
-    assert gone.run == second.run
+    the(Started, await harness.do(third))
+    assert [end.run for end in harness.effects.ended] == [second.run]
     assert await harness.claim() == []
     await harness.do(complete_run(leased(first)))
     assert [one.run for one in await harness.claim()] == [third.run]
@@ -112,17 +113,18 @@ async def test_the_oldest_is_requested_to_stop_when_it_runs(harness: StoreHarnes
 async def test_of_one_batch_the_last_stays(harness: StoreHarness) -> None:
     await limit(harness, max_running=1, when_full="cancel-oldest")
     commands = [harness.start_command() for _ in range(4)]
-    outcomes = [the(Started, outcome) for outcome in await harness.write(*commands)]
-    assert [len(outcome.ousted) for outcome in outcomes] == [0, 1, 1, 1]
+    for outcome in await harness.write(*commands):
+        the(Started, outcome)
+    assert {end.run for end in harness.effects.ended} == {command.run for command in commands[:3]}
     statuses = [await status(harness, command.run.run_id) for command in commands]
     assert statuses == [RunStatus.CANCELLED] * 3 + [RunStatus.PENDING]
 
 
 async def test_who_replaces_a_run_does_not_push_out_another(harness: StoreHarness) -> None:
     await limit(harness, max_running=1, when_full="cancel-oldest")
-    await harness.start("order-1")
-    started = the(Started, await harness.do(harness.start_command("order-1", on_conflict="replace")))
-    assert started.ousted == ()
+    first = await harness.start("order-1")
+    the(Started, await harness.do(harness.start_command("order-1", on_conflict="replace")))
+    assert [end.run for end in harness.effects.ended] == [first]
 
 
 async def test_a_refused_start_replaces_nothing(harness: StoreHarness) -> None:
@@ -143,6 +145,6 @@ async def test_children_pass_the_same_admission(harness: StoreHarness, when_full
     if when_full == "reject":
         assert the(Refused, outcome).error.code is ErrorCode.RESOURCE_EXHAUSTED
         return
-    started = the(ChildStarted, outcome)
-    assert [gone.run for gone in started.ousted] == [first]
+    the(ChildStarted, outcome)
+    assert [end.run for end in harness.effects.ended] == [first]
     assert await status(harness, first.run_id) is RunStatus.CANCELLED

@@ -2,6 +2,7 @@
 Divergence: code that does not fit pauses the run until other code comes."""
 
 from kagzi.core import limits
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.records import RunEnd, RunKey
 from kagzi.core.run.outcomes import LeaseLost, Parked, RunClosed, SignalBound, TimerSet
@@ -23,6 +24,7 @@ from .verbs import (
     stale,
     the,
     wait_signal,
+    woken_by_result,
 )
 
 S = RunStatus
@@ -105,12 +107,12 @@ async def test_a_parent_waits_for_the_last_of_the_chain(harness: StoreHarness) -
     child = await harness.child(parent)
     the(Parked, await harness.do(park(parent, "child")))
     new = RunKey("default", harness.ids.run_id(harness.now))
-    closed = the(RunClosed, await harness.do(continue_as(await harness.hold(child), new.run_id)))
-    assert closed.stirred == ()
+    the(RunClosed, await harness.do(continue_as(await harness.hold(child), new.run_id)))
+    assert harness.effects is NO_EFFECTS
     assert (await harness.run(parent.run)).status == S.SLEEPING
     assert (await harness.run(new)).parent_run_id == parent.run.run_id
-    closed = the(RunClosed, await harness.do(complete_run(await harness.hold(new), "end of the chain")))
-    assert {one.run for one in closed.stirred} == {parent.run}
+    the(RunClosed, await harness.do(complete_run(await harness.hold(new), "end of the chain")))
+    assert harness.effects == woken_by_result(parent.run)
     assert (await harness.steps(parent.run))["child"].output == payload("end of the chain")
 
 

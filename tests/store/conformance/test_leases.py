@@ -36,7 +36,7 @@ async def test_a_lease_expires_only_when_requested(harness: StoreHarness) -> Non
     holding = await harness.running()
     harness.clock.advance(us=LEASE_US + 1)
     fired = await harness.fire(end_leases=False)
-    assert (fired.lost, fired.woken) == ((), ())
+    assert (fired.lost, fired.pending) == ((), ())
     assert (await harness.run(holding.run)).status == RunStatus.RUNNING
     assert (await harness.renew(holding)).lost == ()
     assert (await harness.fire()).lost == ()
@@ -46,7 +46,7 @@ async def test_a_lost_lease_is_counted_and_the_run_is_pending(harness: StoreHarn
     holding = await harness.running()
     harness.clock.advance(us=LEASE_US)
     fired = await harness.fire()
-    assert (fired.lost, fired.woken, fired.ended) == ((holding,), (("default", "hello"),), ())
+    assert (fired.lost, fired.pending, fired.ended) == ((holding,), (("default", "hello"),), ())
     record = await harness.run(holding.run)
     assert (record.status, record.lost_leases, record.worker_id) == (RunStatus.PENDING, 1, None)
     assert (await harness.renew(holding)).lost == (holding,)
@@ -101,7 +101,7 @@ async def test_many_are_renewed_at_once_and_the_lost_are_named(harness: StoreHar
 async def test_a_closed_session_cuts_its_leases_to_the_grace(harness: StoreHarness) -> None:
     holding = await harness.running()
     grace = harness.now + 3_000_000
-    await harness.store.cut([holding], grace)
+    await harness.store.shorten_leases([holding], grace)
     assert await lease_end(harness) == grace
     harness.clock.set(grace)
     assert (await harness.fire()).lost == (holding,)
@@ -110,13 +110,13 @@ async def test_a_closed_session_cuts_its_leases_to_the_grace(harness: StoreHarne
 async def test_shortening_never_lengthens_a_lease(harness: StoreHarness) -> None:
     holding = await harness.running()
     until = harness.now + LEASE_US
-    await harness.store.cut([holding], until + 1)
+    await harness.store.shorten_leases([holding], until + 1)
     assert await lease_end(harness) == until
 
 
 async def test_a_holder_that_reconnects_within_the_grace_keeps_its_run(harness: StoreHarness) -> None:
     holding = await harness.running()
-    await harness.store.cut([holding], harness.now + 3_000_000)
+    await harness.store.shorten_leases([holding], harness.now + 3_000_000)
     harness.clock.advance(s=2)
     assert (await harness.renew(holding)).lost == ()
     harness.clock.advance(s=5)
@@ -130,7 +130,8 @@ async def test_a_run_handed_back_is_pending_at_once_and_uncounted(harness: Store
     await harness.done(holding, "a", "kept")
     harness.clock.advance(us=5)
     if way == "verb":
-        assert list(await harness.store.release([holding], harness.now)) == [("default", "hello")]
+        effects = await harness.store.release([holding], harness.now)
+        assert effects.pending == effects.released == (("default", "hello"),)
     else:
         await harness.do(hand_back(holding))
     record = await harness.run(holding.run)
@@ -142,7 +143,7 @@ async def test_a_run_handed_back_is_pending_at_once_and_uncounted(harness: Store
 
 async def test_every_type_of_released_runs_is_returned_once(harness: StoreHarness) -> None:
     holdings = [await harness.running(workflow_type=name) for name in ("a", "b", "a")]
-    woken = await harness.store.release(holdings, harness.now)
+    woken = (await harness.store.release(holdings, harness.now)).pending
     assert sorted(woken) == [("default", "a"), ("default", "b")]
 
 
@@ -169,7 +170,7 @@ async def test_the_leases_of_a_worker_that_died_end_at_once_and_are_counted(harn
     assert await harness.store.worker_died("default", record.worker_id, harness.now) == 1
     assert (await harness.poll()).next_due_at == 0
     fired = await harness.fire(end_leases=False)
-    assert (fired.lost, fired.woken) == ((holding,), (("default", "hello"),))
+    assert (fired.lost, fired.pending) == ((holding,), (("default", "hello"),))
     record = await harness.run(holding.run)
     assert (record.status, record.lost_leases) == (RunStatus.PENDING, 1)
     the(LeaseLost, await harness.do(complete(holding, "a")))  # whatever it may still say

@@ -206,7 +206,7 @@ class Pair:
         due = [run for run in due if run.status == RunStatus.SLEEPING]
         lost = [run for run in self.runs.values() if run.status == RunStatus.RUNNING] if end_leases else []
         fired = await self.harness.fire(end_leases=end_leases, claim_cap=1_000)  # quarantine is told elsewhere
-        assert fired.woken == ((("default", "hello"),) if due or lost else ())
+        assert fired.pending == ((("default", "hello"),) if due or lost else ())
         assert {token.run for token in fired.lost} == {run.key for run in lost}
         assert (fired.ended, fired.more) == ((), False)
         for run in due:
@@ -226,7 +226,7 @@ class Pair:
     async def release(self, first: int, count: int, _c: int) -> None:
         tokens = self.tokens[first : first + count % 3]
         current = [token for token in tokens if self.holds(token)]
-        woken = await self.store.release(tokens, self.clock.now())
+        woken = (await self.store.release(tokens, self.clock.now())).pending
         assert list(woken) == ([("default", "hello")] if current else [])
         for token in current:
             self.runs[token.run].pend(self.clock.now())

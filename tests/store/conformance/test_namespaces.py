@@ -2,6 +2,7 @@
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.records import Held, NamespaceRecord, RunFilter, RunKey
 from kagzi.core.run.outcomes import RunNotFound
 from kagzi.core.states import WorkerStatus
@@ -25,8 +26,8 @@ async def test_a_foreign_run_id_is_unknown_to_every_verb(harness: StoreHarness) 
     assert await harness.write(begin(ghost, "b"), complete_run(ghost)) == [RunNotFound(), RunNotFound()]
     assert await store.history(foreign, holding.lease, 0) is None
     assert (await harness.renew(ghost)).lost == (ghost,)
-    await store.cut([ghost], harness.now)
-    assert list(await store.release([ghost], harness.now)) == []
+    await store.shorten_leases([ghost], harness.now)
+    assert await store.release([ghost], harness.now) is NO_EFFECTS
     assert await store.get_run(THEIRS, run_id=foreign.run_id) is None
     assert await store.get_run(THEIRS, workflow_id="order-1") is None
     assert list(await store.ends_of([foreign])) == [None]
@@ -66,7 +67,7 @@ async def test_a_foreign_worker_is_unknown(harness: StoreHarness) -> None:
     store = harness.store
     assert await store.get_worker(THEIRS, "worker-1") is None
     assert not await store.set_worker_status(THEIRS, "worker-1", WorkerStatus.OFFLINE, harness.now)
-    assert await store.worker_left(THEIRS, "worker-1", harness.now, hand_back=True) is None
+    assert await store.worker_left(THEIRS, "worker-1", harness.now, hand_back=True) == (False, NO_EFFECTS)
     page = await store.list_workers(THEIRS, workflow_type=None, status=None, cursor=None, limit=10)
     assert [worker.worker_id for worker in page.rows] == ["worker-2"]
     worker = await store.get_worker(OURS, "worker-1")
@@ -78,9 +79,8 @@ async def test_a_worker_that_leaves_hands_back_only_the_runs_of_its_namespace(ha
     ours = await harness.running(namespace=OURS)
     theirs = await harness.running(namespace=THEIRS)
     await harness.register("worker-1", namespace=OURS)
-    assert list(await harness.store.worker_left(OURS, "worker-1", harness.now, hand_back=True) or ()) == [
-        (OURS, "hello")
-    ]
+    _, effects = await harness.store.worker_left(OURS, "worker-1", harness.now, hand_back=True)
+    assert effects.pending == ((OURS, "hello"),)
     assert (await harness.run(ours.run)).status == "pending"
     assert (await harness.run(theirs.run)).status == "running"
 

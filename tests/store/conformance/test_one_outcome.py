@@ -1,12 +1,13 @@
 """What the stores once decided differently: one code, one subject and one wording, whichever store is asked."""
 
+import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.limits import SIGNALS_BUFFERED, STATUS_TEXT_BYTES
 from kagzi.core.providers import Clock, Ids
-from kagzi.core.records import Held, Lease
+from kagzi.core.records import Held, Lease, RunKey
 from kagzi.core.run import refusals
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Recorded, Refused, Started, StepFailed
@@ -22,7 +23,9 @@ from .verbs import (
     begin,
     complete,
     complete_run,
+    continue_as,
     fail,
+    fail_run,
     finish,
     hand_back,
     park,
@@ -208,7 +211,7 @@ async def test_limits_are_named_and_numbered(harness: StoreHarness, monkeypatch:
     for _ in range(2):
         await harness.signal(holding.run)
     request = harness.signal_request()
-    outcome = await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
+    outcome, _ = await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
     assert outcome == refusals.too_many_signals(holding.run.run_id)
     error = refused(outcome, ErrorCode.RESOURCE_EXHAUSTED)
     assert error.metadata == {"limit": "signals_buffered", "maximum": str(SIGNALS_BUFFERED)}
@@ -221,3 +224,35 @@ async def test_nothing_to_wait_for_and_nothing_to_cancel(harness: StoreHarness) 
     assert await harness.do(acknowledge_cancel(holding)) == refusals.not_cancelled(run_id)
     assert await harness.retry(holding.run) == refusals.not_failed(run_id, "running")
     assert await harness.fork(holding.run, "none") == refusals.no_step(run_id, "none")
+
+
+async def test_a_run_id_that_is_not_a_uuid_is_refused(harness: StoreHarness) -> None:
+    """Of a start on the fast path and on the careful one, of a child and of a successor."""
+    holding = await harness.running()
+    start, child = harness.start_command(), harness.child_command(holding)
+    nameless = RunKey("default", "not-a-uuid")
+    commands = [
+        msgspec.structs.replace(start, run=nameless),
+        msgspec.structs.replace(start, run=nameless, on_conflict="replace"),
+        msgspec.structs.replace(child, start=msgspec.structs.replace(child.start, run=nameless)),
+        continue_as(holding, "not-a-uuid"),
+    ]
+    for command in commands:
+        error = refused(await harness.do(command), ErrorCode.INVALID_ARGUMENT)
+        assert (error.subject, error.subject_id) == ("field", "run_id")
+    assert await harness.runs() == [await harness.run(holding.run)]
+
+
+async def test_a_retry_cancels_the_children_that_no_step_has_any_more(harness: StoreHarness) -> None:
+    """The cascade of the run's end had not reached them when it was retried."""
+    parent = await harness.running()
+    await harness.done(parent, "a")
+    kept, forgotten = await harness.child(parent, "kept"), await harness.child(parent, "forgotten")
+    await harness.write(begin(parent, "b"), complete(parent, "b"))
+    await harness.do(fail_run(parent))
+    assert await harness.retry(parent.run, "forgotten") == RunStatus.PENDING
+    assert harness.effects.children_due
+    assert (await harness.poll()).cascade
+    assert [end.run for end in (await harness.cascade()).ended] == [forgotten]
+    assert (await harness.run(kept)).status == RunStatus.PENDING
+    assert not (await harness.poll()).cascade

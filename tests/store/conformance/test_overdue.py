@@ -31,7 +31,7 @@ async def overdue(harness: StoreHarness, *holding: Held) -> set[tuple[Held, str,
     renewal = await harness.store.renew(holding, harness.now, harness.now + LEASE_US, grace_us=GRACE_US)
     assert renewal.lost == ()
     assert all(isinstance(each, Overdue) and each.timeout_ms > 0 for each in renewal.overdue)
-    return {(each.held, each.step_id, each.attempt) for each in renewal.overdue}
+    return {(each.leased, each.step_id, each.attempt) for each in renewal.overdue}
 
 
 async def test_overdue_one_grace_after_its_timeout_and_not_before(harness: StoreHarness) -> None:
@@ -115,10 +115,10 @@ async def test_only_the_waits_that_are_named_wake_it(harness: StoreHarness) -> N
     parked = the(Parked, await harness.do(park(holding, "nap")))
     assert parked.wake_at == harness.now + 60_000_000
     harness.clock.advance(s=30)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     assert (await harness.run(holding.run)).status == RunStatus.SLEEPING
     harness.clock.advance(s=30)
-    assert list((await harness.fire()).woken) == [("default", "hello")]
+    assert list((await harness.fire()).pending) == [("default", "hello")]
 
 
 async def test_a_wait_that_is_due_and_not_named_does_not_keep_it_from_parking(harness: StoreHarness) -> None:

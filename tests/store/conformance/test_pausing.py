@@ -2,6 +2,7 @@
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS, Effects, LeaseNotice
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.records import RunKey
 from kagzi.core.run.outcomes import Begun, Known, LeaseLost, Parked, Recorded, RunClosed, TimerSet
@@ -24,6 +25,7 @@ from .verbs import (
     park,
     sleep,
     the,
+    woken_by_result,
 )
 
 S = RunStatus
@@ -31,17 +33,18 @@ S = RunStatus
 
 async def test_a_run_nobody_holds_is_paused_at_once(harness: StoreHarness) -> None:
     run = await harness.start()
-    changed = await harness.pause(run)
-    assert (changed.status, changed.changed, changed.holder) == (S.PAUSED, True, None)
+    assert await harness.pause(run) == S.PAUSED
+    assert harness.effects == Effects(changed=(run,))
     assert (await harness.run(run)).status == S.PAUSED
     assert await harness.claim() == []
     assert (await harness.poll()).pending == ()
-    again = await harness.pause(run)
-    assert (again.status, again.changed) == (S.PAUSED, False)
-    resumed = await harness.resume(run)
-    assert (resumed.status, resumed.changed, resumed.workflow_type) == (S.PENDING, True, "hello")
+    assert await harness.pause(run) == S.PAUSED
+    assert harness.effects is NO_EFFECTS
+    assert await harness.resume(run) == S.PENDING
+    assert harness.effects == woken_by_result(run)
     assert (await harness.claim_one()).run == run
-    assert not (await harness.resume(run)).changed
+    await harness.resume(run)
+    assert harness.effects is NO_EFFECTS
 
 
 async def test_a_holder_that_was_not_notified_learns_of_it_when_it_renews(harness: StoreHarness) -> None:
@@ -56,8 +59,8 @@ async def test_a_holder_that_was_not_notified_learns_of_it_when_it_renews(harnes
 async def test_a_leased_run_is_requested_to_pause_and_what_is_in_flight_is_recorded(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.do(begin(holding, "a"))
-    changed = await harness.pause(holding.run)
-    assert (changed.status, changed.holder, changed.worker_id) == (S.RUNNING, holding, "worker-1")
+    assert await harness.pause(holding.run) == S.RUNNING
+    assert harness.effects.notices == (LeaseNotice(holding, "pause_requested", "worker-1", "wait a little"),)
     assert (await harness.run(holding.run)).pause_requested
     the(Recorded, await harness.do(complete(holding, "a")))
     closed = the(RunClosed, await harness.do(hand_back(holding)))
@@ -89,7 +92,7 @@ async def test_a_run_with_a_pause_request_is_paused_when_its_worker_is_lost(harn
     harness.clock.advance(us=LEASE_US + 1)
     fired = await harness.fire()
     assert fired.lost == (holding,)
-    assert fired.woken == ()
+    assert fired.pending == ()
     assert (await harness.run(holding.run)).status == S.PAUSED
     assert await harness.claim() == []
 
@@ -107,8 +110,8 @@ async def test_a_run_with_a_pause_request_is_paused_when_its_worker_leaves(harne
 async def test_a_request_may_be_taken_back(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.pause(holding.run)
-    resumed = await harness.resume(holding.run)
-    assert (resumed.status, resumed.changed) == (S.RUNNING, True)
+    assert await harness.resume(holding.run) == S.RUNNING
+    assert harness.effects == Effects(changed=(holding.run,))
     assert not (await harness.run(holding.run)).pause_requested
     assert the(RunClosed, await harness.do(hand_back(holding))).status == S.PENDING
 
@@ -118,8 +121,8 @@ async def test_an_end_comes_before_a_pause(harness: StoreHarness) -> None:
     await harness.pause(holding.run)
     assert the(RunClosed, await harness.do(complete_run(holding))).status == S.COMPLETED
     for change in (harness.pause, harness.resume):
-        changed = await change(holding.run)
-        assert (changed.status, changed.changed) == (S.COMPLETED, False)
+        assert await change(holding.run) == S.COMPLETED
+        assert harness.effects is NO_EFFECTS
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -128,7 +131,7 @@ async def test_timers_take_effect_on_resume(harness: StoreHarness, early: bool) 
     await harness.pause(last.run)
     assert (await harness.run(last.run)).status == S.PAUSED
     harness.clock.advance(s=30 if early else 90)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     assert (await harness.run(last.run)).status == S.PAUSED
     await harness.resume(last.run)
     await harness.fire()
@@ -173,9 +176,8 @@ async def test_a_paused_run_that_is_cancelled_is_resumed_to_clean_up(harness: St
 async def test_a_paused_run_never_claimed_is_cancelled_at_once(harness: StoreHarness) -> None:
     run = await harness.start()
     await harness.pause(run)
-    cancelled = await harness.cancel(run)
-    assert cancelled is not None
-    assert cancelled.ended
+    assert await harness.cancel(run) == S.CANCELLED
+    assert [end.run for end in harness.effects.ended] == [run]
     assert (await harness.run(run)).status == S.CANCELLED
 
 
@@ -190,7 +192,7 @@ async def expire_lease(harness: StoreHarness, claim_cap: int) -> RunStatus:
     assert fired.lost == (leased(claimed),)
     [expired] = fired.expired  # what the log says of it
     record = await harness.run(claimed.run)
-    assert (expired.held, expired.times) == (leased(claimed), record.lost_leases)
+    assert (expired.leased, expired.times) == (leased(claimed), record.lost_leases)
     assert (expired.workflow_id, expired.workflow_type) == (record.workflow_id, record.workflow_type)
     assert expired.problem == record.problem
     return record.status
@@ -205,8 +207,7 @@ async def test_a_run_whose_every_worker_is_lost_is_paused(harness: StoreHarness)
     assert "3 times" in record.problem.message
     assert "kagzi resume" in record.problem.message
     assert await harness.claim() == []
-    resumed = await harness.resume(run)
-    assert (resumed.status, resumed.changed) == (S.PENDING, True)
+    assert await harness.resume(run) == S.PENDING
     record = await harness.run(run)
     assert (record.problem, record.lost_leases) == (None, 0)
     assert [await expire_lease(harness, 3) for _ in range(3)] == [S.PENDING, S.PENDING, S.PAUSED]
@@ -255,13 +256,14 @@ async def test_what_broke_its_stream_before_it_arrived_is_counted_and_has_a_grac
     run = await harness.start()
     soon = harness.now + 3_000_000
     first = await harness.hold(run)
-    assert list(await harness.store.lose([first, first], harness.now, [soon, soon])) == [("default", "hello")]
+    effects = await harness.store.lost_before_ack([first, first], harness.now, [soon, soon])
+    assert effects.pending == effects.released == (("default", "hello"),)
     record = await harness.run(run)
     assert (record.status, record.lost_leases) == (S.PENDING, 1)
     the(LeaseLost, await harness.do(begin(first, "late")))
-    assert await harness.store.lose([first], harness.now, [soon]) == ()  # stale
+    assert await harness.store.lost_before_ack([first], harness.now, [soon]) is NO_EFFECTS  # stale
     second = await harness.hold(run)
-    assert await harness.store.lose([second], harness.now, [soon]) == ()
+    assert await harness.store.lost_before_ack([second], harness.now, [soon]) is NO_EFFECTS
     assert (await harness.run(run)).status == S.RUNNING
     assert (await harness.poll()).next_due_at == soon
     harness.clock.advance(s=3)
@@ -269,7 +271,7 @@ async def test_what_broke_its_stream_before_it_arrived_is_counted_and_has_a_grac
     assert fired.lost == (second,)
     assert (await harness.run(run)).lost_leases == 2
     third = await harness.hold(run)
-    await harness.store.lose([third], harness.now, [harness.now])
+    await harness.store.lost_before_ack([third], harness.now, [harness.now])
     await harness.fire(claim_cap=3)
     record = await harness.run(run)
     assert (record.status, record.lost_leases) == (S.PAUSED, 3)
@@ -283,21 +285,22 @@ async def test_who_comes_back_within_the_grace_keeps_it_and_progress_starts_the_
     harness: StoreHarness,
 ) -> None:
     run = await harness.start()
-    await harness.store.lose([await harness.hold(run)], harness.now, [harness.now])
+    await harness.store.lost_before_ack([await harness.hold(run)], harness.now, [harness.now])
     holding = await harness.hold(run)
-    await harness.store.lose([holding], harness.now, [harness.now + 1_000_000])
+    await harness.store.lost_before_ack([holding], harness.now, [harness.now + 1_000_000])
     assert (await harness.renew(holding)).lost == ()
     harness.clock.advance(s=5)
     assert (await harness.fire()).lost == ()
     await harness.done(holding, "a")
     assert (await harness.run(run)).lost_leases == 0
-    assert list(await harness.store.lose([holding], harness.now, [harness.now])) == [("default", "hello")]
+    effects = await harness.store.lost_before_ack([holding], harness.now, [harness.now])
+    assert effects.pending == (("default", "hello"),)
 
 
 async def test_a_lost_stream_of_a_run_to_be_paused_pauses_it(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.pause(holding.run)
-    assert await harness.store.lose([holding], harness.now, [harness.now]) == ()
+    assert await harness.store.lost_before_ack([holding], harness.now, [harness.now]) is NO_EFFECTS
     record = await harness.run(holding.run)
     assert (record.status, record.problem, record.pause_reason) == (S.PAUSED, None, "wait a little")
     assert not record.pause_requested
@@ -309,11 +312,12 @@ async def test_a_lost_stream_of_a_run_to_be_paused_pauses_it(harness: StoreHarne
 async def test_a_run_being_cancelled_is_not_paused(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.cancel(holding.run)
-    changed = await harness.pause(holding.run)
-    assert (changed.status, changed.changed, changed.holder) == (S.RUNNING, False, None)
+    assert await harness.pause(holding.run) == S.RUNNING
+    assert harness.effects is NO_EFFECTS
     assert not (await harness.run(holding.run)).pause_requested
     await harness.do(hand_back(holding))
-    assert not (await harness.pause(holding.run)).changed
+    await harness.pause(holding.run)
+    assert harness.effects is NO_EFFECTS
     assert (await harness.run(holding.run)).status == S.PENDING
 
 
@@ -373,12 +377,12 @@ async def test_an_end_leaves_no_request(harness: StoreHarness) -> None:
 async def test_a_start_that_was_to_come_later_still_does(harness: StoreHarness) -> None:
     run = await harness.start(start_at=harness.now + 60_000_000)
     await harness.pause(run)
-    assert (await harness.resume(run)).status == S.SLEEPING
+    assert await harness.resume(run) == S.SLEEPING
     record = await harness.run(run)
     assert (record.wait_reason, record.wake_at) == (WaitReason.TIME, harness.now + 60_000_000)
     await harness.pause(run)
     harness.clock.advance(s=61)
-    assert (await harness.resume(run)).status == S.PENDING
+    assert await harness.resume(run) == S.PENDING
 
 
 async def test_the_successor_of_a_run_to_be_paused_is_paused(harness: StoreHarness) -> None:

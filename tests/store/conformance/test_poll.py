@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from kagzi.core.limits import LOOK_TYPES
-from kagzi.store.protocol import TypeKey, WorkerBeat
+from kagzi.core.limits import POLL_TYPES
+from kagzi.store.protocol import Heartbeat, TypeKey
 
 from .verbs import CLEANUP_US, DAY_US, LEASE_US, StoreHarness, complete_run, hand_back
 
@@ -29,7 +29,7 @@ async def test_a_poll_costs_one_statement_and_heartbeats_at_most_one_more(harnes
     await harness.poll()
     assert harness.store.statements - before == 1
     before = harness.store.statements
-    await harness.store.look([WorkerBeat("worker-1", 1, 0, 0, harness.now)] * 5, harness.now)
+    await harness.store.poll([Heartbeat("worker-1", 1, 0, 0, harness.now)] * 5, harness.now)
     assert harness.store.statements - before <= 2
 
 
@@ -76,14 +76,14 @@ async def test_types_with_runs_to_claim(harness: StoreHarness, count: int) -> No
 
 async def test_no_type_waits_behind_others_for_ever(harness: StoreHarness) -> None:
     """A look tells so many types; the next one goes on behind them, and the one after the last begins anew."""
-    types = [TypeKey(f"tenant-{number % 3}", f"type-{number}") for number in range(LOOK_TYPES + LOOK_TYPES // 2)]
+    types = [TypeKey(f"tenant-{number % 3}", f"type-{number}") for number in range(POLL_TYPES + POLL_TYPES // 2)]
     commands = [harness.start_command(namespace=key.namespace, workflow_type=key.workflow_type) for key in types]
     for begin in range(0, len(commands), 500):
         await harness.write(*commands[begin : begin + 500])
     first = (await harness.poll()).pending
-    assert len(first) == LOOK_TYPES
+    assert len(first) == POLL_TYPES
     second = (await harness.poll(after=first[-1])).pending
-    assert len(second) == len(types) - LOOK_TYPES
+    assert len(second) == len(types) - POLL_TYPES
     assert {*first, *second} == {*types}
     assert (await harness.poll(after=second[-1])).pending == ()
     before = harness.store.statements

@@ -69,7 +69,7 @@ async def test_the_waits_of_losers_are_gone(harness: StoreHarness) -> None:
     assert the(Parked, await harness.do(park(holding, "later"))).wake_at == harness.now + 600_000_000
     assert (await harness.run(holding.run)).waits == ("later",)
     harness.clock.advance(s=120)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     steps = await harness.steps(holding.run)
     assert {steps[name].status for name in ("nap", "approved", "retrying")} == {S.ABANDONED}
 

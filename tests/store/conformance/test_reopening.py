@@ -2,12 +2,12 @@
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.records import Held, RunKey, StepAttempt
 from kagzi.core.retry.policy import NO_RETRY
 from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Parked, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
-from kagzi.store.protocol import Changed
 
 from .invariants import check_invariants
 from .verbs import (
@@ -27,6 +27,7 @@ from .verbs import (
     sleep,
     the,
     wait_signal,
+    woken_by_result,
 )
 
 S = RunStatus
@@ -48,8 +49,8 @@ async def failed_run(harness: StoreHarness, **options: object) -> Held:
 async def test_a_retry_forgets_the_step_that_failed_and_what_came_after_it(harness: StoreHarness) -> None:
     last = await failed_run(harness)
     harness.clock.advance(s=10)
-    changed = the(Changed, await harness.retry(last.run))
-    assert (changed.status, changed.changed, changed.workflow_type) == (S.PENDING, True, "hello")
+    assert await harness.retry(last.run) == S.PENDING
+    assert harness.effects == woken_by_result(last.run)
     record = await harness.run(last.run)
     assert (record.status, record.error, record.finished_at) == (S.PENDING, None, None)
     assert await harness.store.ends_of([last.run]) == [S.PENDING]
@@ -83,7 +84,7 @@ async def test_a_retry_keeps_the_failure_in_the_history(harness: StoreHarness) -
 
 async def test_a_retry_may_begin_at_another_step(harness: StoreHarness) -> None:
     last = await failed_run(harness)
-    the(Changed, await harness.retry(last.run, "a"))
+    assert await harness.retry(last.run, "a") == S.PENDING
     claimed = await harness.claim_one()
     assert [step.step_id for step in claimed.history.steps if step.seq] == []
 
@@ -92,17 +93,17 @@ async def test_a_run_that_failed_by_itself_keeps_all_results(harness: StoreHarne
     holding = await harness.running()
     await harness.done(holding, "a", "1")
     await harness.do(fail_run(holding))
-    the(Changed, await harness.retry(holding.run))
+    assert await harness.retry(holding.run) == S.PENDING
     claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["a"].output == payload("1")
 
 
 async def test_a_retry_can_be_repeated(harness: StoreHarness) -> None:
     last = await failed_run(harness)
-    the(Changed, await harness.retry(last.run, request_id="r"))
+    assert await harness.retry(last.run, request_id="r") == S.PENDING
     before = await harness.picture(last.run)
-    again = the(Changed, await harness.retry(last.run, request_id="r"))
-    assert again.status == S.PENDING
+    assert await harness.retry(last.run, request_id="r") == S.PENDING
+    assert harness.effects is NO_EFFECTS
     assert await harness.picture(last.run) == before
 
 
@@ -124,7 +125,7 @@ async def test_a_run_whose_id_is_active_again_is_not_retried(harness: StoreHarne
     assert "order-1" in refused(await harness.retry(last.run), ErrorCode.CONFLICT).message
     assert (await harness.run(last.run)).status == S.FAILED
     await harness.terminate(other)
-    the(Changed, await harness.retry(last.run))
+    assert await harness.retry(last.run) == S.PENDING
 
 
 async def test_a_lease_of_the_first_life_is_worthless_in_the_second(harness: StoreHarness) -> None:
@@ -144,7 +145,7 @@ async def test_the_retry_of_a_child_is_its_own_affair(harness: StoreHarness) -> 
     await harness.do(fail_run(await harness.hold(child)))
     step = (await harness.steps(parent.run))["child"]
     assert step.status == StepStatus.FAILED
-    the(Changed, await harness.retry(child))
+    assert await harness.retry(child) == S.PENDING
     await harness.do(complete_run(await harness.hold(child)))
     assert (await harness.steps(parent.run))["child"] == step
 
@@ -273,7 +274,7 @@ async def test_what_was_begun_before_the_step_is_begun_in_the_retried_run_too(ha
     await harness.done(holding, "quick")
     await harness.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
     await harness.write(complete(holding, "slow"), fail_run(holding, CHARGE_FAILED))
-    the(Changed, await harness.retry(holding.run))
+    assert await harness.retry(holding.run) == S.PENDING
     claimed = await harness.claim_one()
     steps = by_id(claimed.history.steps)
     assert {name for name, step in steps.items() if step.seq} == {"quick"}
@@ -366,7 +367,7 @@ async def test_a_child_that_was_cancelled_with_its_parent_is_started_again_in_it
     await harness.do(fail_run(last, reason))
     await harness.cascade()
     assert (await harness.run(child)).status == S.CANCELLED
-    the(Changed, await harness.retry(last.run))
+    assert await harness.retry(last.run) == S.PENDING
     await begun_again(harness, last, child)
 
 
@@ -376,7 +377,7 @@ async def test_a_child_that_failed_its_parent_is_started_again_in_its_place(harn
     await harness.done(last, "a", "1")
     await harness.do(fail_run(await harness.hold(child)))
     await harness.do(fail_run(last, ErrorDetail(message="no", subject="child", subject_id=child.run_id)))
-    the(Changed, await harness.retry(last.run))
+    assert await harness.retry(last.run) == S.PENDING
     await begun_again(harness, last, child)
     step = (await harness.steps(last.run))["child"]
     (earlier,) = step.attempts
@@ -390,7 +391,7 @@ async def test_a_child_begun_after_the_step_that_failed_is_forgotten(harness: St
     await harness.child(last)
     await harness.do(fail_run(last, CHARGE_FAILED))
     await harness.cascade()
-    the(Changed, await harness.retry(last.run))
+    assert await harness.retry(last.run) == S.PENDING
     claimed = await harness.claim_one()
     assert "child" not in by_id(claimed.history.steps)
     assert the(ChildStarted, await harness.do(harness.child_command(leased(claimed)))).created
@@ -403,7 +404,7 @@ async def test_a_fork_of_a_run_whose_child_is_to_be_started_again_starts_its_own
     await harness.done(last, "b", "2")
     await harness.do(fail_run(last))
     await harness.cascade()
-    the(Changed, await harness.retry(last.run))
+    assert await harness.retry(last.run) == S.PENDING
     run = await forked(harness, last.run, "b")
     new = await harness.hold(run)
     assert (await harness.steps(run))["child"].child_run_id is None

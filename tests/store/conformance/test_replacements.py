@@ -47,7 +47,10 @@ async def change(
     wanted = SignalReplacement(
         name=name, payload=None if value is None else payload(value), request_id=request_id or harness.ids.token()
     )
-    return await harness.store.replace_signal("default", run_id=run.run_id, change=wanted, now=harness.now)
+    outcome, harness.effects = await harness.store.replace_signal(
+        "default", run_id=run.run_id, change=wanted, now=harness.now
+    )
+    return outcome
 
 
 async def paused_by_signal(harness: StoreHarness, *, early: bool = False, s: float | None = None) -> Held:
@@ -75,7 +78,7 @@ async def test_a_replaced_value_is_what_the_next_holder_gets(harness: StoreHarne
     before = (await harness.steps(old.run))["approved"]
     harness.clock.advance(s=1)
     replaced = await change(harness, old.run, "right", request_id="second")
-    assert replaced == SignalReplaced(old.run, "hello", RunStatus.PENDING, resumed=True)
+    assert replaced == SignalReplaced(old.run, RunStatus.PENDING, resumed=True)
     record = await harness.run(old.run)
     assert (record.status, record.problem) == (RunStatus.PENDING, None)
     claimed = await harness.claim_one()
@@ -102,7 +105,7 @@ async def test_a_replaced_value_is_what_the_next_holder_gets(harness: StoreHarne
 async def test_a_dropped_value_leaves_the_wait_open(harness: StoreHarness, early: bool) -> None:
     old = await paused_by_signal(harness, early=early)
     replaced = await change(harness, old.run, None)
-    assert replaced == SignalReplaced(old.run, "hello", RunStatus.PENDING, resumed=True)
+    assert replaced == SignalReplaced(old.run, RunStatus.PENDING, resumed=True)
     new = await harness.hold(old.run)
     the(TimerSet, await harness.do(wait_signal(new)))
     the(Parked, await harness.do(park(new, "approved")))
@@ -146,7 +149,7 @@ async def test_repeated_it_is_done_once(harness: StoreHarness) -> None:
     await change(harness, old.run, None, request_id="drop")
     before = await harness.picture(old.run)
     again = await change(harness, old.run, None, request_id="drop")
-    assert again == SignalReplaced(old.run, "hello", RunStatus.PENDING, resumed=False)
+    assert again == SignalReplaced(old.run, RunStatus.PENDING, resumed=False)
     assert await harness.picture(old.run) == before
     first = await harness.signal(old.run, value="wrong", request_id="first")
     assert first == Signalled(old.run, delivered=True), "the value that was dropped does not come again"
@@ -185,7 +188,8 @@ async def test_nothing_that_could_be_replaced(harness: StoreHarness) -> None:
     wanted = SignalReplacement(name="approved", payload=payload("x"), request_id="r")
     nobody = harness.ids.run_id(harness.now)
     for namespace, run_id in (("default", nobody), ("elsewhere", old.run.run_id)):
-        assert await harness.store.replace_signal(namespace, run_id=run_id, change=wanted, now=harness.now) is None
+        outcome, _ = await harness.store.replace_signal(namespace, run_id=run_id, change=wanted, now=harness.now)
+        assert outcome is None
 
 
 async def test_a_value_that_nobody_waits_for_yet_is_replaced_in_its_place(harness: StoreHarness) -> None:
@@ -193,7 +197,7 @@ async def test_a_value_that_nobody_waits_for_yet_is_replaced_in_its_place(harnes
     for value in ("one", "two"):
         await harness.signal(holding.run, value=value)
     replaced = await change(harness, holding.run, "uno")
-    assert replaced == SignalReplaced(holding.run, "hello", RunStatus.RUNNING, resumed=False)
+    assert replaced == SignalReplaced(holding.run, RunStatus.RUNNING, resumed=False)
     got = [the(SignalBound, await harness.do(wait_signal(holding, step_id=step_id))).payload for step_id in ("a", "b")]
     assert got == [payload("uno"), payload("two")]
 
@@ -204,8 +208,8 @@ async def test_a_value_that_nobody_waits_for_yet_is_dropped(harness: StoreHarnes
         await harness.signal(holding.run, value=value)
     wanted = SignalReplacement(name="approved", payload=None, request_id="drop")
     for _ in range(2):
-        dropped = await harness.store.replace_signal("default", workflow_id="mine", change=wanted, now=harness.now)
-        assert dropped == SignalReplaced(holding.run, "hello", RunStatus.RUNNING, resumed=False)
+        dropped, _ = await harness.store.replace_signal("default", workflow_id="mine", change=wanted, now=harness.now)
+        assert dropped == SignalReplaced(holding.run, RunStatus.RUNNING, resumed=False)
     assert the(SignalBound, await harness.do(wait_signal(holding))).payload == payload("two")
     new_run_id = harness.ids.run_id(harness.now)
     await harness.do(continue_as(holding, new_run_id))

@@ -264,9 +264,9 @@ async def test_a_run_that_waits_for_a_retry_parks_until_then(harness: StoreHarne
     assert (record.status, record.wait_reason, record.wake_at) == (RunStatus.SLEEPING, WaitReason.RETRY, retry_at)
 
     harness.clock.set(retry_at - 1)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     harness.clock.set(retry_at)
-    assert (await harness.fire()).woken == (("default", "hello"),)
+    assert (await harness.fire()).pending == (("default", "hello"),)
     claimed = await harness.claim_one()
     step = by_id(claimed.history.steps)["a"]
     assert (step.status, step.attempt, step.retry_at) == (StepStatus.PENDING, 2, retry_at)

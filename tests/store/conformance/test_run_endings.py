@@ -6,12 +6,14 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS, Effects
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import Held, RunEnd, RunKey
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Busy, DeadlinePassed, Known, LeaseLost, Recorded, RunClosed
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
+from kagzi.store.protocol import TypeKey
 
 from .verbs import (
     AT_ONCE,
@@ -24,6 +26,7 @@ from .verbs import (
     acknowledge_cancel,
     begin,
     by_id,
+    cancel_notice,
     complete,
     complete_run,
     fail_run,
@@ -180,7 +183,7 @@ async def test_a_run_with_a_policy_of_its_own_tries_again_and_keeps_its_results(
     await harness.fire()
     assert await harness.claim() == []
     harness.clock.set(retry_at)
-    assert (await harness.fire()).woken == (("default", "hello"),)
+    assert (await harness.fire()).pending == (("default", "hello"),)
     claimed = await harness.claim_one()
     assert claimed.attempt == 2
     assert by_id(claimed.history.steps)["a"].output == payload("kept")
@@ -245,10 +248,9 @@ async def test_a_repeated_release_answers_the_same(harness: StoreHarness) -> Non
 @pytest.mark.parametrize("delayed", [False, True])
 async def test_a_run_never_claimed_is_cancelled_at_once(harness: StoreHarness, delayed: bool) -> None:
     run = await harness.start(start_at=harness.now + DAY_US if delayed else None)
-    answer = await harness.cancel(run, "not needed")
-    assert answer is not None
-    assert (answer.status, answer.ended, answer.holder, answer.woken) == (S.CANCELLED, True, None, None)
+    assert await harness.cancel(run, "not needed") == S.CANCELLED
     record = await harness.run(run)
+    assert harness.effects == Effects(ended=(RunEnd(run=run, status=S.CANCELLED, error=record.error),))
     assert (record.status, record.finished_at) == (S.CANCELLED, harness.now)
     assert record.error is not None
     assert record.error.kind == ErrorKind.CANCELLED
@@ -261,9 +263,9 @@ async def test_a_run_never_claimed_is_cancelled_at_once(harness: StoreHarness, d
 
 async def test_a_sleeping_run_is_woken_to_clean_up(harness: StoreHarness) -> None:
     sleeper = await harness.asleep(s=3_600)
-    answer = await harness.cancel(sleeper.run, "enough")
-    assert answer is not None
-    assert (answer.status, answer.ended, answer.woken) == (S.PENDING, False, ("default", "hello"))
+    assert await harness.cancel(sleeper.run, "enough") == S.PENDING
+    key, cancel_by = TypeKey("default", "hello"), harness.now + CLEANUP_US
+    assert harness.effects == Effects(pending=(key,), due=(cancel_by,), changed=(sleeper.run,))
     claimed = await harness.claim_one()
     assert (claimed.cancel_requested, claimed.cancel_reason) == (True, "enough")
     assert by_id(claimed.history.steps)["nap"].status == StepStatus.RUNNING, "it was woken, its sleep is not over"
@@ -275,10 +277,8 @@ async def test_a_sleeping_run_is_woken_to_clean_up(harness: StoreHarness) -> Non
 
 async def test_a_running_run_is_cancelled_through_its_holder(harness: StoreHarness) -> None:
     holding = await harness.running()
-    answer = await harness.cancel(holding.run, "stop")
-    assert answer is not None
-    assert (answer.status, answer.ended, answer.holder) == (S.RUNNING, False, holding)
-    assert answer.worker_id == "worker-1"
+    assert await harness.cancel(holding.run, "stop") == S.RUNNING
+    assert (harness.effects.notices, harness.effects.pending) == ((cancel_notice(holding, "stop"),), ())
     renewal = await harness.renew(holding)
     assert renewal.lost == ()
     assert renewal.cancel_requested == ((holding.run, "stop"),)
@@ -289,9 +289,7 @@ async def test_a_running_run_is_cancelled_through_its_holder(harness: StoreHarne
 async def test_a_handed_back_run_stays_pending_for_its_clean_up(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.do(hand_back(holding))
-    answer = await harness.cancel(holding.run)
-    assert answer is not None
-    assert (answer.status, answer.ended) == (S.PENDING, False)
+    assert await harness.cancel(holding.run) == S.PENDING
     assert (await harness.claim_one()).cancel_requested
 
 
@@ -323,9 +321,8 @@ async def test_an_ended_run_is_not_cancelled(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.do(complete_run(holding))
     before = await harness.picture(holding.run)
-    answer = await harness.cancel(holding.run)
-    assert answer is not None
-    assert (answer.status, answer.ended, answer.holder) == (S.COMPLETED, False, None)
+    assert await harness.cancel(holding.run) == S.COMPLETED
+    assert harness.effects is NO_EFFECTS
     assert await harness.picture(holding.run) == before
 
 
@@ -361,9 +358,7 @@ async def test_cancelling_twice_is_cancelling_once(harness: StoreHarness) -> Non
     await harness.cancel(holding.run, "first")
     limit_at = harness.now + CLEANUP_US
     harness.clock.advance(s=100)
-    answer = await harness.cancel(holding.run, "second")
-    assert answer is not None
-    assert (answer.status, answer.ended) == (S.RUNNING, False)
+    assert await harness.cancel(holding.run, "second") == S.RUNNING
     harness.clock.set(limit_at)
     assert [end.run for end in (await harness.fire(end_leases=False)).ended] == [holding.run], (
         "asking again bought time"

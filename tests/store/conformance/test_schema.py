@@ -44,7 +44,7 @@ async def test_an_empty_database_is_refused_until_it_is_migrated(unmigrated: tup
     assert await migrator.migrate() == after
     await store.open()
     try:
-        assert (await store.look((), 0)).pending == ()
+        assert (await store.poll((), 0)).pending == ()
     finally:
         await store.close()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.records import Held, Payload, RunKey
 from kagzi.core.run.commands import Command, SignalReplacement
@@ -21,7 +22,6 @@ from kagzi.core.run.outcomes import (
     RunNotFound,
     SignalBound,
     Started,
-    Stirred,
     TimerSet,
 )
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
@@ -41,12 +41,14 @@ from .verbs import (
     fetch,
     hand_back,
     leased,
+    notified_of_result,
     park,
     payload,
     refused,
     stale,
     the,
     wait_signal,
+    woken_by_result,
 )
 
 S = RunStatus
@@ -75,7 +77,7 @@ async def waiting(harness: StoreHarness, *, s: float | None = None, **options: o
 async def test_a_signal_that_came_early_is_kept(harness: StoreHarness) -> None:
     run = await harness.start()
     signalled = await harness.signal(run, value="early")
-    assert (signalled.run, signalled.delivered, signalled.stirred) == (run, False, ())
+    assert (signalled.run, signalled.delivered, harness.effects) == (run, False, NO_EFFECTS)
     holding = await harness.hold(run)
     bound = the(SignalBound, await harness.do(wait_signal(holding)))
     assert (bound.payload, bound.at) == (payload("early"), harness.now)
@@ -150,7 +152,8 @@ async def test_a_payload_is_kept_byte_for_byte(harness: StoreHarness) -> None:
     request = harness.signal_request()
     request = type(request)(name="näme", payload=value, request_id=request.request_id)
     the(
-        Signalled, await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
+        Signalled,
+        (await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now))[0],
     )
     assert received(await harness.do(wait_signal(holding, "näme"))) == value
 
@@ -167,7 +170,7 @@ async def test_a_signal_wakes_a_run_that_sleeps_for_it(harness: StoreHarness) ->
 
     harness.clock.advance(s=5)
     signalled = await harness.signal(last.run)
-    assert signalled == Signalled(last.run, True, (Stirred(last.run, "hello", True),))
+    assert (signalled, harness.effects) == (Signalled(last.run, True), woken_by_result(last.run))
     record = await harness.run(last.run)
     assert (record.status, record.wait_reason, record.waits) == (S.PENDING, None, ())
     assert ("default", "hello") in (await harness.poll()).pending
@@ -180,7 +183,7 @@ async def test_a_signal_wakes_a_run_that_sleeps_for_it(harness: StoreHarness) ->
 async def test_a_signal_of_another_name_wakes_nobody(harness: StoreHarness) -> None:
     last = await waiting(harness)
     signalled = await harness.signal(last.run, "rejected")
-    assert (signalled.delivered, signalled.stirred) == (False, ())
+    assert (signalled.delivered, harness.effects) == (False, NO_EFFECTS)
     assert (await harness.run(last.run)).status == S.SLEEPING
     assert (await harness.steps(last.run))["approved"].status == StepStatus.RUNNING
 
@@ -188,8 +191,8 @@ async def test_a_signal_of_another_name_wakes_nobody(harness: StoreHarness) -> N
 async def test_a_leased_run_gets_the_result_and_its_holder_is_to_be_notified(harness: StoreHarness) -> None:
     holding = await harness.running()
     begun = the(TimerSet, await harness.do(wait_signal(holding)))
-    signalled = await harness.signal(holding.run)
-    assert signalled.stirred == (Stirred(holding.run, "hello", False, holding.lease, "worker-1"),)
+    await harness.signal(holding.run)
+    assert harness.effects == notified_of_result(holding)
     assert (await harness.run(holding.run)).status == S.RUNNING
     fetched = the(Fetched, await harness.do(fetch(holding, known_seq=begun.seq)))
     not_parked = the(NotParked, await harness.do(park(holding, "approved", known_seq=begun.seq)))
@@ -204,8 +207,8 @@ async def test_a_run_nobody_holds_finds_the_signal_when_it_is_claimed(harness: S
     await harness.do(hand_back(holding))
     # It is PENDING already; whoever claims is told again, since a claim may just have passed it over while it was
     # locked.
-    (woken,) = (await harness.signal(holding.run)).stirred
-    assert (woken.run, woken.woken, woken.holder) == (holding.run, True, None)
+    await harness.signal(holding.run)
+    assert harness.effects == woken_by_result(holding.run)
     assert (await harness.run(holding.run)).status == S.PENDING
     claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["approved"].output == payload("yes")
@@ -214,7 +217,8 @@ async def test_a_run_nobody_holds_finds_the_signal_when_it_is_claimed(harness: S
 async def test_a_paused_run_is_not_woken_and_finds_the_signal_when_it_goes_on(harness: StoreHarness) -> None:
     last = await waiting(harness)
     await harness.pause(last.run)
-    assert (await harness.signal(last.run)).stirred == ()
+    await harness.signal(last.run)
+    assert (harness.effects.pending, harness.effects.notices) == ((), ())
     assert (await harness.run(last.run)).status == S.PAUSED
     assert await harness.claim() == []
     await harness.resume(last.run)
@@ -228,7 +232,7 @@ async def test_a_run_that_has_ended_takes_no_signal(harness: StoreHarness, end: 
     await harness.do(wait_signal(holding))
     await harness.do(end(holding))  # type: ignore[operator]
     before = await harness.picture(holding.run)
-    answer = await harness.store.signal_run(
+    answer, _ = await harness.store.signal_run(
         "default", run_id=holding.run.run_id, signal=harness.signal_request(), now=harness.now
     )
     assert holding.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
@@ -241,16 +245,19 @@ async def test_an_id_whose_runs_have_all_ended_takes_no_signal(harness: StoreHar
     await harness.do(complete_run(first))
     latest = await harness.running(workflow_id="order-1")
     repeated = harness.signal_request()
-    the(Signalled, await harness.store.signal_run("default", workflow_id="order-1", signal=repeated, now=harness.now))
+    the(
+        Signalled,
+        (await harness.store.signal_run("default", workflow_id="order-1", signal=repeated, now=harness.now))[0],
+    )
     await harness.do(fail_run(latest))
-    answer = await harness.store.signal_run(
+    answer, _ = await harness.store.signal_run(
         "default", workflow_id="order-1", signal=harness.signal_request(), now=harness.now
     )
     assert latest.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
     change = SignalReplacement(name="approved", payload=None, request_id="change-1")
-    answer = await harness.store.replace_signal("default", workflow_id="order-1", change=change, now=harness.now)
+    answer, _ = await harness.store.replace_signal("default", workflow_id="order-1", change=change, now=harness.now)
     assert latest.run.run_id in refused(answer, ErrorCode.PRECONDITION_FAILED).message
-    again = await harness.store.signal_run("default", workflow_id="order-1", signal=repeated, now=harness.now)
+    again, _ = await harness.store.signal_run("default", workflow_id="order-1", signal=repeated, now=harness.now)
     assert the(Signalled, again).run == latest.run
 
 
@@ -259,10 +266,16 @@ async def test_a_run_that_is_not_there_takes_no_signal(harness: StoreHarness) ->
     request = harness.signal_request()
     now = harness.now
     nobody = harness.ids.run_id(now)
-    assert await harness.store.signal_run("default", run_id=nobody, signal=request, now=now) is None
-    assert await harness.store.signal_run("elsewhere", run_id=run.run_id, signal=request, now=now) is None
-    assert await harness.store.signal_run("elsewhere", workflow_id="order-1", signal=request, now=now) is None
-    assert await harness.store.signal_run("default", workflow_id="order-2", signal=request, now=now) is None
+    assert await harness.store.signal_run("default", run_id=nobody, signal=request, now=now) == (None, NO_EFFECTS)
+    assert await harness.store.signal_run("elsewhere", run_id=run.run_id, signal=request, now=now) == (None, NO_EFFECTS)
+    assert await harness.store.signal_run("elsewhere", workflow_id="order-1", signal=request, now=now) == (
+        None,
+        NO_EFFECTS,
+    )
+    assert await harness.store.signal_run("default", workflow_id="order-2", signal=request, now=now) == (
+        None,
+        NO_EFFECTS,
+    )
 
 
 async def test_a_workflow_id_means_the_run_that_has_not_ended(harness: StoreHarness) -> None:
@@ -270,7 +283,7 @@ async def test_a_workflow_id_means_the_run_that_has_not_ended(harness: StoreHarn
     await harness.do(complete_run(old))
     new = await harness.running(workflow_id="order-1")
     request = harness.signal_request()
-    answer = await harness.store.signal_run("default", workflow_id="order-1", signal=request, now=harness.now)
+    answer, _ = await harness.store.signal_run("default", workflow_id="order-1", signal=request, now=harness.now)
     assert the(Signalled, answer).run == new.run
     the(SignalBound, await harness.do(wait_signal(new)))
 
@@ -285,9 +298,9 @@ async def test_a_wait_that_comes_to_its_end_fails(harness: StoreHarness) -> None
     assert (record.status, record.wait_reason, record.wake_at) == (S.SLEEPING, WaitReason.SIGNAL, wake_at)
     assert (await harness.poll()).next_due_at == wake_at
     harness.clock.set(wake_at - 1)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     harness.clock.set(wake_at)
-    assert (await harness.fire()).woken == (("default", "hello"),)
+    assert (await harness.fire()).pending == (("default", "hello"),)
     step = (await harness.steps(last.run))["approved"]
     assert step.status == StepStatus.FAILED
     assert step.error is not None
@@ -404,7 +417,9 @@ async def test_a_run_keeps_a_limited_number_of_signals(harness: StoreHarness, mo
     request = harness.signal_request(request_id="one too many")
 
     async def one_more() -> object:
-        return await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
+        return (await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now))[
+            0
+        ]
 
     assert "5" in refused(await one_more(), ErrorCode.RESOURCE_EXHAUSTED).message
     await harness.signal(holding.run, value="4", request_id="4")  # is there already
@@ -426,7 +441,7 @@ async def test_a_start_with_a_signal_gives_it_to_the_run_that_is_there(harness: 
     command = harness.start_command("cart", signal=harness.signal_request(value="again"))
     existing = the(Existing, await harness.do(command))
     assert existing.run_id == last.run.run_id
-    assert existing.stirred == (Stirred(last.run, "hello", True),)
+    assert harness.effects == woken_by_result(last.run)
     assert len(await harness.runs()) == 1
     claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["approved"].output == payload("again")

@@ -273,7 +273,7 @@ async def test_a_delayed_start_sleeps_until_its_time(harness: StoreHarness) -> N
     assert await harness.claim() == []
     harness.clock.set(start_at)
     fired = await harness.fire()
-    assert fired.woken == (("default", "hello"),)
+    assert fired.pending == (("default", "hello"),)
     assert (await harness.claim_one()).run == command.run
 
 

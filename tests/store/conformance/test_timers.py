@@ -137,12 +137,12 @@ async def test_a_timer_fires_at_its_time_and_not_a_microsecond_before(harness: S
     harness.clock.set(wake_at - 1)
     before = await harness.picture(holding.run)
     fired = await harness.fire()
-    assert (fired.woken, fired.ended, fired.lost, fired.more) == ((), (), (), False)
+    assert (fired.pending, fired.ended, fired.lost, fired.more) == ((), (), (), False)
     assert await harness.picture(holding.run) == before
 
     harness.clock.set(wake_at)
     fired = await harness.fire()
-    assert fired.woken == (("default", "hello"),)
+    assert fired.pending == (("default", "hello"),)
     record, steps = await harness.picture(holding.run)
     assert (record.status, record.wait_reason, record.wake_at) == (RunStatus.PENDING, None, None)
     assert (steps["nap"].status, steps["nap"].finished_at) == (StepStatus.COMPLETED, wake_at)
@@ -164,7 +164,7 @@ async def test_a_timer_fires_once(harness: StoreHarness, second_harness: StoreHa
     for one in claimed:
         (nap,) = one.history.steps
         assert nap.status == StepStatus.COMPLETED
-        assert (await harness.fire()).woken == ()
+        assert (await harness.fire()).pending == ()
 
 
 async def test_of_several_sleeps_only_those_that_are_due_complete(harness: StoreHarness) -> None:
@@ -253,7 +253,7 @@ async def test_the_clock_does_not_touch_the_sleeps_of_a_run_in_hand(harness: Sto
     await harness.do(sleep(holding, "nap", s=1))
     harness.clock.advance(s=2)
     before = await harness.picture(holding.run)
-    assert (await harness.fire()).woken == ()
+    assert (await harness.fire()).pending == ()
     assert await harness.picture(holding.run) == before
 
 

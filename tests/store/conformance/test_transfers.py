@@ -14,7 +14,7 @@ from kagzi.core.run.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.engine.services.namespaces import Namespaces
 from kagzi.engine.services.transfers import Transfers
-from kagzi.store.protocol import Changed, Store
+from kagzi.store.protocol import Store
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
 
@@ -56,9 +56,8 @@ def transfers(store: Store, clock: FakeClock) -> Transfers:
         clock=clock,
         ids=CountingIds(7),
         settings=(settings := Settings()),
-        namespaces=Namespaces(store, settings, clock),
-        news=silence,
-        timers=silence,
+        namespaces=Namespaces(store, settings, clock, lambda: None),
+        dispatcher=silence,
     )
 
 
@@ -113,7 +112,7 @@ async def _lost(harness: StoreHarness) -> None:
     third = await harness.take_over(second)
     await harness.write(begin(third, "a", 2), complete(third, "a", "x", 2), begin(third, "b"), fail(third, "b"))
     await harness.do(fail_run(third))
-    the(Changed, await harness.retry(third.run, "b"))
+    the(RunStatus, await harness.retry(third.run, "b"))
     fourth = await harness.hold(third.run)
     await harness.do(begin(fourth, "b"))
     await harness.take_over(fourth)
@@ -148,7 +147,7 @@ async def _ended(harness: StoreHarness) -> None:
     await harness.write(begin(reopened, "b", retry=AT_ONCE), fail(reopened, "b"))
     await harness.write(begin(reopened, "b", 2), complete(reopened, "b", "late", 2))
     await harness.do(fail_run(reopened))
-    the(Changed, await harness.retry(reopened.run, "b"))
+    the(RunStatus, await harness.retry(reopened.run, "b"))
 
     cancelled = await harness.start()
     await harness.store.cancel_run(cancelled, "not needed", harness.now, harness.now + 5)
@@ -380,9 +379,8 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
             assert await brought(harness, files[run], namespace), "the second time it is another"
         assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
-        child_lease = await harness.hold(moved[1])
-        closed = the(RunClosed, await harness.do(complete_run(child_lease)))
-        assert [woken.run for woken in closed.stirred] == [moved[0]]
+        the(RunClosed, await harness.do(complete_run(await harness.hold(moved[1]))))
+        assert harness.effects.changed == (moved[0],)
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 
 

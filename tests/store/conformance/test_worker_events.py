@@ -7,7 +7,7 @@ from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import Served, WorkerRecord
 from kagzi.core.states import WorkerStatus
 from kagzi.core.workers import Registration, Trouble, WorkerEvent
-from kagzi.store.protocol import WorkerBeat
+from kagzi.store.protocol import Heartbeat
 
 from .verbs import StoreHarness
 
@@ -103,10 +103,10 @@ async def test_a_silent_worker_is_lost_once(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.register("worker-2")
     harness.clock.advance(s=20)
-    await harness.store.look([WorkerBeat("worker-2", 0, 0, 0, harness.now)], harness.now)
+    await harness.store.poll([Heartbeat("worker-2", 0, 0, 0, harness.now)], harness.now)
     since = harness.now - 15_000_000
-    assert await harness.store.lose_workers(since, harness.now, 10) == 1
-    assert await harness.store.lose_workers(since, harness.now, 10) == 0
+    assert await harness.store.expire_workers(since, harness.now, 10) == 1
+    assert await harness.store.expire_workers(since, harness.now, 10) == 0
     assert await status(harness) is WorkerStatus.OFFLINE
     assert await status(harness, "worker-2") is WorkerStatus.ONLINE
     assert await kinds(harness) == ["registered", "lost"]
@@ -119,7 +119,7 @@ async def test_one_worker_can_be_lost_unless_it_sent_a_heartbeat(harness: StoreH
     harness.clock.advance(s=5)
     await harness.register("worker-2")  # to another server
     for worker_id, lost in (("worker-1", 1), ("worker-2", 0), ("nobody", 0)):
-        assert await harness.store.lose_workers(broke_at, harness.now, 1, ("default", worker_id)) == lost
+        assert await harness.store.expire_workers(broke_at, harness.now, 1, ("default", worker_id)) == lost
 
 
 async def test_a_list_shows_silent_workers_as_offline(harness: StoreHarness) -> None:
@@ -142,8 +142,8 @@ async def test_a_list_shows_silent_workers_as_offline(harness: StoreHarness) -> 
 async def test_trouble_is_kept_in_words(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     diagnostics = [Trouble("loop_blocked", "here"), Trouble("threads_full", "there")]
-    await harness.store.note_troubles("default", "worker-1", diagnostics, harness.now)
-    await harness.store.note_troubles("default", "nobody", diagnostics, harness.now)
+    await harness.store.note_diagnostics("default", "worker-1", diagnostics, harness.now)
+    await harness.store.note_diagnostics("default", "nobody", diagnostics, harness.now)
     assert [event.detail for event in (await events(harness))[1:]] == ["loop_blocked: here", "threads_full: there"]
     assert await events(harness, "nobody") == []
 
@@ -154,7 +154,7 @@ async def test_the_latest_events_of_a_worker_are_kept(harness: StoreHarness, mon
     await harness.register("worker-1")
     for number in range(5):
         harness.clock.advance(us=number % 2)
-        await harness.store.note_troubles("default", "worker-1", [Trouble("t", f"{number}")], harness.now)
+        await harness.store.note_diagnostics("default", "worker-1", [Trouble("t", f"{number}")], harness.now)
     assert [event.detail for event in await events(harness)] == ["t: 2", "t: 3", "t: 4"]
     assert await kinds(harness, "worker-2") == ["registered"]
 
@@ -178,7 +178,7 @@ async def test_pages_lead_both_ways(harness: StoreHarness) -> None:
     await harness.register("worker-2")
     for number in range(6):
         harness.clock.advance(us=number % 2)
-        await harness.store.note_troubles(
+        await harness.store.note_diagnostics(
             "default", f"worker-{1 + number % 2}", [Trouble("t", f"{number}")], harness.now
         )
     everything = list(reversed(await events(harness, None)))
@@ -200,7 +200,7 @@ async def test_pages_lead_both_ways(harness: StoreHarness) -> None:
 async def test_a_beat_after_leaving_holds_nothing(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
-    await harness.store.look([WorkerBeat("worker-1", 3, 2, 0, harness.now)], harness.now)
+    await harness.store.poll([Heartbeat("worker-1", 3, 2, 0, harness.now)], harness.now)
     worker = await harness.store.get_worker("default", "worker-1")
     assert worker is not None
     assert (worker.active_count, worker.total_completed) == (0, 2)
@@ -209,7 +209,7 @@ async def test_a_beat_after_leaving_holds_nothing(harness: StoreHarness) -> None
 async def test_namespaces_see_nothing_of_each_other(harness: StoreHarness) -> None:
     await harness.register("worker-1")
     harness.clock.advance(s=1)
-    await harness.store.look([WorkerBeat("worker-1", 3, 2, 1, harness.now, "elsewhere")], harness.now)
+    await harness.store.poll([Heartbeat("worker-1", 3, 2, 1, harness.now, "elsewhere")], harness.now)
     worker = await harness.store.get_worker("default", "worker-1")
     assert worker is not None
     assert (worker.active_count, worker.total_completed) == (0, 0)

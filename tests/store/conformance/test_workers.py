@@ -2,9 +2,10 @@
 
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.records import Served, WorkerRecord
 from kagzi.core.states import RunStatus, WorkerStatus
-from kagzi.store.protocol import WorkerBeat
+from kagzi.store.protocol import Heartbeat
 
 from .verbs import StoreHarness, begin
 
@@ -56,11 +57,8 @@ async def test_heartbeats_are_noted_and_deltas_add_up(harness: StoreHarness) -> 
     await harness.register("worker-2")
     for second in (1, 2):
         harness.clock.advance(s=1)
-        heartbeats = [
-            WorkerBeat("worker-1", 3 + second, 10, 1, harness.now),
-            WorkerBeat("unknown", 1, 1, 1, harness.now),
-        ]
-        await harness.store.look(heartbeats, harness.now)
+        heartbeats = [Heartbeat("worker-1", 3 + second, 10, 1, harness.now), Heartbeat("unknown", 1, 1, 1, harness.now)]
+        await harness.store.poll(heartbeats, harness.now)
     worker = await worker_of(harness)
     assert (worker.active_count, worker.total_completed, worker.total_failed) == (5, 20, 2)
     assert worker.last_heartbeat_at == harness.now
@@ -73,8 +71,8 @@ async def test_a_worker_that_leaves_hands_everything_back(harness: StoreHarness)
     mine = [await harness.running(), await harness.running()]
     await harness.start()
     other = await harness.claim_one(worker_id="worker-2")
-    woken = await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
-    assert list(woken or ()) == [("default", "hello")]
+    known, effects = await harness.store.worker_left("default", "worker-1", harness.now, hand_back=True)
+    assert (known, effects.pending) == (True, (("default", "hello"),))
     assert (await worker_of(harness)).status == WorkerStatus.OFFLINE
     for holding in mine:
         record = await harness.run(holding.run)
@@ -87,14 +85,14 @@ async def test_a_worker_that_drains_keeps_its_runs(harness: StoreHarness) -> Non
     # Once heartbeats stopped when draining began, so draining runs lost their leases.
     await harness.register("worker-1")
     holding = await harness.running()
-    assert list(await harness.store.worker_left("default", "worker-1", harness.now, hand_back=False) or ()) == []
+    assert await harness.store.worker_left("default", "worker-1", harness.now, hand_back=False) == (True, NO_EFFECTS)
     assert (await worker_of(harness)).status == WorkerStatus.DRAINING
     assert (await harness.renew(holding)).lost == ()
     assert type(await harness.do(begin(holding, "a"))).__name__ == "Begun"
 
 
 async def test_an_unknown_worker_cannot_leave(harness: StoreHarness) -> None:
-    assert await harness.store.worker_left("default", "nobody", harness.now, hand_back=True) is None
+    assert await harness.store.worker_left("default", "nobody", harness.now, hand_back=True) == (False, NO_EFFECTS)
     assert not await harness.store.set_worker_status("default", "nobody", WorkerStatus.OFFLINE, harness.now)
 
 

@@ -1,8 +1,9 @@
 """Store harness: commands by one short name each, and a store with a clock and ids of its own to send them to."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from kagzi.core.effects import NO_EFFECTS, Effects, LeaseNotice, merge
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import (
     ClaimedRun,
@@ -10,6 +11,7 @@ from kagzi.core.records import (
     HistoryStep,
     Lease,
     Payload,
+    RunEnd,
     RunFilter,
     RunKey,
     RunRecord,
@@ -55,15 +57,14 @@ from kagzi.core.run.outcomes import (
     Started,
     TimerSet,
 )
+from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_MS, US_PER_S, Timestamp
 from kagzi.store.protocol import (
-    Cancelled,
-    Changed,
     Claimed,
-    Fired,
+    ExpiredLease,
     Fork,
-    Horizon,
     LeaseTerms,
+    PendingWork,
     Renewal,
     Signalled,
     Store,
@@ -227,6 +228,40 @@ def by_id(steps: Sequence[HistoryStep]) -> dict[str, HistoryStep]:
     return by_step_id
 
 
+class Firing(NamedTuple):
+    """What the clock did."""
+
+    effects: Effects
+    more: bool
+    expired: tuple[ExpiredLease, ...]
+
+    @property
+    def lost(self) -> tuple[Held, ...]:
+        """Leases that ran out."""
+        return tuple(each.leased for each in self.expired)
+
+    @property
+    def pending(self) -> tuple[TypeKey, ...]:
+        return self.effects.pending
+
+    @property
+    def ended(self) -> tuple[RunEnd, ...]:
+        return self.effects.ended
+
+
+def woken_by_result(run: RunKey, workflow_type: str = "hello") -> Effects:
+    """A result came for a run that nobody holds: it can be claimed."""
+    return Effects(pending=(TypeKey(run.namespace, workflow_type),), changed=(run,))
+
+
+def notified_of_result(holding: Held, worker_id: str = "worker-1") -> Effects:
+    return Effects(notices=(LeaseNotice(holding, "result", worker_id),), changed=(holding.run,))
+
+
+def cancel_notice(holding: Held, reason: str = "no longer wanted", worker_id: str = "worker-1") -> LeaseNotice:
+    return LeaseNotice(holding, "cancel_requested", worker_id, reason)
+
+
 class StoreHarness:
     """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled
     in."""
@@ -235,6 +270,7 @@ class StoreHarness:
         self.store = store
         self.clock = clock
         self.ids = ids
+        self.effects = NO_EFFECTS  # of the last verb
 
     @property
     def now(self) -> Timestamp:
@@ -245,7 +281,7 @@ class StoreHarness:
         return LeaseTerms(until=self.now + LEASE_US, renew_before=self.now + LEASE_US // 2)
 
     async def write(self, *commands: Command, terms: LeaseTerms | None = None) -> list[Outcome]:
-        outcomes = await self.store.write(commands, self.now, terms or self.terms)
+        outcomes, self.effects = await self.store.write(commands, self.now, terms or self.terms)
         assert len(outcomes) == len(commands)
         return list(outcomes)
 
@@ -385,17 +421,18 @@ class StoreHarness:
         assert started.created
         return RunKey(parent.run.namespace, started.child_run_id)
 
-    async def fire(self, *, end_leases: bool = True, limit: int = 1_000, **options: Any) -> Fired:
-        return await self.store.fire(self.now, end_leases=end_leases, limit=limit, **options)
+    async def fire(self, *, end_leases: bool = True, limit: int = 1_000, **options: Any) -> Firing:
+        fired, self.effects = await self.store.fire(self.now, end_leases=end_leases, limit=limit, **options)
+        return Firing(self.effects, fired.more, fired.expired)
 
-    async def cascade(self, limit: int = 100) -> list[Cancelled]:
+    async def cascade(self, limit: int = 100) -> Effects:
         """Everything that has to be cancelled because of a parent."""
-        cancelled: list[Cancelled] = []
+        parts: list[Effects] = []
         for _ in range(10_000):
-            cascaded = await self.store.cascade(self.now, self.now + CLEANUP_US, limit)
-            cancelled += cascaded.cancelled
-            if not cascaded.more:
-                return cancelled
+            more, effects = await self.store.cascade(self.now, self.now + CLEANUP_US, limit)
+            parts.append(effects)
+            if not more:
+                return merge(parts)
         raise AssertionError("the cascade has no end")
 
     def signal_request(self, name: str = "approved", value: str = "yes", request_id: str = "") -> SignalGiven:
@@ -404,42 +441,52 @@ class StoreHarness:
     async def signal(
         self, run: RunKey, name: str = "approved", value: str = "yes", *, request_id: str = ""
     ) -> Signalled:
-        request = self.signal_request(name, value, request_id)
-        answer = await self.store.signal_run(run.namespace, run_id=run.run_id, signal=request, now=self.now)
-        return the(Signalled, answer)
+        signal = self.signal_request(name, value, request_id)
+        outcome, self.effects = await self.store.signal_run(
+            run.namespace, run_id=run.run_id, signal=signal, now=self.now
+        )
+        return the(Signalled, outcome)
 
-    async def terminate(self, run: RunKey, reason: str = "enough") -> Changed:
-        return the(Changed, await self.store.terminate_run(run, reason, self.now))
+    async def terminate(self, run: RunKey, reason: str = "enough") -> RunStatus:
+        outcome, self.effects = await self.store.terminate_run(run, reason, self.now)
+        return the(RunStatus, outcome)
 
-    async def pause(self, run: RunKey, reason: str = "wait a little") -> Changed:
-        return the(Changed, await self.store.pause_run(run, reason, self.now))
+    async def pause(self, run: RunKey, reason: str = "wait a little") -> RunStatus:
+        outcome, self.effects = await self.store.pause_run(run, reason, self.now)
+        return the(RunStatus, outcome)
 
-    async def resume(self, run: RunKey) -> Changed:
-        return the(Changed, await self.store.resume_run(run, self.now))
+    async def resume(self, run: RunKey) -> RunStatus:
+        outcome, self.effects = await self.store.resume_run(run, self.now)
+        return the(RunStatus, outcome)
 
-    async def retry(self, run: RunKey, from_step: str = "", request_id: str = "") -> Changed | Refused | None:
-        return await self.store.retry_run(run, from_step, request_id or self.ids.token(), self.now)
+    async def retry(self, run: RunKey, from_step: str = "", request_id: str = "") -> RunStatus | Refused | None:
+        request_id = request_id or self.ids.token()
+        outcome, self.effects = await self.store.retry_run(run, from_step, request_id, self.now)
+        return outcome
 
     async def fork(self, source: RunKey, from_step: str, **options: Any) -> Started | Existing | Refused | None:
         options.setdefault("new_run_id", self.ids.run_id(self.now))
         options.setdefault("workflow_id", self.ids.token())
         options.setdefault("request_id", self.ids.token())
-        return await self.store.fork_run(Fork(source=source, from_step=from_step, **options), self.now)
+        fork = Fork(source=source, from_step=from_step, **options)
+        outcome, self.effects = await self.store.fork_run(fork, self.now)
+        return outcome
 
     async def new_build(
         self, build_id: str, *, workflow_type: str = "hello", version: str = "1", namespace: str = "default"
     ) -> list[TypeKey]:
         served = (Served(workflow_type, version),)
-        return list(await self.store.resume_diverged(namespace, served, build_id, self.now))
+        return list((await self.store.resume_diverged(namespace, served, build_id, self.now)).pending)
 
     async def renew(self, *holding: Held, until: Timestamp | None = None) -> Renewal:
         return await self.store.renew(holding, self.now, until or self.now + LEASE_US)
 
-    async def poll(self, after: TypeKey | None = None) -> Horizon:
-        return await self.store.look((), self.now, after)
+    async def poll(self, after: TypeKey | None = None) -> PendingWork:
+        return await self.store.poll((), self.now, after)
 
-    async def cancel(self, run: RunKey, reason: str = "no longer wanted") -> Cancelled | None:
-        return await self.store.cancel_run(run, reason, self.now, self.now + CLEANUP_US)
+    async def cancel(self, run: RunKey, reason: str = "no longer wanted") -> RunStatus | None:
+        outcome, self.effects = await self.store.cancel_run(run, reason, self.now, self.now + CLEANUP_US)
+        return outcome
 
     # --- what there is ------------------------------------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ class Scene:
 
     def shorten_leases(self, run: int) -> Call:
         leased = self._lease_of(run)
-        return lambda store: store.cut(leased, self.now + 1_000)
+        return lambda store: store.shorten_leases(leased, self.now + 1_000)
 
     def release(self, run: int) -> Call:
         leased = self._lease_of(run)
@@ -228,7 +228,7 @@ class Scene:
 
     def lost_before_ack(self, run: int) -> Call:
         leased = self._lease_of(run)
-        return lambda store: store.lose(leased, self.now, [self.now + 1_000])
+        return lambda store: store.lost_before_ack(leased, self.now, [self.now + 1_000])
 
     def _lease_of(self, run: int) -> list[Held]:
         key = self._run(run)

@@ -102,7 +102,7 @@ class Twins(ABC):
     async def _write(self, batch: Batch, scene: Scene) -> Written:
         commands = [scene.command(draft) for draft in batch.drafts]
         before = self.fast.statements, self.careful.statements
-        outcomes = await self._both(lambda store: store.write(commands, scene.now, scene.terms), commands)
+        outcomes, _ = await self._both(lambda store: store.write(commands, scene.now, scene.terms), commands)
         fast = self.fast.statements - before[0] < self.careful.statements - before[1]
         if failed := [outcome for outcome in outcomes if isinstance(outcome, (o.Failed, o.Busy))]:
             raise Difference(f"both failed on {commands}: {failed}")

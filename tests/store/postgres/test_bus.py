@@ -9,7 +9,7 @@ import pytest
 
 from kagzi.store.postgres import PostgresBus
 from kagzi.store.postgres.connection.bus import PAYLOAD_BYTES, _payloads
-from kagzi.store.protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
+from kagzi.store.protocol import POLL_AGAIN, EndedRun, RemoteNotice, TypeKey, Wake
 from tests.support.timeouts import LOADED_MACHINE_S
 
 TIMEOUT_S = LOADED_MACHINE_S
@@ -43,7 +43,7 @@ async def test_the_others_receive_it_and_the_sender_does_not(
 ) -> None:
     one, listener_one, two, listener_two = buses
     from_one = Wake(frozenset({TypeKey("default", "ship: it"), TypeKey("other", "ship")}), frozenset({"default"}))
-    from_two = Wake(ended=frozenset({"two"}), pokes=frozenset({Poke("worker", "default", "run", "result")}))
+    from_two = Wake(ended=frozenset({"two"}), notices=frozenset({RemoteNotice("worker", "default", "run", "result")}))
     await one.publish(from_one)
     await two.publish(from_two)
     assert await listener_two.next() == from_one
@@ -54,9 +54,11 @@ async def test_a_broken_listener_comes_back_and_polls_again(
     buses: tuple[PostgresBus, Listener, PostgresBus, Listener], connection: asyncpg.Connection
 ) -> None:
     one, _, _, listener_two = buses
-    terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    terminate = """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    """
     await connection.execute(terminate)
-    assert await listener_two.next() == LOOK_AGAIN
+    assert await listener_two.next() == POLL_AGAIN
     wake = Wake(frozenset({TypeKey("default", "ship")}))
     await one.publish(wake)
     assert await listener_two.next() == wake
@@ -65,8 +67,8 @@ async def test_a_broken_listener_comes_back_and_polls_again(
 def test_a_long_list_of_names_is_sent_in_several_messages() -> None:
     names = frozenset(TypeKey(f"namespace-{n}", "t" * 200) for n in range(200))
     ended = frozenset(f"namespace-{n}" for n in range(500))
-    notices = frozenset(Poke(f"worker-{n}", "default", f"run-{n}", "cancel") for n in range(500))
-    messages = list(_payloads("server", Wake(names, ended, pokes=notices)))
+    notices = frozenset(RemoteNotice(f"worker-{n}", "default", f"run-{n}", "cancel") for n in range(500))
+    messages = list(_payloads("server", Wake(names, ended, notices=notices)))
     assert len(messages) > 1
     assert max(len(message.encode()) for message in messages) <= PAYLOAD_BYTES
     assert sum(message.count('"tttt') for message in messages) == len(names)

@@ -22,10 +22,10 @@ def end(leased: Held) -> CompleteRun:
 
 async def settled(store: PostgresStore, *commands: Command) -> list[Outcome]:
     """Again for those that met a locked row, as the engine does."""
-    outcomes = list(await store.write(commands, NOW, TERMS))
+    outcomes = list((await store.write(commands, NOW, TERMS))[0])
     async with asyncio.timeout(LOADED_MACHINE_S):
         while busy := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, Busy)]:
-            again = await store.write([commands[place] for place in busy], NOW, TERMS)
+            again, _ = await store.write([commands[place] for place in busy], NOW, TERMS)
             for place, outcome in zip(busy, again, strict=True):
                 outcomes[place] = outcome
     return outcomes
@@ -44,9 +44,9 @@ async def test_steps_of_a_watched_run_take_the_quick_path_and_only_its_end_does_
     statements, transactions = store.statements, store.transactions
     await write(store, begin(child, "a"), complete(child, "a"))
     assert (store.statements - statements, store.transactions - transactions) == (1, 1)
-    [closed] = await write(store, end(child))
+    [closed], effects = await store.write([end(child)], NOW, TERMS)
     assert isinstance(closed, RunClosed)
-    assert [(each.run, each.holder) for each in closed.stirred] == [(parent.run, parent.lease)]
+    assert [notice.leased for notice in effects.notices] == [parent]
     step = await store.get_step(parent.run, "child")
     assert step is not None
     assert (step.status, step.output) == (StepStatus.COMPLETED, OUTPUT)
@@ -57,9 +57,9 @@ async def test_a_hundred_children_that_end_together_cost_as_many_statements_as_o
     children = [await leased_child(store, parent, f"child-{n}") for n in range(100)]
     assert isinstance((await write(store, park(parent)))[0], Parked)
     before = store.statements, store.transactions
-    outcomes = await write(store, *(end(child) for child in children))
+    outcomes, effects = await store.write([end(child) for child in children], NOW, TERMS)
     assert all(isinstance(outcome, RunClosed) for outcome in outcomes)
-    assert sum(len(outcome.stirred) for outcome in outcomes if isinstance(outcome, RunClosed)) == 1
+    assert effects.changed == (parent.run,)
     assert store.statements - before[0] <= 10
     assert store.transactions - before[1] <= 2
     record = await store.get_run("default", run_id=parent.run.run_id)
@@ -86,8 +86,9 @@ async def test_a_locked_parent_delays_the_end_of_its_child_only(
         async with asyncio.timeout(LOADED_MACHINE_S):
             outcomes = await write(store, begin(other, "a"), end(child))
         assert [type(outcome).__name__ for outcome in outcomes] == ["Begun", "Busy"]
-    [closed] = await write(store, end(child))
+    [closed], effects = await store.write([end(child)], NOW, TERMS)
     assert isinstance(closed, RunClosed)
+    assert [notice.leased for notice in effects.notices] == [parent]
 
 
 async def test_runs_that_wait_for_each_other_s_children_do_not_lock_each_other_out(
@@ -130,7 +131,7 @@ async def test_a_wait_and_its_signal_at_the_same_time_meet(store: PostgresStore,
                     for leased in holdings
                 ),
             )
-        assert all(isinstance(answer, Signalled) for answer in answers)
+        assert all(isinstance(signalled, Signalled) for signalled, _ in answers)
         for leased in holdings:
             step = await store.get_step(leased.run, "approved")
             assert step is not None

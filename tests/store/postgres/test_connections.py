@@ -6,6 +6,7 @@ import contextlib
 import asyncpg
 import pytest
 
+from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.errors import InvalidArgument, Unavailable
 from kagzi.core.records import RunFilter
 from kagzi.core.run.outcomes import Begun, Recorded
@@ -32,7 +33,7 @@ async def test_a_call_whose_connection_breaks_is_unavailable_and_the_next_one_wo
                 pass
         with pytest.raises(Unavailable, match="PostgreSQL at"):
             await cancelling
-    assert await store.cancel_run(leased.run, "enough", NOW, NOW + 1) is not None
+    assert await store.cancel_run(leased.run, "enough", NOW, NOW + 1) != (None, NO_EFFECTS)
 
 
 async def test_every_kind_of_connection_comes_back(store: PostgresStore, connection: asyncpg.Connection) -> None:
@@ -41,7 +42,7 @@ async def test_every_kind_of_connection_comes_back(store: PostgresStore, connect
     await connection.execute(TERMINATE)
     for call in (
         lambda: write(store, begin(leased, "a")),
-        lambda: store.look([], NOW),
+        lambda: store.poll([], NOW),
         lambda: store.get_namespace("default"),
     ):
         with contextlib.suppress(Unavailable):  # unless the loss was noticed before the call

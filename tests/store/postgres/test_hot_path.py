@@ -16,7 +16,7 @@ async def test_a_hundred_steps_of_a_hundred_runs_are_one_statement_and_one_commi
         command for leased in holdings for command in (begin(leased, "a"), complete(leased, "a"))
     ]
     statements, transactions = store.statements, store.transactions
-    outcomes = await store.write(commands, NOW, TERMS)
+    outcomes, _ = await store.write(commands, NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW)] * 100
     assert (store.statements - statements, store.transactions - transactions) == (1, 1)
 
@@ -25,7 +25,7 @@ async def test_the_end_of_a_run_rides_with_its_last_step(store: PostgresStore) -
     [leased] = await running(store, 1)
     statements = store.statements
     end = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
-    outcomes = await store.write([begin(leased, "a"), complete(leased, "a"), end], NOW, TERMS)
+    outcomes, _ = await store.write([begin(leased, "a"), complete(leased, "a"), end], NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW), RunClosed(3, NOW, RunStatus.COMPLETED)]
     assert store.statements - statements == 1
 
@@ -35,7 +35,7 @@ async def test_the_end_of_a_run_waits_for_a_step_that_is_half_recorded(store: Po
     [leased] = await running(store, 1)
     await write(store, begin(leased, "a"))
     end = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
-    outcomes = await store.write([begin(leased, "a"), complete(leased, "a"), end], NOW, TERMS)
+    outcomes, _ = await store.write([begin(leased, "a"), complete(leased, "a"), end], NOW, TERMS)
     assert outcomes == [Begun(1, NOW, 1), Recorded(2, NOW), RunClosed(3, NOW, RunStatus.COMPLETED)]
     step = await store.get_step(leased.run, "a")
     assert step is not None
@@ -51,7 +51,7 @@ async def test_starts_of_a_batch_are_one_statement(store: PostgresStore) -> None
 
 async def test_looking_ahead_is_one_statement(store: PostgresStore) -> None:
     statements = store.statements
-    await store.look([], NOW)
+    await store.poll([], NOW)
     assert store.statements - statements == 1
 
 

@@ -47,8 +47,8 @@ async def test_what_an_older_schema_holds_goes_on(postgres_url: str) -> None:
     store = PostgresStore(postgres_url, rng=SystemRng())
     await store.open()
     try:
-        fired = await store.fire(2, end_leases=True, limit=10)
-        assert fired.woken == (("default", "ship"),)
+        _, effects = await store.fire(2, end_leases=True, limit=10)
+        assert effects.pending == (("default", "ship"),)
         [claimed] = (await store.claim([Want("default", "ship", ("1",), "worker", 1)], 5, 2, 3)).runs
         assert [(step.step_id, step.status) for step in claimed.history.steps] == [("nap", StepStatus.COMPLETED)]
     finally:

@@ -11,7 +11,7 @@ from kagzi.core.records import RunFilter
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
 from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Session, Target
-from kagzi.store.protocol import LOOK_AGAIN, TypeKey, Wake
+from kagzi.store.protocol import POLL_AGAIN, TypeKey, Wake
 from kagzi.system import SystemRng
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -152,7 +152,7 @@ async def test_a_bus_behind_a_pooler_sends_and_polls_for_itself(
     await bus.open(wakes.put_nowait)
     await bus.publish(Wake(pending=frozenset([TypeKey("default", "order")])))
     assert "order" in await asyncio.wait_for(received.get(), LOADED_MACHINE_S)
-    assert await asyncio.wait_for(wakes.get(), LOADED_MACHINE_S) == LOOK_AGAIN
+    assert await asyncio.wait_for(wakes.get(), LOADED_MACHINE_S) == POLL_AGAIN
     await bus.close()
     assert "--db-direct" in caplog.text
     assert wakes.empty()

@@ -45,13 +45,13 @@ HOT = [
     "runs_held_by",
     "lock_due_runs",
     "fire_runs",
-    "look",
+    "poll",
     "unbound_signals",
     "lock_family",
     "lock_parents",
     "find_children",
     "link_children",
-    "tell_parents",
+    "notify_parents",
     "continue_run",
     "lock_signalled_run",
     "look_for_signal",
@@ -93,7 +93,7 @@ INDEXES: dict[str, dict[str, set[str]]] = {
     "types_that_wait": {"runs": {"runs_to_claim"}},
     "first_pages": {"steps": {"steps_begun"}},
     "renew_leases": {"runs": {"runs_pkey"}, "steps": {"steps_due"}},
-    "look": {
+    "poll": {
         "runs": {"runs_to_claim", "runs_to_wake", "runs_deadline", "runs_cancel_by", "runs_leased", "runs_cascade"}
     },
     "unbound_signals": {"signals": {"signals_unbound"}},
@@ -104,7 +104,7 @@ INDEXES: dict[str, dict[str, set[str]]] = {
         "steps": {"steps_pkey"},
     },
     "link_children": {"runs": {"runs_pkey"}},
-    "tell_parents": {
+    "notify_parents": {
         "runs": {"runs_pkey", "runs_blocked"},
         "steps": {"steps_pkey"},
         "child_links": {"child_links_pkey"},

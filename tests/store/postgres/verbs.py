@@ -30,7 +30,7 @@ _ids = SystemIds()
 async def running(store: PostgresStore, count: int) -> list[Held]:
     """Runs that a worker holds."""
     commands = [start(assigned=True) for _ in range(count)]
-    outcomes = await store.write(commands, NOW, TERMS)
+    outcomes, _ = await store.write(commands, NOW, TERMS)
     assert all(isinstance(outcome, Started) for outcome in outcomes)
     return [Held(command.run, Lease(1, 7)) for command in commands]
 
@@ -85,7 +85,7 @@ async def leased_child(store: PostgresStore, parent: Held, step_id: str) -> Held
 
 
 async def write(store: PostgresStore, *commands: Command) -> list[Outcome]:
-    return list(await store.write(commands, NOW, TERMS))
+    return list((await store.write(commands, NOW, TERMS))[0])
 
 
 def flatten(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -38,13 +38,13 @@ async def test_a_closed_store_says_so(store: SqliteStore, harness: StoreHarness)
     with pytest.raises(Unavailable, match="not open"):
         await harness.start()
     with pytest.raises(Unavailable, match="not open"):
-        await store.look([], 0)
+        await store.poll([], 0)
 
 
 async def test_a_store_that_was_never_opened_says_so(path: str) -> None:
     store = SqliteStore(path, rng=LoadedRng())
     with pytest.raises(Unavailable, match="not open"):
-        await store.look([], 0)
+        await store.poll([], 0)
     await store.close()
 
 

@@ -99,10 +99,10 @@ async def test_nothing_is_acknowledged_any_more_and_nothing_acknowledged_is_lost
 async def test_an_idle_store_notices_on_its_next_poll(
     store: SqliteStore, path: str, harm: Callable[[str], None]
 ) -> None:
-    await store.look((), 0)
+    await store.poll((), 0)
     harm(path)
     with pytest.raises(Unavailable):
-        await store.look((), 0)
+        await store.poll((), 0)
 
 
 async def test_what_sqlite_does_itself_is_no_alarm(store: SqliteStore, harness: StoreHarness, path: str) -> None:
@@ -112,5 +112,5 @@ async def test_what_sqlite_does_itself_is_no_alarm(store: SqliteStore, harness: 
         other = SqliteStore(path, rng=LoadedRng())
         await other.open()
         await other.close()
-        await store.look((), 0)
+        await store.poll((), 0)
     assert await store.count_runs("default", RunFilter(), 10_000) == 5 * RUNS

@@ -186,8 +186,9 @@ async def test_a_parent_and_its_children_in_one_batch(harness: StoreHarness) -> 
         park(parent),
         complete_run(third),
     )
-    woken = [outcome.stirred for outcome in outcomes if isinstance(outcome, RunClosed)]
-    assert [[one.holder for one in each] for each in woken] == [[parent.lease], [parent.lease], [None]]
+    assert harness.effects.changed == (parent.run,)
+    assert harness.effects.pending == (("default", "hello"),)
+    assert [notice.leased for notice in harness.effects.notices] == [parent]
     assert the(Parked, outcomes[5]).wake_at is None
     assert (await harness.run(parent.run)).status == RunStatus.PENDING
     await check_invariants(harness.store)
@@ -198,8 +199,8 @@ async def test_a_run_that_somebody_attached_to_after_its_claim_reports_its_end(h
     await harness.done(shared, "a")
     parent = await harness.running()
     await harness.do(harness.child_command(parent, workflow_id="shared", attach=True))
-    closed = the(RunClosed, await harness.do(complete_run(shared)))
-    assert [one.run for one in closed.stirred] == [parent.run]
+    the(RunClosed, await harness.do(complete_run(shared)))
+    assert harness.effects.changed == (parent.run,)
 
 
 async def test_a_start_of_a_child_that_fails_leaves_no_memory_of_it(harness: StoreHarness) -> None:

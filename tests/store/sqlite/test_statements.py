@@ -12,7 +12,7 @@ from kagzi.store.sqlite.statements import PACKAGE, SQL, SQL_MANY
 TEXTS = {**SQL, **{f"{name}_{rows}": text for name, texts in SQL_MANY.items() for rows, text in texts}}
 
 # Read by people, in pages or by name: these may look at what they filter.
-UNHURRIED = {"get_namespace", "list_workers_next", "list_workers_prev", "note_beats"}
+UNHURRIED = {"get_namespace", "list_older_workers", "list_newer_workers", "note_heartbeats"}
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def test_no_statement_reads_a_whole_table(database: sqlite3.Connection, name: st
 def reads_one_end(name: str, line: str) -> bool:
     """The first entries of an index, or one that holds only what is asked for: SQLite calls that a scan."""
     if line == "SCAN runs USING INDEX runs_cascade":
-        return name in ("look", "cascades")
+        return name in ("poll", "cascades")
     if line == "SCAN workers USING INDEX workers_present":
-        return name == "lose_workers"
-    return name == "look" and line == "SCAN runs USING INDEX runs_pending"
+        return name == "expire_workers"
+    return name == "poll" and line == "SCAN runs USING INDEX runs_pending"
 
 
 @pytest.mark.parametrize("name", ["insert_steps_64", "complete_steps_64", "advance_runs", "complete_runs"])

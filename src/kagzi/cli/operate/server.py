@@ -10,7 +10,7 @@ _TIMINGS = {
     "lease": "Time without heartbeats after which other workers take over a worker's runs.  [default: 15s]",
     "heartbeat": "Interval between heartbeats of a worker.  [default: 5s]",
     "reconnect-grace": "Time for a worker to reconnect before other workers take over its runs.  [default: 3s]",
-    "look-interval": "Interval between polls for due timers and pending runs.  [default: 5s]",
+    "poll-interval": "Interval between polls for due timers and pending runs.  [default: 5s]",
     "resident-wait": "Waits up to this long keep their slot on the worker.  [default: 1s]",
     "cleanup": "Time for a cancelled run to clean up.  [default: 5m]",
     "schedule-late": "Scheduled times later than this count as missed.  [default: 1m]",

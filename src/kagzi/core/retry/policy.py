@@ -95,7 +95,7 @@ def retried_by_name(policy: RetryPolicy, error: ErrorDetail) -> bool | None:
         return None
     codes = _codes(error)
     for listed, verdict in ((policy.non_retryable_errors, False), (policy.retry_on_errors, True)):
-        if not codes.isdisjoint(fold_code(name) for name in listed):
+        if not codes.isdisjoint(normalized_code(name) for name in listed):
             return verdict
     final = frozenset(map(current_name, policy.non_retryable_errors))
     retried = frozenset(map(current_name, policy.retry_on_errors))
@@ -107,7 +107,7 @@ def retried_by_name(policy: RetryPolicy, error: ErrorDetail) -> bool | None:
     return None
 
 
-def fold_code(code: str) -> str:
+def normalized_code(code: str) -> str:
     """`InvalidArgument`, `INVALID_ARGUMENT` and `ERROR_CODE_INVALID_ARGUMENT` are one code."""
     return code.upper().removeprefix("ERROR_CODE_").replace("_", "")
 
@@ -115,7 +115,7 @@ def fold_code(code: str) -> str:
 def _codes(error: ErrorDetail) -> frozenset[str]:
     """Kagzi's code, and the one in the terms of whoever raised it: an HTTP status, a gRPC code."""
     codes = ("" if error.code is ErrorCode.USER else error.code, error.metadata.get(OWN_CODE, ""))
-    return frozenset(fold_code(code) for code in codes if code)
+    return frozenset(normalized_code(code) for code in codes if code)
 
 
 def _names(error: ErrorDetail) -> Iterator[str]:

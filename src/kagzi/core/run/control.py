@@ -1,16 +1,18 @@
 """What people, the clock and other runs do to a run without its worker: its status afterwards, and the error it ends with."""
 
+import msgspec
+
+from ..effects import Effects, LeaseEvent, LeaseNotice
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..limits import SIGNALS_BUFFERED
-from ..states import RUN_STATUS_OF_CODE, RunCode
+from ..records import Held, Lease, RunEnd, RunKey
+from ..states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ..times import Timestamp, to_datetime
+from ..workflow_types.type_key import TypeKey
+from .commands import StartRun
 from .outcomes import Refused
 from .refusals import not_failed, takes_no_signals, too_many_signals, workflow_id_active_again
 from .status import require_transition
-
-NOTIFIED = (RunCode.PENDING, RunCode.RUNNING, RunCode.SLEEPING)
-"""Statuses in which somebody is notified of a result that came for a run. PENDING: a claim may just have passed it over, since it
-was locked."""
 
 
 def has_ended(status: int) -> bool:
@@ -77,6 +79,84 @@ def refuse_signal(run_id: str, status: int, *, waited_for: bool, buffered: int) 
     if has_ended(status):
         return takes_no_signals(run_id, RUN_STATUS_OF_CODE[status].value)
     return too_many_signals(run_id) if not waited_for and buffered >= SIGNALS_BUFFERED else None
+
+
+# --- effects ----------------------------------------------------------------------------------------------------------
+
+
+class RunHead(msgspec.Struct, frozen=True, gc=False):
+    """A run as it was before somebody other than its worker changed it."""
+
+    run: RunKey
+    workflow_type: str
+    status: int
+    lease: Lease
+    worker_id: str | None
+    has_children: bool = False
+
+    @property
+    def type_key(self) -> TypeKey:
+        return TypeKey(self.run.namespace, self.workflow_type)
+
+    def notices(self, event: LeaseEvent, reason: str = "") -> tuple[LeaseNotice, ...]:
+        """None if nobody holds it."""
+        if self.status != RunCode.RUNNING:
+            return ()
+        return (LeaseNotice(Held(self.run, self.lease), event, self.worker_id, reason),)
+
+
+def result_effects(head: RunHead) -> Effects:
+    """A result came for it. PENDING counts as woken: a claim may just have passed it over, since it was locked."""
+    pending = (head.type_key,) if head.status in (RunCode.PENDING, RunCode.SLEEPING) else ()
+    return Effects(pending=pending, notices=head.notices("result"), changed=(head.run,))
+
+
+def cancel_effects(head: RunHead, then: RunCode, reason: str, cancel_by: Timestamp) -> Effects:
+    """`then` is what `after_cancel` returned."""
+    if then is RunCode.CANCELLED:
+        return end_effects(head, RunStatus.CANCELLED, cancelled_error(reason))
+    return Effects(
+        pending=() if then is RunCode.RUNNING else (head.type_key,),
+        notices=head.notices("cancel_requested", reason),
+        due=(cancel_by,),
+        changed=(head.run,),
+        children_due=head.has_children,
+    )
+
+
+def end_effects(head: RunHead, status: RunStatus, error: ErrorDetail) -> Effects:
+    """It ended without its worker's word."""
+    return Effects(
+        notices=head.notices("lease_lost", error.message),
+        ended=(RunEnd(run=head.run, status=status, error=error),),
+        children_due=head.has_children,
+    )
+
+
+def fire_effects(head: RunHead, then: RunCode, error: ErrorDetail | None, *, lost: bool) -> Effects:
+    """The clock woke it, ended it, or (`lost`) took it from its worker. Nobody else is notified of a lease that ran out: its
+    worker, if it is alive, hears of it with its next heartbeat."""
+    if error is not None and has_ended(then):
+        return end_effects(head, RUN_STATUS_OF_CODE[then], error)
+    key = (head.type_key,)
+    notices = (LeaseNotice(Held(head.run, head.lease), "lease_lost"),) if lost else ()
+    return Effects(pending=key if then is RunCode.PENDING else (), released=key if lost else (), notices=notices)
+
+
+def pause_effects(head: RunHead, reason: str) -> Effects:
+    return Effects(notices=head.notices("pause_requested", reason), changed=(head.run,))
+
+
+def reopen_effects(head: RunHead, status: RunStatus, *, children_due: bool = False) -> Effects:
+    """It was resumed, or is retried, and has this status now."""
+    pending = (head.type_key,) if status is RunStatus.PENDING else ()
+    return Effects(pending=pending, changed=(head.run,), children_due=children_due)
+
+
+def start_effects(start: StartRun, status: RunStatus) -> Effects:
+    """A run was created that nobody holds."""
+    pending = (TypeKey(start.run.namespace, start.workflow_type),) if status is RunStatus.PENDING else ()
+    return Effects(pending=pending, due=tuple(at for at in (start.deadline_at, start.start_at) if at is not None))
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -138,4 +138,4 @@ def _ended_before(run: RunState, command: WorkerCommand) -> Outcome | None:
 
 def _closed(run: RunState, at: Timestamp) -> RunClosed:
     status = RUN_STATUS_OF_CODE[run.status]
-    return RunClosed(run.seq, at, status, continued_as=run.continued_as, has_children=run.has_children)
+    return RunClosed(run.seq, at, status, continued_as=run.continued_as)

@@ -5,7 +5,7 @@ from typing import TypeAlias
 import msgspec
 
 from ..error_details import ErrorDetail
-from ..records import HistoryStep, Lease, Payload, RunKey
+from ..records import HistoryStep, Payload
 from ..states import RunStatus
 from ..times import Timestamp
 
@@ -70,17 +70,6 @@ class ChildStarted(msgspec.Struct, frozen=True, gc=False):
     child_run_id: str
     created: bool
     status: RunStatus
-    ousted: "tuple[Ousted, ...]" = ()
-
-
-class Stirred(msgspec.Struct, frozen=True, gc=False):
-    """Something came for this run while it was not looking: it is PENDING now (`woken`), or its holder should ask (`holder`)."""
-
-    run: RunKey
-    workflow_type: str
-    woken: bool
-    holder: Lease | None = None
-    worker_id: str | None = None
 
 
 class Parked(msgspec.Struct, frozen=True, gc=False):
@@ -113,22 +102,6 @@ class RunClosed(msgspec.Struct, frozen=True, gc=False):
     status: RunStatus
     retry_at: Timestamp | None = None
     continued_as: str | None = None
-    stirred: tuple[Stirred, ...] = ()  # parents whose step got this run's end
-    has_children: bool = False  # some of them may have to be cancelled: see Store.cascade
-
-
-class Ousted(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A run that was asked to stop because another one came into its full type (when_full: cancel-oldest)."""
-
-    run: RunKey
-    status: RunStatus
-    ended: bool  # it had never been claimed, so that was all
-    reason: str
-    cancel_by: Timestamp
-    holder: Lease | None = None
-    worker_id: str | None = None
-    stirred: tuple[Stirred, ...] = ()
-    has_children: bool = False
 
 
 class Started(msgspec.Struct, frozen=True, gc=False):
@@ -138,9 +111,6 @@ class Started(msgspec.Struct, frozen=True, gc=False):
     workflow_id: str
     status: RunStatus
     at: Timestamp
-    stirred: tuple[Stirred, ...] = ()  # by `replace`: parents of the run that was ended
-    ousted: tuple[Ousted, ...] = ()
-    replaced: str = ""  # by `replace`: the run that was ended
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):
@@ -149,7 +119,6 @@ class Existing(msgspec.Struct, frozen=True, gc=False):
     run_id: str
     workflow_id: str
     status: RunStatus
-    stirred: tuple[Stirred, ...] = ()  # signal-with-start: the run, if the signal was for a waiting step
 
 
 class LeaseLost(msgspec.Struct, frozen=True, gc=False):

@@ -115,7 +115,7 @@ class Candidate(NamedTuple):
     place: int = 0
 
 
-class Room:
+class TypePermits:
     """What the limits of a type leave at this moment. `take` uses it up."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Room:
         limit = self._limits.max_running_per_key
         return [] if limit is None else sorted(key for key, count in self._running.items() if key and count >= limit)
 
-    def key_room(self, key: str) -> int:
+    def permits_of_key(self, key: str) -> int:
         limit = self._limits.max_running_per_key
         return self.left if limit is None or not key else min(self.left, limit - self._running.get(key, 0))
 
@@ -169,7 +169,7 @@ class Room:
 
     def take(self, candidate: Candidate) -> bool:
         """Whether it may begin."""
-        if self.left <= 0 or self.key_room(candidate.key) <= 0:
+        if self.left <= 0 or self.permits_of_key(candidate.key) <= 0:
             return False
         if candidate.first and not self._spend(candidate.key):
             return False
@@ -199,7 +199,7 @@ class Room:
         return self.key_rates.get(key) or Rate(per_second, 0)
 
 
-def choose(room: Room, candidates: Iterable[Candidate]) -> list[Candidate]:
+def choose(permits: TypePermits, candidates: Iterable[Candidate]) -> list[Candidate]:
     """Those that begin now, in order: higher priority first, then the keys in turn, one run of each at a time."""
     ranks: dict[tuple[str, int], int] = {}
     ordered: list[tuple[int, int, int, Timestamp, Candidate]] = []
@@ -209,7 +209,7 @@ def choose(room: Room, candidates: Iterable[Candidate]) -> list[Candidate]:
         if each.place:
             rank = ranks[each.key, each.priority] = ranks.get((each.key, each.priority), -1) + 1
         ordered.append((-each.priority, rank, each.place, each.ready_at, each))
-    return [entry[-1] for entry in sorted(ordered) if room.take(entry[-1])]
+    return [entry[-1] for entry in sorted(ordered) if permits.take(entry[-1])]
 
 
 def begins_at(limits: TypeLimits, due_at: Timestamp, key_due_at: Timestamp) -> Timestamp | None:

@@ -1,17 +1,17 @@
 """Children follow their parent: when it ends or is to be cancelled, or when a race has abandoned the step that started them.
 
 What is to be done is a mark in the store, made in the transaction that made it necessary. So a server that dies in the middle
-leaves the rest to whoever looks next.
+leaves the rest to whoever polls next.
 """
 
 import asyncio
-from collections.abc import Callable
 
 from ...core.errors import Unavailable
 from ...core.limits import Settings
 from ...core.providers import Clock
-from ...core.times import US_PER_MS, Timestamp
-from ...store.protocol import Cascaded, Store
+from ...core.times import US_PER_MS
+from ...store.protocol import Store
+from ..commit.dispatcher import Dispatcher
 from ..commit.outages import Outages, backoff_s
 
 CASCADE_RUNS = 200  # at a time
@@ -20,7 +20,7 @@ _CALL_TIMEOUT_S = 30.0
 
 
 class Cascade:
-    """`on_cascaded` hears of the children that were asked to stop, and by when they must have; it must not wait."""
+    """`children_due` is set when there may be children to be cancelled."""
 
     def __init__(
         self,
@@ -29,19 +29,16 @@ class Cascade:
         clock: Clock,
         settings: Settings,
         outages: Outages,
-        on_cascaded: Callable[[Cascaded, Timestamp], None],
+        dispatcher: Dispatcher,
+        children_due: asyncio.Event,
     ) -> None:
         self._store = store
         self._clock = clock
         self._cleanup_us = settings.cleanup_ms * US_PER_MS
         self._outages = outages
-        self._on_cascaded = on_cascaded
-        self._work = asyncio.Event()
+        self._dispatcher = dispatcher
+        self._work = children_due
         self._doing = False
-
-    def wanted(self) -> None:
-        """There may be children to be cancelled."""
-        self._work.set()
 
     async def run(self) -> None:
         if self._doing:  # it died in the middle
@@ -65,10 +62,9 @@ class Cascade:
                 await asyncio.sleep(SPACING_S)  # many ends at once are one cascade
 
     async def _some(self) -> bool:
-        """Whether there may be more: also because children that were cancelled have children of their own."""
+        """Whether there may be more. Children of children that were cancelled are due again by the effects."""
         now = self._clock.now()
-        cancel_by = now + self._cleanup_us
         async with asyncio.timeout(_CALL_TIMEOUT_S):
-            cascaded = await self._store.cascade(now, cancel_by, CASCADE_RUNS)
-        self._on_cascaded(cascaded, cancel_by)
-        return cascaded.more or any(cancelled.has_children for cancelled in cascaded.cancelled)
+            more, effects = await self._store.cascade(now, now + self._cleanup_us, CASCADE_RUNS)
+        self._dispatcher.dispatch(effects)
+        return more

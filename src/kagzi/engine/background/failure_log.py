@@ -15,11 +15,11 @@ from ...store.protocol import ExpiredLease, Fired
 logger = logging.getLogger("kagzi.engine")
 
 NAMED = 10
-"""Runs named of those that one look at the clock found."""
+"""Runs that are named of those that fired together."""
 
 
-def log_fired(fired: Fired) -> None:
-    _log_failed([end for end in fired.ended if end.status is RunStatus.FAILED])
+def log_fired(fired: Fired, ended: Sequence[RunEnd]) -> None:
+    _log_failed([end for end in ended if end.status is RunStatus.FAILED])
     _log_quarantined([each for each in fired.expired if each.problem is not None])
     _log_expired([each for each in fired.expired if each.problem is None])
 
@@ -68,7 +68,7 @@ def _log_quarantined(leases: Sequence[ExpiredLease]) -> None:
 def _log_expired(leases: Sequence[ExpiredLease]) -> None:
     for lease in leases[:NAMED]:
         logger.warning(
-            "%s lost its worker, which did not renew the lease (%d in a row): another worker goes on with it",
+            "%s lost its worker, which did not renew the lease (%d in a row): another worker takes it over",
             _name(lease),
             lease.times,
             extra=_fields(lease),
@@ -78,14 +78,14 @@ def _log_expired(leases: Sequence[ExpiredLease]) -> None:
 
 
 def _name(lease: ExpiredLease) -> str:
-    run = lease.held.run
+    run = lease.leased.run
     own_id = f" {lease.workflow_id!r}" if lease.workflow_id != run.run_id else ""
     return f"{lease.workflow_type}{own_id}, run {run.run_id} of namespace {run.namespace},"
 
 
 def _fields(lease: ExpiredLease) -> dict[str, str]:
     return {
-        "run_id": lease.held.run.run_id,
+        "run_id": lease.leased.run.run_id,
         "workflow_id": lease.workflow_id,
         "workflow_type": lease.workflow_type,
     }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from ...core import limits
+from ...core.effects import NO_EFFECTS, Effects, merge
 from ...core.errors import (
     KagziError,
     ResourceExhausted,
@@ -30,7 +31,7 @@ from ..timing.store_clock import StoreClock
 from .outages import Outages, backoff_s
 from .stuck_runs import StuckRuns
 from .turns import Turns
-from .write_queues import Entry, Lane, Sink, weight_bytes
+from .write_queues import Entry, Sink, WriteQueues, weight_bytes
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -39,13 +40,15 @@ OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cann
 ROOM_TIMEOUT_S = 60.0
 TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
 
-Effects = Callable[[Sequence[Command], Sequence[Outcome]], None]
+OnCommit = Callable[[Sequence[Command], Sequence[Outcome], Effects], None]
+
+_Written = tuple[Sequence[Outcome], Effects]
 
 _ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tried again
 
 
 class Journal:
-    """`effects` hears of every command with its final outcome, once per commit, before those who wait are answered."""
+    """`on_commit` gets every command with its final outcome, and the effects, once per commit, before callers get theirs."""
 
     def __init__(
         self,
@@ -56,9 +59,10 @@ class Journal:
         terms: Callable[[int], LeaseTerms],
         outages: Outages,
         stuck: StuckRuns,
+        on_commit: OnCommit,
         outage_limit_s: float = OUTAGE_LIMIT_S,
         tries: int = TRIES,
-        lane: Lane | None = None,
+        queues: WriteQueues | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -68,7 +72,7 @@ class Journal:
         self._outage_limit_s = outage_limit_s
         self._stuck = stuck
         self._most_tries = tries
-        self._lane = Lane() if lane is None else lane
+        self._queues = WriteQueues() if queues is None else queues
         self._turns = Turns()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -77,7 +81,7 @@ class Journal:
         self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
         self._room: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
-        self.effects: Effects = _no_effects
+        self._on_commit = on_commit
 
     # --- in ------------------------------------------------------------------------------------------------------------
 
@@ -106,21 +110,21 @@ class Journal:
         if not operations:
             return
         namespace = operations[0][1].run.namespace
-        lane = self._lane
-        if lane.full(namespace):
+        queues = self._queues
+        if queues.full(namespace):
             raise _queue_full(namespace)
         for token, command in operations:
-            lane.add((command, weight_bytes(command), sink, token))
+            queues.add((command, weight_bytes(command), sink, token))
         self._idle.clear()
         self._work.set()
 
     async def room(self, namespace: str) -> None:
         """Returns when the namespace's queue takes more: the back-pressure of a session."""
-        if not self._lane.full(namespace):
+        if not self._queues.full(namespace):
             return
         try:
             async with asyncio.timeout(ROOM_TIMEOUT_S):
-                while self._lane.full(namespace) and not self._closed:
+                while self._queues.full(namespace) and not self._closed:
                     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                     self._room.setdefault(namespace, []).append(future)
                     await future
@@ -130,10 +134,10 @@ class Journal:
     def hold_back(self, sink: Sink) -> None:
         """Its answers are not read: write nothing more of what is to be answered there until `let_go`."""
         if not self._closed:
-            self._lane.hold_back(sink)
+            self._queues.hold_back(sink)
 
     def let_go(self, sink: Sink) -> None:
-        self._lane.let_go(sink)
+        self._queues.let_go(sink)
         self._work.set()
 
     # --- the loop --------------------------------------------------------------------------------------------------------
@@ -142,20 +146,20 @@ class Journal:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
         while True:
             if not self._committing:
-                self._committing = self._lane.gather(large=self._turns.large_may_go())
+                self._committing = self._queues.gather(large=self._turns.large_may_go())
                 if self._room:
                     self._tell_room()
             if not self._committing:
-                if self._lane.has_large:
+                if self._queues.has_large:
                     self._turns.when_large_may_go(self._work.set)
-                elif not self._lane.aside:
+                elif not self._queues.aside:
                     self._idle.set()
                 await self._work.wait()
                 self._work.clear()
                 continue
             batch = self._committing
             with self._turns.batch(entry[1] for entry in batch):
-                outcomes = await self._write(batch)
+                outcomes, effects = await self._write(batch)
             self._committing = []
             kinds = set(map(type, outcomes))
             if self._tries or not _ASIDE.isdisjoint(kinds):
@@ -163,13 +167,13 @@ class Journal:
             if Deferred in kinds:
                 self._turns.was_large()
                 batch, outcomes = self._without_deferred(batch, outcomes)
-            self._settle(batch, outcomes)
+            self._settle(batch, outcomes, effects)
 
     async def stop(self, timeout_s: float) -> None:
         """Take nothing more, write what is there, then fail what could not be written."""
         self._closed = True
         self._turns.stop()
-        self._lane.let_all_go()
+        self._queues.let_all_go()
         self._work.set()
         self._tell_room()
         try:
@@ -180,11 +184,11 @@ class Journal:
 
     def abandon(self) -> None:
         """After the loop has ended: whoever still waits is told that the outcome is unknown."""
-        rest = self._committing + self._lane.remove_all()
+        rest = self._committing + self._queues.remove_all()
         self._committing = []
         self._fail(rest, ServerUnavailable("the server stopped before this was written. Try again."))
 
-    async def _write(self, batch: list[Entry]) -> Sequence[Outcome]:
+    async def _write(self, batch: list[Entry]) -> _Written:
         commands = [entry[0] for entry in batch]
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._outage_limit_s
@@ -195,26 +199,27 @@ class Journal:
                 now = self._clock.now()
                 with self._outages.asking():
                     async with asyncio.timeout(WRITE_TIMEOUT_S):
-                        outcomes = await self._store.write(commands, now, self._terms(now))
+                        written = await self._store.write(commands, now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
                 if isinstance(error, StoreBroken) and len(commands) == 1:
-                    return [Failed(str(error))]
+                    return [Failed(str(error))], NO_EFFECTS
                 failures += 1
                 self._outages.seen(error)
                 if loop.time() >= give_up_at or isinstance(error, StoreLost):
-                    return self._give_up(commands, error)
+                    return self._give_up(commands, error), NO_EFFECTS
                 await asyncio.sleep(backoff_s(failures))
             except Exception:
                 logger.exception("the store failed on a batch of %d operations: trying one by one", len(commands))
                 return await self._one_by_one(commands)
             else:
                 self._outages.over()
-                return outcomes
+                return written
 
-    async def _one_by_one(self, commands: Sequence[Command]) -> list[Outcome]:
+    async def _one_by_one(self, commands: Sequence[Command]) -> _Written:
         """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what follows
         it in its run."""
         outcomes: list[Outcome] = []
+        effects: list[Effects] = []
         failed: dict[str, Failed] = {}
         for command in commands:
             run_id = command.run.run_id
@@ -224,20 +229,23 @@ class Journal:
             now = self._clock.now()
             try:
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
-                    outcomes.extend(await self._store.write((command,), now, self._terms(now)))
+                    (outcome,), effect = await self._store.write((command,), now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
-                return outcomes + [Busy()] * (len(commands) - len(outcomes))
+                outcomes += [Busy()] * (len(commands) - len(outcomes))
+                break
             except Exception as error:
                 logger.exception("the store failed on %s of run %s", type(command).__name__, run_id)
-                failed[run_id] = Failed(f"{type(error).__name__}: {error}")
-                outcomes.append(failed[run_id])
-        return outcomes
+                failed[run_id] = outcome = Failed(f"{type(error).__name__}: {error}")
+            else:
+                effects.append(effect)
+            outcomes.append(outcome)
+        return outcomes, merge(effects)
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
         """The store has been away for too long, or for good: fail the batch, and what queued up behind it."""
         problem = database_down(database_words(error))
-        queued = self._lane.remove_all()
+        queued = self._queues.remove_all()
         self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
         self._fail(queued, problem)
@@ -271,7 +279,7 @@ class Journal:
         marked = [
             (entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)
         ]
-        self._lane.put_back([entry for entry, _, deferred in marked if deferred])
+        self._queues.put_back([entry for entry, _, deferred in marked if deferred])
         done = [(entry, outcome) for entry, outcome, deferred in marked if not deferred]
         return [entry for entry, _ in done], [outcome for _, outcome in done]
 
@@ -280,7 +288,7 @@ class Journal:
         if tries > self._most_tries:
             del self._tries[run_id]
             # The rest goes with them: a hole in a run's order is worse.
-            entries = entries + self._lane.remove_run(entries[0][0].run.namespace, run_id)
+            entries = entries + self._queues.remove_run(entries[0][0].run.namespace, run_id)
             if isinstance(why, Failed):
                 self._give_up_run(entries, why.reason)
             else:
@@ -289,7 +297,7 @@ class Journal:
         if isinstance(why, Failed) and tries == 1:
             what = type(entries[0][0]).__name__
             logger.warning("the store failed on %s of run %s, which is tried again: %s", what, run_id, why.reason)
-        self._lane.set_aside(run_id, entries)
+        self._queues.set_aside(run_id, entries)
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
 
     def _give_up_run(self, entries: list[Entry], reason: str) -> None:
@@ -303,29 +311,29 @@ class Journal:
             outcome = LeaseLost() if isinstance(answers[0][1], RunClosed) else refused(problem)
             self._settle(entries, [outcome] * len(entries))
 
-        self._lane.add((pause, weight_bytes(pause), paused, 0))
+        self._queues.add((pause, weight_bytes(pause), paused, 0))
         self._work.set()
 
     def _bring_back(self, run_id: str) -> None:
-        self._lane.bring_back(run_id)
+        self._queues.bring_back(run_id)
         self._work.set()
 
     # --- out -------------------------------------------------------------------------------------------------------------
 
-    def _settle(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> None:
+    def _settle(self, batch: list[Entry], outcomes: Sequence[Outcome], effects: Effects = NO_EFFECTS) -> None:
         try:
-            self.effects([entry[0] for entry in batch], outcomes)
+            self._on_commit([entry[0] for entry in batch], outcomes, effects)
         except Exception:
-            logger.exception("a commit was durable, but what follows from it could not all be done")
-        parcels: dict[Sink, list[tuple[int, Outcome]]] = {}
+            logger.exception("a commit succeeded, but some of its effects failed")
+        deliveries: dict[Sink, list[tuple[int, Outcome]]] = {}
         for entry, outcome in zip(batch, outcomes, strict=True):
             sink = entry[2]
-            parcel = parcels.get(sink)
-            if parcel is None:
-                parcels[sink] = [(entry[3], outcome)]
+            delivery = deliveries.get(sink)
+            if delivery is None:
+                deliveries[sink] = [(entry[3], outcome)]
             else:
-                parcel.append((entry[3], outcome))
-        for sink, answers in parcels.items():
+                delivery.append((entry[3], outcome))
+        for sink, answers in deliveries.items():
             try:
                 sink(answers)
             except Exception:
@@ -337,7 +345,7 @@ class Journal:
 
     def _tell_room(self) -> None:
         for namespace in list(self._room):
-            if self._closed or not self._lane.full(namespace):
+            if self._closed or not self._queues.full(namespace):
                 for future in self._room.pop(namespace):
                     if not future.done():
                         future.set_result(None)
@@ -353,7 +361,3 @@ def _queue_full(namespace: str) -> ResourceExhausted:
         metadata=limit_reached("journal_queue_operations", limits.JOURNAL_QUEUE_OPERATIONS),
         retry_after=timedelta(seconds=1),
     )
-
-
-def _no_effects(commands: Sequence[Command], outcomes: Sequence[Outcome]) -> None:
-    """Until the engine is composed nothing follows from a commit."""

@@ -1,18 +1,18 @@
-"""Telling the other servers on this store that there is work, that runs ended, or that something came for a run that is held
-there: names only, at most one message per 5 ms."""
+"""Notifies the other servers on this store that there is work, that runs ended, or that something happened to a run whose
+worker may be connected there: names only, at most one message per 5 ms."""
 
 import asyncio
 import logging
 
 from ...core.errors import KagziError
 from ...core.records import RunKey
-from ...store.protocol import Bus, EndedRun, NullBus, Poke, TypeKey, Wake
+from ...store.protocol import Bus, EndedRun, NullBus, RemoteNotice, TypeKey, Wake
 
 logger = logging.getLogger("kagzi.engine")
 
 SPACING_S = 0.005  # see docs/adr/0012
-_NAMES = 1_000  # in one message; beyond it the others just look
-_ENDED_RUNS = 500  # of a namespace that are named; beyond it the others look at all they wait for there
+_NAMES = 1_000  # in one message; beyond it the others just poll
+_ENDED_RUNS = 500  # of a namespace that are named; beyond it the others look up all they wait for there
 _PUBLISH_TIMEOUT_S = 10.0
 
 
@@ -25,7 +25,7 @@ class Wakeups:
         self._pending: set[TypeKey] = set()
         self._ended: dict[str, set[str]] = {}
         self._crowded: set[str] = set()  # namespaces of which so many ended that they are not named
-        self._pokes: set[Poke] = set()
+        self._notices: set[RemoteNotice] = set()
         self._work = asyncio.Event()
         self._failing = False
 
@@ -53,15 +53,18 @@ class Wakeups:
             self._crowded.add(namespace)
             self._work.set()
 
-    def poke(self, poke: Poke) -> None:
-        """Something came for a run whose worker is not connected here."""
+    def notify(self, notice: RemoteNotice) -> None:
+        """Something concerns a worker that is not connected here, or a type."""
         if not self._alone:
-            self._pokes.add(poke)
+            self._notices.add(notice)
             self._work.set()
 
-    def held(self, key: TypeKey) -> None:
+    def permit_wanted(self, key: TypeKey) -> None:
         """Runs of this type wait here for a permit: whoever gives one up is to say so."""
-        self.poke(Poke("", key.namespace, key.workflow_type, "permits"))
+        self.notify(RemoteNotice("", key.namespace, key.workflow_type, "permits"))
+
+    def versions_changed(self, key: TypeKey) -> None:
+        self.notify(RemoteNotice("", key.namespace, key.workflow_type, "versions"))
 
     async def run(self) -> None:
         while True:
@@ -71,24 +74,24 @@ class Wakeups:
             await asyncio.sleep(SPACING_S)
 
     async def flush(self) -> None:
-        if not (self._pending or self._ended or self._crowded or self._pokes):
+        if not (self._pending or self._ended or self._crowded or self._notices):
             return
-        pending, pokes = frozenset(self._pending), frozenset(self._pokes)
+        pending, notices = frozenset(self._pending), frozenset(self._notices)
         named = frozenset(EndedRun(namespace, run_id) for namespace, ids in self._ended.items() for run_id in ids)
         ended = frozenset(self._crowded)
         namespaces = len(ended) + len(self._ended)
-        for told in (self._pending, self._ended, self._crowded, self._pokes):
-            told.clear()
+        for sent in (self._pending, self._ended, self._crowded, self._notices):
+            sent.clear()
         if len(pending) + namespaces > _NAMES:
-            wake = Wake(look_again=True, pokes=pokes)
+            wake = Wake(poll_again=True, notices=notices)
         else:
-            wake = Wake(pending, ended, pokes=pokes, ended_runs=named)
+            wake = Wake(pending, ended, notices=notices, ended_runs=named)
         try:
             async with asyncio.timeout(_PUBLISH_TIMEOUT_S):
                 await self._bus.publish(wake)
         except (KagziError, OSError, TimeoutError) as error:
             if not self._failing:
-                logger.warning("other servers cannot be told of new work (they look every few seconds): %s", error)
+                logger.warning("other servers cannot be notified of new work (they poll every few seconds): %s", error)
             self._failing = True
         else:
             self._failing = False

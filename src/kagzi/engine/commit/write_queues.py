@@ -138,14 +138,14 @@ class Queue:
         return taken
 
 
-class Lane:
+class WriteQueues:
     """All queues, and the turn they take. The order of one run's operations is never changed."""
 
     def __init__(self, *, total_bytes: int = limits.JOURNAL_TOTAL_BYTES) -> None:
         self._queues: dict[str, Queue] = {}
         self._turn: deque[Line] = deque()
         self._aside: dict[str, list[Entry]] = {}
-        self._held_back: dict[Sink, list[Entry]] = {}
+        self._unread: dict[Sink, list[Entry]] = {}
         self._budget = ByteBudget(limits.JOURNAL_QUEUE_BYTES, total_bytes, limits.JOURNAL_SHARE_BYTES)
 
     def __bool__(self) -> bool:
@@ -154,7 +154,7 @@ class Lane:
 
     @property
     def aside(self) -> bool:
-        return bool(self._aside) or any(self._held_back.values())
+        return bool(self._aside) or any(self._unread.values())
 
     def full(self, namespace: str) -> bool:
         queue = self._queues.get(namespace)
@@ -224,11 +224,11 @@ class Lane:
 
     def _take(self, line: Line, batch: list[Entry], share: int, space: int, *, always_one: bool) -> bool:
         """Move up to `share` entries into the batch. False: the next one does not fit."""
-        entries, aside, held_back = line.entries, self._aside, self._held_back
+        entries, aside, unread = line.entries, self._aside, self._unread
         while share and entries:
             entry = entries[0]
             weight = entry[1]
-            if held_back and (waiting := held_back.get(entry[2])) is not None:
+            if unread and (waiting := unread.get(entry[2])) is not None:
                 waiting.append(self._out(line))
                 continue
             if aside and (locked := aside.get(entry[0].run.run_id)) is not None:
@@ -263,13 +263,13 @@ class Lane:
 
     def hold_back(self, sink: Sink) -> None:
         """Gather nothing that is to be answered there, until `let_go`."""
-        self._held_back.setdefault(sink, [])
+        self._unread.setdefault(sink, [])
 
     def let_go(self, sink: Sink) -> None:
-        self._put_first(self._held_back.pop(sink, ()))
+        self._put_first(self._unread.pop(sink, ()))
 
     def let_all_go(self) -> None:
-        for sink in list(self._held_back):
+        for sink in list(self._unread):
             self.let_go(sink)
 
     def set_aside(self, run_id: str, entries: list[Entry]) -> None:
@@ -285,7 +285,7 @@ class Lane:
     def _put_first(self, entries: Sequence[Entry], large: Set[str] = frozenset()) -> None:
         large = large | {entry[0].run.run_id for entry in entries if entry[1] > limits.PAYLOAD_WARN_BYTES}
         for entry in reversed(entries):
-            waiting = self._held_back.get(entry[2])
+            waiting = self._unread.get(entry[2])
             if waiting is not None:  # what its run said later may be there already
                 waiting.insert(0, entry)
                 continue
@@ -304,9 +304,9 @@ class Lane:
     def remove_run(self, namespace: str, run_id: str) -> list[Entry]:
         """Everything the run has waiting: aside, held back or in its queue."""
         removed = self._aside.pop(run_id, [])
-        for sink, waiting in self._held_back.items():
+        for sink, waiting in self._unread.items():
             removed = removed + [entry for entry in waiting if entry[0].run.run_id == run_id]
-            self._held_back[sink] = [entry for entry in waiting if entry[0].run.run_id != run_id]
+            self._unread[sink] = [entry for entry in waiting if entry[0].run.run_id != run_id]
         queue = self._queue(namespace)
         removed = removed + queue.take_small(run_id)
         if queue.large_runs.pop(run_id, 0):
@@ -317,11 +317,11 @@ class Lane:
         return removed
 
     def remove_all(self) -> list[Entry]:
-        removed = [entry for entries in (*self._aside.values(), *self._held_back.values()) for entry in entries]
+        removed = [entry for entries in (*self._aside.values(), *self._unread.values()) for entry in entries]
         for queue in self._queues.values():
             removed += [*queue.small.entries, *queue.large.entries]
         self._aside.clear()
-        self._held_back = {sink: [] for sink in self._held_back}
+        self._unread = {sink: [] for sink in self._unread}
         self._queues.clear()
         self._turn.clear()
         self._budget.used_bytes = 0

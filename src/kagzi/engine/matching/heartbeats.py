@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from ...core.providers import Clock
-from ...store.protocol import WorkerBeat
+from ...store.protocol import Heartbeat
 
 WorkerKey: TypeAlias = tuple[str, str]
 """Namespace and id."""
@@ -15,13 +15,13 @@ WorkerKey: TypeAlias = tuple[str, str]
 _REMEMBERED = 100_000
 
 
-class Beats:
+class Heartbeats:
     """`refresh_s`: how often a worker is noted of which there is nothing new to say."""
 
     def __init__(self, clock: Clock, refresh_s: float) -> None:
         self._clock = clock
         self._refresh_s = refresh_s
-        self._beats: dict[WorkerKey, WorkerBeat] = {}
+        self._heartbeats: dict[WorkerKey, Heartbeat] = {}
         self._noted: dict[WorkerKey, tuple[int, float]] = {}  # active count, and when it was said
 
     def joined(self, worker: WorkerKey, active_count: int) -> None:
@@ -34,7 +34,7 @@ class Beats:
         self._noted.pop(worker, None)
 
     def note(self, worker: WorkerKey, active_count: int, completed_delta: int = 0, failed_delta: int = 0) -> None:
-        beat = self._beats.get(worker)
+        beat = self._heartbeats.get(worker)
         if beat is None:
             now = asyncio.get_running_loop().time()
             noted_active, noted_at = self._noted.get(worker, (-1, 0.0))
@@ -45,28 +45,28 @@ class Beats:
             completed_delta += beat.completed_delta
             failed_delta += beat.failed_delta
         namespace, worker_id = worker
-        self._beats[worker] = WorkerBeat(
+        self._heartbeats[worker] = Heartbeat(
             worker_id, active_count, completed_delta, failed_delta, self._clock.now(), namespace
         )
 
-    def take(self) -> Sequence[WorkerBeat]:
-        beats, self._beats = self._beats, {}
-        if beats:
+    def take(self) -> Sequence[Heartbeat]:
+        heartbeats, self._heartbeats = self._heartbeats, {}
+        if heartbeats:
             now = asyncio.get_running_loop().time()
-            for worker, beat in beats.items():
+            for worker, beat in heartbeats.items():
                 if worker in self._noted:
                     self._noted[worker] = (beat.active_count, now)
-        return list(beats.values())
+        return list(heartbeats.values())
 
-    def put_back(self, beats: Sequence[WorkerBeat]) -> None:
+    def put_back(self, heartbeats: Sequence[Heartbeat]) -> None:
         """They could not be written: the counts must not be lost."""
-        for beat in beats:
+        for beat in heartbeats:
             worker = (beat.namespace, beat.worker_id)
-            later = self._beats.get(worker)
+            later = self._heartbeats.get(worker)
             if later is not None:
                 beat = msgspec.structs.replace(  # noqa: PLW2901  both in one
                     later,
                     completed_delta=later.completed_delta + beat.completed_delta,
                     failed_delta=later.failed_delta + beat.failed_delta,
                 )
-            self._beats[worker] = beat
+            self._heartbeats[worker] = beat

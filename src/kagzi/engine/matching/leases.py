@@ -1,11 +1,11 @@
-"""How long runs stay with their holders. A lease is set to now + ttl, never added to.
+"""Renews, shortens and hands back leases.
 
 However many leases a call names, they are changed a few at a time: the writes of others go in between.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from weakref import WeakValueDictionary
 
 from ...core.errors import Unavailable
@@ -13,70 +13,47 @@ from ...core.limits import LEASES_AT_ONCE, Settings
 from ...core.providers import Clock
 from ...core.records import Held
 from ...core.times import US_PER_MS, Timestamp
-from ...store.protocol import LeaseTerms, Overdue, Renewal, Store, TypeKey
+from ...store.protocol import Renewal, Store
+from ..commit.dispatcher import Dispatcher
 from ..commit.outages import Outages, backoff_s
 from ..timing.store_clock import StoreClock
+from .lease_times import LeaseTimes, ReleaseQueue
+from .overdue import OverdueSteps
 
 logger = logging.getLogger("kagzi.engine")
 
-_HAND_BACK_QUEUE = 100_000
 _CALL_TIMEOUT_S = 30.0
 
 
 class Leases:
-    """`on_woken` hears of the types of runs that were handed back, `on_overdue` of steps that run for too long."""
-
     def __init__(
-        self, store: Store, *, clock: Clock, store_clock: StoreClock, settings: Settings, outages: Outages
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        store_clock: StoreClock,
+        settings: Settings,
+        outages: Outages,
+        times: LeaseTimes,
+        releases: ReleaseQueue,
+        dispatcher: Dispatcher,
+        overdue: OverdueSteps,
     ) -> None:
         self._store = store
         self._clock = clock
         self._store_clock = store_clock
         self._outages = outages
-        self._lease_us = settings.lease_ms * US_PER_MS
         self._grace_us = settings.reconnect_grace_ms * US_PER_MS
-        self._started_at: Timestamp = clock.now()
-        self._granted_until: Timestamp = 0
-        self._to_hand_back: list[Held] = []
+        self._times = times
+        self._releases = releases
+        self._dispatcher = dispatcher
+        self._overdue = overdue
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # as long as somebody waits
         self._renewing = asyncio.Lock()
-        self._work = asyncio.Event()
-        self.on_woken: Callable[[Sequence[TypeKey]], None] = _nobody
-        self.on_overdue: Callable[[Sequence[Overdue]], None] = _no_judge
 
-    def start(self) -> None:
-        self._started_at = self._clock.now()
-
-    def clock_stepped(self) -> None:
-        """What was said in the old time is void: leases are not ended for one ttl, and after it they are."""
-        now = self._clock.now()
-        self._started_at = now
-        self._granted_until = min(self._granted_until, now + self._lease_us)
-        self._outages.clock_stepped()
-
-    def until(self, now: Timestamp) -> Timestamp:
-        """When a lease given or renewed now ends."""
-        self._granted_until = now + self._lease_us
-        return self._granted_until
-
-    def terms(self, now: Timestamp) -> LeaseTerms:
-        return LeaseTerms(self.until(now), now + self._lease_us // 2)
-
-    def may_end(self, now: Timestamp) -> bool:
-        """Not for one ttl after the start or an outage of the store: live holders must get the chance to renew."""
-        return now >= self.end_from()
-
-    def end_from(self) -> Timestamp:
-        """When leases may be ended again."""
-        return max(self._started_at, self._outages.last_failure_at) + self._lease_us
-
-    def in_use(self, now: Timestamp) -> bool:
-        """Whether leases given here may still be running, so that their ends are worth watching closely."""
-        return now < self._granted_until + self._lease_us
-
-    async def renew(self, held: Sequence[Held]) -> Renewal:
+    async def renew(self, leased: Sequence[Held]) -> Renewal:
         """If the store is away nothing is lost: no lease is ended for one ttl after that."""
-        parts = [await self._renew(part) for part in _parts(held)]
+        parts = [await self._renew(part) for part in _parts(leased)]
         if len(parts) == 1:
             return parts[0]
         return Renewal(
@@ -86,10 +63,10 @@ class Leases:
             tuple(run for part in parts for run in part.pause_requested),
         )
 
-    async def _renew(self, held: Sequence[Held]) -> Renewal:
+    async def _renew(self, leased: Sequence[Held]) -> Renewal:
         """A few leases of one namespace. One statement at a time, in turn over the calls of a namespace and over namespaces:
         whoever sends many heartbeats waits for itself."""
-        namespace = held[0].run.namespace
+        namespace = leased[0].run.namespace
         turn = self._turns.get(namespace)
         if turn is None:
             turn = self._turns[namespace] = asyncio.Lock()
@@ -97,78 +74,71 @@ class Leases:
             async with asyncio.timeout(_CALL_TIMEOUT_S), turn, self._renewing:
                 await self._store_clock.confirm()
                 now = self._clock.now()
-                renewal = await self._store.renew(held, now, self.until(now), grace_us=self._grace_us)
+                renewal = await self._store.renew(leased, now, self._times.until(now), grace_us=self._grace_us)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
             return Renewal((), ())
         self._outages.over()
         if renewal.overdue:
-            self.on_overdue(renewal.overdue)
+            self._overdue.take(renewal.overdue)
         return renewal
 
-    async def cut(self, held: Sequence[Held]) -> Timestamp:
+    async def shorten_leases(self, leased: Sequence[Held]) -> Timestamp:
         """Their session closed without goodbye: its worker has the grace to come back. Answers when that ends."""
         until = self._clock.now() + self._grace_us
         try:
-            for part in _parts(held):
+            for part in _parts(leased):
                 async with asyncio.timeout(_CALL_TIMEOUT_S):
-                    await self._store.cut(part, until)
+                    await self._store.shorten_leases(part, until)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)  # they end by themselves, later
         return until
 
-    async def release(self, held: Sequence[Held]) -> None:
+    async def release(self, leased: Sequence[Held]) -> None:
         """Hand runs back: PENDING at once. If the store is away, as soon as it is back."""
         try:
-            await self._hand_back(held)
+            await self._hand_back(leased)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
-            self.release_soon(held)
+            self._releases.add(leased)
 
-    async def lose(self, held: Sequence[Held]) -> Sequence[Timestamp]:
+    async def lost_before_ack(self, leased: Sequence[Held]) -> Sequence[Timestamp]:
         """Their session broke before they were known to have arrived, and one of them may be why. The first time a run goes back
         at once; after that, like one that had arrived, when the grace is over, and those of one session one by one, so that
         the innocent get away from the guilty. If the store is away they go back as soon as it is there again, uncounted:
         an outage proves nothing. Answers when there is something to do."""
         now = self._clock.now()
-        untils = [now + self._grace_us + place * self._grace_us // len(held) for place in range(len(held))]
+        untils = [now + self._grace_us + place * self._grace_us // len(leased) for place in range(len(leased))]
         done = 0
         try:
-            for part in _parts(held):
+            for part in _parts(leased):
                 async with asyncio.timeout(_CALL_TIMEOUT_S):
-                    woken = await self._store.lose(part, now, untils[done : done + len(part)])
-                self.on_woken(woken)
+                    effects = await self._store.lost_before_ack(part, now, untils[done : done + len(part)])
+                self._dispatcher.dispatch(effects)
                 done += len(part)
         except (Unavailable, TimeoutError) as error:
             self._outages.seen(error)
-            self.release_soon(held[done:])
+            self._releases.add(leased[done:])
         return untils[:done]
-
-    def release_soon(self, held: Iterable[Held]) -> None:
-        self._to_hand_back.extend(held)
-        if len(self._to_hand_back) > _HAND_BACK_QUEUE:
-            logger.warning("too many runs to hand back: the oldest will come back when their leases end")
-            del self._to_hand_back[:-_HAND_BACK_QUEUE]
-        self._work.set()
 
     async def flush(self, timeout_s: float) -> None:
         """Hand back what is still waiting for it, as far as the store lets us."""
-        if self._to_hand_back:
-            held, self._to_hand_back = self._to_hand_back, []
+        if self._releases.leases:
+            leased, self._releases.leases = self._releases.leases, []
             try:
                 async with asyncio.timeout(timeout_s):
-                    await self._hand_back(held)
+                    await self._hand_back(leased)
             except (Unavailable, TimeoutError) as error:
-                logger.warning("%d runs could not be handed back; their leases will end: %s", len(held), error)
+                logger.warning("%d runs could not be handed back; their leases will end: %s", len(leased), error)
 
     async def run(self) -> None:
-        self._work.set()  # if it died before, there may be something to do
+        self._releases.work.set()  # if it died before, there may be something to do
         failures = 0
         while True:
-            await self._work.wait()
-            self._work.clear()
-            while self._to_hand_back:
-                some = self._to_hand_back[:LEASES_AT_ONCE]
+            await self._releases.work.wait()
+            self._releases.work.clear()
+            while self._releases.leases:
+                some = self._releases.leases[:LEASES_AT_ONCE]
                 try:
                     await self._hand_back(some)
                 except (Unavailable, TimeoutError) as error:
@@ -177,24 +147,16 @@ class Leases:
                     await asyncio.sleep(backoff_s(failures))
                 else:
                     failures = 0
-                    del self._to_hand_back[: len(some)]
+                    del self._releases.leases[: len(some)]
 
-    async def _hand_back(self, held: Sequence[Held]) -> None:
-        for part in _parts(held):
+    async def _hand_back(self, leased: Sequence[Held]) -> None:
+        for part in _parts(leased):
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                woken = await self._store.release(part, self._clock.now())
-            self.on_woken(woken)
+                effects = await self._store.release(part, self._clock.now())
+            self._dispatcher.dispatch(effects)
 
 
-def _parts(held: Sequence[Held]) -> Iterator[Sequence[Held]]:
+def _parts(leased: Sequence[Held]) -> Iterator[Sequence[Held]]:
     """As they came, a few at a time."""
-    for start in range(0, len(held), LEASES_AT_ONCE):
-        yield held[start : start + LEASES_AT_ONCE]
-
-
-def _nobody(woken: Sequence[TypeKey]) -> None:
-    """Until the engine is composed nobody takes runs."""
-
-
-def _no_judge(overdue: Sequence[Overdue]) -> None:
-    """Until the engine is composed nobody fails steps."""
+    for start in range(0, len(leased), LEASES_AT_ONCE):
+        yield leased[start : start + LEASES_AT_ONCE]

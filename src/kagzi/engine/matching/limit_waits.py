@@ -17,7 +17,7 @@ _FIRST_PAUSE_S = 0.01  # after a claim that reached only runs that nobody here s
 _LONGEST_PAUSE_S = 5.0
 
 
-class HeldBack:
+class LimitWaits:
     """`mark`: look for work of a type here, and if nobody here can take it let others look. `announce`: let them look now.
     `ask`: let them tell us of free permits."""
 

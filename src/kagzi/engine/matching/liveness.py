@@ -8,12 +8,12 @@ _ALONE_REFRESH_LOOKS = 2.4  # where noting beats costs a statement of its own, m
 _SLACK_MS = 1_000
 
 
-class Presence:
+class Liveness:
     """A worker is heard of with every heartbeat; the next look of its server notes it. Who was not noted for a lease, or for
     as long as all that can take, is not there. `alone`: no other server is on this store."""
 
     def __init__(self, settings: Settings, *, alone: bool) -> None:
-        look_ms = settings.look_interval_ms
+        look_ms = settings.poll_interval_ms
         refresh_ms = _ALONE_REFRESH_LOOKS * look_ms if alone else 0.0
         noting_ms = (2 if alone else 1) * _LATEST_LOOK * look_ms
         written_after_ms = refresh_ms + settings.heartbeat_ms + noting_ms + _SLACK_MS

@@ -8,53 +8,51 @@ that the holder says: if its own report came first, this one is refused; if it c
 from collections.abc import Sequence
 from contextlib import suppress
 
+from ...core.effects import Effects, LeaseNotice
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import KagziError
-from ...core.records import Held
 from ...core.run.commands import FailStep
 from ...core.run.outcomes import Outcome, RetryScheduled, StepFailed
 from ...core.times import US_PER_MS, US_PER_S
 from ...store.protocol import Overdue
 from ..background.failure_log import log_overdue
+from ..commit.dispatcher import Dispatcher
 from ..commit.journal import Journal
-from ..commit.notifications import News
 
 
 class OverdueSteps:
-    def __init__(self, *, journal: Journal, news: News) -> None:
+    def __init__(self, *, journal: Journal, dispatcher: Dispatcher) -> None:
         self._journal = journal
-        self._news = news
+        self._dispatcher = dispatcher
 
     def take(self, overdue: Sequence[Overdue]) -> None:
         """Fail these attempts; their retry policies decide what follows."""
         by_namespace: dict[str, list[Overdue]] = {}
         for each in overdue:
-            by_namespace.setdefault(each.held.run.namespace, []).append(each)
+            by_namespace.setdefault(each.leased.run.namespace, []).append(each)
         for attempts in by_namespace.values():
             self._fail(attempts)
 
     def _fail(self, attempts: list[Overdue]) -> None:
         commands = [_failure(each) for each in attempts]
 
-        def told(answers: list[tuple[int, Outcome]]) -> None:
+        def answered(answers: list[tuple[int, Outcome]]) -> None:
             for place, outcome in answers:
                 if isinstance(outcome, (RetryScheduled, StepFailed)):
                     log_overdue(commands[place], outcome)
-                    self._tell(attempts[place].held)
+                    notice = LeaseNotice(attempts[place].leased, "result")
+                    self._dispatcher.dispatch(Effects(notices=(notice,)))
 
         # If the queue is full, or the server stops, they are found again with the next heartbeat.
         with suppress(KagziError):
-            self._journal.submit_many(list(enumerate(commands)), told)
-
-    def _tell(self, held: Held) -> None:
-        self._news.tell(held, None, "result")
+            self._journal.submit_many(list(enumerate(commands)), answered)
 
 
 def _failure(overdue: Overdue) -> FailStep:
     seconds = overdue.timeout_ms * US_PER_MS / US_PER_S
     return FailStep(
-        run=overdue.held.run,
-        lease=overdue.held.lease,
+        run=overdue.leased.run,
+        lease=overdue.leased.lease,
         step_id=overdue.step_id,
         attempt=overdue.attempt,
         error=ErrorDetail(

@@ -14,7 +14,7 @@ NoticeKind: TypeAlias = Literal["lease_lost", "cancel_requested", "pause_request
 class Notice(msgspec.Struct, frozen=True):
     """Something happened to a run that the worker holds, or thinks it holds."""
 
-    held: Held
+    leased: Held
     kind: NoticeKind
     reason: str = ""
 

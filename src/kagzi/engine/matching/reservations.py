@@ -7,16 +7,16 @@ from ...core.records import ClaimedRun, Held, Lease
 from ...core.run.commands import StartRun
 from ...core.times import Timestamp
 from ...store.protocol import TypeKey
-from .slots import Taker
+from .slots import Claimant
 
 
-class Grant:
+class Reservation:
     """Reserved slots of one taker for one type, during a claim. `left`: those that nothing came for."""
 
-    __slots__ = ("count", "key", "left", "taker")
+    __slots__ = ("claimant", "count", "key", "left")
 
-    def __init__(self, taker: Taker, key: TypeKey) -> None:
-        self.taker = taker
+    def __init__(self, claimant: Claimant, key: TypeKey) -> None:
+        self.claimant = claimant
         self.key = key
         self.count = 0
         self.left = 0
@@ -30,52 +30,52 @@ def in_turn(pending: Iterable[TypeKey]) -> list[TypeKey]:
     return [key for row in zip_longest(*by_namespace.values()) for key in row if key is not None]
 
 
-def share_out(turn: Sequence[tuple[TypeKey, Sequence[Taker]]], limit: int) -> list[Grant]:
+def share_out(turn: Sequence[tuple[TypeKey, Sequence[Claimant]]], limit: int) -> list[Reservation]:
     """Reserve up to `limit` slots: of each taker equal shares for all types it is ready for, what is left over in turn."""
-    types: dict[Taker, int] = {}
+    types: dict[Claimant, int] = {}
     for _, ready in turn:
-        for taker in ready:
-            types[taker] = types.get(taker, 0) + 1
-    shares = {taker: max(1, taker.offerable() // count) for taker, count in types.items()}
-    grants: dict[tuple[Taker, TypeKey], Grant] = {}
+        for claimant in ready:
+            types[claimant] = types.get(claimant, 0) + 1
+    shares = {claimant: max(1, claimant.offerable() // count) for claimant, count in types.items()}
+    reservations: dict[tuple[Claimant, TypeKey], Reservation] = {}
     left = limit
     for share_only in (True, False):
         for key, ready in turn:
-            for taker in ready:
-                slots = min(taker.offerable(), shares[taker] if share_only else limit, left)
+            for claimant in ready:
+                slots = min(claimant.offerable(), shares[claimant] if share_only else limit, left)
                 if slots <= 0:
                     continue
-                grant = grants.get((taker, key))
-                if grant is None:
-                    grant = grants[taker, key] = Grant(taker, key)
-                taker.reserve(slots)
-                grant.count += slots
+                reservation = reservations.get((claimant, key))
+                if reservation is None:
+                    reservation = reservations[claimant, key] = Reservation(claimant, key)
+                claimant.reserve(slots)
+                reservation.count += slots
                 left -= slots
-    return list(grants.values())
+    return list(reservations.values())
 
 
 def distribute(
-    grants: Sequence[Grant], claimed: Sequence[ClaimedRun]
-) -> tuple[dict[Taker, list[ClaimedRun]], list[Held]]:
+    reservations: Sequence[Reservation], claimed: Sequence[ClaimedRun]
+) -> tuple[dict[Claimant, list[ClaimedRun]], list[Held]]:
     """What each taker gets, and runs that were claimed for nobody. A worker may have asked through several takers."""
-    by_worker: dict[tuple[str, TypeKey], list[Grant]] = {}
-    for grant in grants:
-        by_worker.setdefault((grant.taker.worker_id, grant.key), []).append(grant)
-    parcels: dict[Taker, list[ClaimedRun]] = {}
-    strays: list[Held] = []
+    by_worker: dict[tuple[str, TypeKey], list[Reservation]] = {}
+    for reservation in reservations:
+        by_worker.setdefault((reservation.claimant.worker_id, reservation.key), []).append(reservation)
+    deliveries: dict[Claimant, list[ClaimedRun]] = {}
+    unmatched: list[Held] = []
     for run in claimed:
         key = TypeKey(run.run.namespace, run.workflow_type)
-        for grant in by_worker.get((run.worker_id, key), ()):
-            if grant.left:
-                grant.left -= 1
-                parcels.setdefault(grant.taker, []).append(run)
+        for reservation in by_worker.get((run.worker_id, key), ()):
+            if reservation.left:
+                reservation.left -= 1
+                deliveries.setdefault(reservation.claimant, []).append(run)
                 break
         else:
-            strays.append(Held(run.run, run.lease))
-    return parcels, strays
+            unmatched.append(Held(run.run, run.lease))
+    return deliveries, unmatched
 
 
-def born(command: StartRun, at: Timestamp) -> ClaimedRun:
+def claimed_at_start(command: StartRun, at: Timestamp) -> ClaimedRun:
     """The claim of a run that was inserted leased: everything is known, nothing needs to be read."""
     assignment = command.assignment
     assert assignment is not None

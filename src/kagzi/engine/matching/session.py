@@ -24,12 +24,13 @@ from ..services.pinning import STARTING, Pinning
 from ..services.versions import versions_by_type
 from ..services.workers import Workers
 from .deferred import DeferredOperations, Operation
-from .heartbeats import Beats
-from .lease_registry import Holders, Holding
+from .heartbeats import Heartbeats
+from .lease_registry import Holding, LeaseRegistry
+from .lease_times import ReleaseQueue
 from .leases import Leases
 from .matcher import Matcher
 from .ports import Notice, NoticeKind, Outlet
-from .slots import Taker
+from .slots import Claimant
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -43,9 +44,10 @@ class Keeper(Protocol):
     settings: Settings
     journal: Journal
     matcher: Matcher
-    holders: Holders
+    registry: LeaseRegistry
     leases: Leases
-    beats: Beats
+    releases: ReleaseQueue
+    heartbeats: Heartbeats
     workers: Workers
     operations: Operations
     pinning: Pinning
@@ -61,7 +63,7 @@ class Keeper(Protocol):
     def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]": ...
 
 
-class Session(Taker):
+class Session(Claimant):
     """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
 
     def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:
@@ -85,7 +87,7 @@ class Session(Taker):
             resolve=self._resolved, queue=self._queue_deferred, answer=self._settled, in_background=keeper.in_background
         )
         self._reading = True
-        self.held: dict[str, Holding] = {}
+        self.leased: dict[str, Holding] = {}
         self.lost: tuple[Held, ...] = ()
         self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
         self.closed = False
@@ -96,12 +98,12 @@ class Session(Taker):
     def offerable(self) -> int:
         if self.closed or self.draining or not self._reading or self.is_late():
             return 0
-        return self._max_concurrent - len(self.held) - self._reserved
+        return self._max_concurrent - len(self.leased) - self._reserved
 
     def is_late(self) -> bool:
         """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has lost
         them meanwhile. One that holds nothing has nothing to say."""
-        if not self.held and not self._was_late:
+        if not self.leased and not self._was_late:
             return False
         self._was_late = self._loop.time() - self._heard_at > self._late_after_s
         return self._was_late
@@ -128,7 +130,7 @@ class Session(Taker):
         self._reserved -= len(claimed)
         if self.closed:
             return False
-        if not self.held:
+        if not self.leased:
             self._heard_at = self._loop.time()  # from now on it is expected to beat
         for run in claimed:
             self.hold(Holding(Held(run.run, run.lease), run.workflow_type, self, received=False))
@@ -136,11 +138,11 @@ class Session(Taker):
         return True
 
     def hold(self, holding: Holding) -> None:
-        self.held[holding.held.run.run_id] = holding
-        self._keeper.holders.add(holding)
+        self.leased[holding.leased.run.run_id] = holding
+        self._keeper.registry.add(holding)
 
     def dropped(self, run_id: str) -> None:
-        self.held.pop(run_id, None)
+        self.leased.pop(run_id, None)
         if not self.closed:
             self._keeper.matcher.slot_free()
 
@@ -156,10 +158,10 @@ class Session(Taker):
         self._heard()
         accepted: list[tuple[int, Command]] = []
         answers: list[tuple[int, Outcome]] = []
-        check, held, namespace = self._keeper.operations.check, self.held, self.namespace
+        check, leased, namespace = self._keeper.operations.check, self.leased, self.namespace
         for operation_id, command in operations:
             run = command.run
-            if run.run_id not in held and (run.namespace != namespace or not is_uuid(run.run_id)):
+            if run.run_id not in leased and (run.namespace != namespace or not is_uuid(run.run_id)):
                 answers.append((operation_id, outcomes.RunNotFound()))
                 continue
             if run.run_id in self._deferred or (
@@ -202,41 +204,41 @@ class Session(Taker):
         self._keeper.journal.submit_many((operation,), self.sink)
         return True
 
-    async def heartbeat(self, held: Sequence[Held]) -> None:
+    async def heartbeat(self, leased: Sequence[Held]) -> None:
         """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises InvalidArgument."""
-        checks.leases(held)
+        checks.leases(leased)
         self._heard()
-        self.received(held)
-        self._keeper.beats.note((self.namespace, self.worker_id), len(self.held))
-        if held:
-            await self.look_after([item for item in held if self._is_mine(item)])
+        self.received(leased)
+        self._keeper.heartbeats.note((self.namespace, self.worker_id), len(self.leased))
+        if leased:
+            await self.look_after([item for item in leased if self._is_mine(item)])
 
     async def look_after(self, mine: Sequence[Held]) -> None:
         """Renew these leases, and tell the worker which of them are lost, or are to be cancelled or paused."""
-        before = {item.run.run_id for item in mine if item.run.run_id in self.held}
+        before = {item.run.run_id for item in mine if item.run.run_id in self.leased}
         renewal = await self._keeper.leases.renew(mine)
-        closed_meanwhile = before.difference(self.held)  # and answered: that is no loss
+        closed_meanwhile = before.difference(self.leased)  # and answered: that is no loss
         self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
-        self.tell_requested(renewal)
+        self.notify_requested(renewal)
 
-    def received(self, held: Sequence[Held]) -> None:
+    def received(self, leased: Sequence[Held]) -> None:
         self._heard()
-        for item in held:
-            holding = self.held.get(item.run.run_id)
-            if holding is not None and holding.held.lease == item.lease:
+        for item in leased:
+            holding = self.leased.get(item.run.run_id)
+            if holding is not None and holding.leased.lease == item.lease:
                 holding.received = True
 
     async def update(
-        self, *, drain: bool, completed_delta: int, failed_delta: int, troubles: Sequence[Trouble] = ()
+        self, *, drain: bool, completed_delta: int, failed_delta: int, diagnostics: Sequence[Trouble] = ()
     ) -> None:
         self._heard()
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
             if delta < 0:
                 raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
         worker = (self.namespace, self.worker_id)
-        self._keeper.beats.note(worker, len(self.held), completed_delta, failed_delta)
-        if troubles:
-            await self._keeper.workers.note_troubles(self.namespace, self.worker_id, troubles)
+        self._keeper.heartbeats.note(worker, len(self.leased), completed_delta, failed_delta)
+        if diagnostics:
+            await self._keeper.workers.note_diagnostics(self.namespace, self.worker_id, diagnostics)
         if drain and not self.drain_noted:
             self.draining = self.drain_noted = True
             await self._keeper.set_draining(self)
@@ -251,11 +253,11 @@ class Session(Taker):
             logger.warning("worker %s left while its operations were being written", self.worker_id)
         if self.closed:
             return
-        held = [holding.held for holding in self._keeper.end(self)]
+        leased = [holding.leased for holding in self._keeper.end(self)]
         try:
             await self._keeper.workers.leave(self.namespace, self.worker_id)
         except Unavailable:
-            self._keeper.leases.release_soon(held)
+            self._keeper.releases.add(leased)
             raise
 
     async def close(self) -> None:
@@ -270,29 +272,30 @@ class Session(Taker):
     async def _hand_back_again(self, holdings: Sequence[Holding]) -> None:
         """What the worker had sent is written after its leases were shortened, and has renewed them."""
         await self._quiet.wait()
-        leased = self._keeper.holders.get
+        leased = self._keeper.registry.get
         await self._keeper.hand_back(
-            [each for each in holdings if each.received and leased(each.held.run.run_id, each.held.lease) is None]
+            [each for each in holdings if each.received and leased(each.leased.run.run_id, each.leased.lease) is None]
         )
 
     # --- what the worker is told --------------------------------------------------------------------------------------------------
 
     def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None:
+        self.is_late()  # noted while it still holds them: until it is heard of it is offered no more
         notices: list[Notice] = []
         for item in lost:
-            self._keeper.holders.let_go(item.run.run_id, item.lease)
+            self._keeper.registry.let_go(item.run.run_id, item.lease)
             notices.append(Notice(item, "lease_lost", reason))
         if notices and not self.closed:
             self._outlet.notices(notices)
 
-    def tell(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
+    def notify(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
         """Each run is told of its cancellation once."""
         if kind == "cancel_requested":
-            if holding.cancel_told:
+            if holding.cancel_notified:
                 return
-            holding.cancel_told = True
+            holding.cancel_notified = True
         if not self.closed:
-            self._outlet.notices((Notice(holding.held, kind, reason),))
+            self._outlet.notices((Notice(holding.leased, kind, reason),))
 
     def stopping(self) -> None:
         """The server goes away: nothing more is given here."""
@@ -306,15 +309,20 @@ class Session(Taker):
         if not self.closed:
             self._outlet.drain()
 
-    def tell_requested(self, renewal: Renewal) -> None:
+    def deregistered(self) -> None:
+        """Somebody said so elsewhere: it holds nothing any more."""
+        self.drain()
+        self.lost_leases([holding.leased for holding in self.leased.values()], "the worker was deregistered")
+
+    def notify_requested(self, renewal: Renewal) -> None:
         for run, reason in renewal.cancel_requested:
-            holding = self.held.get(run.run_id)
+            holding = self.leased.get(run.run_id)
             if holding is not None:
-                self.tell(holding, "cancel_requested", reason)
+                self.notify(holding, "cancel_requested", reason)
         for run in renewal.pause_requested:
-            holding = self.held.get(run.run_id)
+            holding = self.leased.get(run.run_id)
             if holding is not None:
-                self.tell(holding, "pause_requested", "")
+                self.notify(holding, "pause_requested", "")
 
     def _settled(self, answers: list[tuple[int, Outcome]]) -> None:
         self._in_flight -= len(answers)
@@ -334,5 +342,5 @@ class Session(Taker):
             self._was_late = False
             self._keeper.matcher.slot_free()
 
-    def _is_mine(self, held: Held) -> bool:
-        return held.run.namespace == self.namespace and is_uuid(held.run.run_id)
+    def _is_mine(self, leased: Held) -> bool:
+        return leased.run.namespace == self.namespace and is_uuid(leased.run.run_id)

@@ -12,15 +12,16 @@ from ...core.providers import Clock
 from ...core.records import Held, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
-from ...store.protocol import Poke, Renewal
+from ...store.protocol import RemoteNotice, Renewal
 from ..checks import requests as checks
 from ..checks.operations import Operations
 from ..commit.journal import Journal
 from ..services.pinning import Pinning
 from ..services.workers import Workers
-from ..timing.timers import Timers
-from .heartbeats import Beats
-from .lease_registry import Holders, Holding
+from ..timing.due_times import DueTimes
+from .heartbeats import Heartbeats
+from .lease_registry import Holding, LeaseRegistry
+from .lease_times import ReleaseQueue
 from .leases import Leases
 from .matcher import Matcher
 from .ports import Outlet
@@ -39,48 +40,51 @@ class Sessions:
         settings: Settings,
         journal: Journal,
         matcher: Matcher,
-        holders: Holders,
+        registry: LeaseRegistry,
         leases: Leases,
-        timers: Timers,
-        beats: Beats,
+        releases: ReleaseQueue,
+        due_times: DueTimes,
+        heartbeats: Heartbeats,
         workers: Workers,
         operations: Operations,
         pinning: Pinning,
+        sessions: dict[tuple[str, str], Session],
     ) -> None:
         self._clock = clock
         self.settings = settings
         self.journal = journal
         self.matcher = matcher
-        self.holders = holders
+        self.registry = registry
         self.leases = leases
-        self.beats = beats
+        self.releases = releases
+        self.heartbeats = heartbeats
         self.workers = workers
         self.operations = operations
         self.pinning = pinning
-        self._timers = timers
-        self._sessions: dict[tuple[str, str], Session] = {}
+        self._due_times = due_times
+        self._sessions = sessions
         self._background: set[asyncio.Task[object]] = set()
         self._partings: set[asyncio.TimerHandle] = set()
-        self._look_again_at = 0.0
+        self._poll_again_at = 0.0
         self._stopping = False
 
-    async def open(self, worker: WorkerRecord, held: Sequence[Held], outlet: Outlet) -> Session:
+    async def open(self, worker: WorkerRecord, leased: Sequence[Held], outlet: Outlet) -> Session:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
-        checks.leases(held)
-        for item in held:
+        checks.leases(leased)
+        for item in leased:
             if item.run.namespace != worker.namespace:
                 raise InvalidArgument("held names a run of another namespace.", field="held")
         worker = await self.workers.register(worker)
-        mine = [item for item in held if is_uuid(item.run.run_id)]
+        mine = [item for item in leased if is_uuid(item.run.run_id)]
         renewal = await self.leases.renew(mine) if mine else Renewal((), ())
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
         session = Session(self, worker, outlet)
-        lost = set(renewal.lost) | (set(held) - set(mine))
-        session.lost = tuple(item for item in held if item in lost)
-        left = self._take_place(session, [item for item in held if item not in lost])
+        lost = set(renewal.lost) | (set(leased) - set(mine))
+        session.lost = tuple(item for item in leased if item in lost)
+        left = self._take_place(session, [item for item in leased if item not in lost])
         try:
             await self.hand_back(left)
         except BaseException:
@@ -88,33 +92,33 @@ class Sessions:
             raise
         if not session.closed:  # nothing is given to it before this call has returned
             self.matcher.add(session)
-            asyncio.get_running_loop().call_soon(session.tell_requested, renewal)
+            asyncio.get_running_loop().call_soon(session.notify_requested, renewal)
             if session.draining:  # it may not have heard of it
                 asyncio.get_running_loop().call_soon(session.drain)
         return session
 
-    def _take_place(self, session: Session, held: Sequence[Held]) -> list[Holding]:
+    def _take_place(self, session: Session, leased: Sequence[Held]) -> list[Holding]:
         """Put `session` where the worker's earlier one was, with what the worker says it has. Answers what is left over."""
         key = (session.namespace, session.worker_id)
         before = self._sessions.get(key)
         left = self.end(before) if before is not None else []
-        types = {holding.held: holding.workflow_type for holding in left}
+        types = {holding.leased: holding.workflow_type for holding in left}
         self._sessions[key] = session
-        for item in held:
+        for item in leased:
             session.hold(Holding(item, types.get(item, ""), session, received=True))
         if before is not None:
             logger.info("worker %s opened a new session in place of its earlier one", session.worker_id)
-        elif held:
+        elif leased:
             # Another server may notice only now that the worker's stream to it has ended, and cut these leases.
             delay_s = min(self.settings.reconnect_grace_ms, self.settings.lease_ms) / 2_000
             session.second_renewal = asyncio.get_running_loop().call_later(delay_s, self._renew_again, session)
-        kept = set(held)
-        return [holding for holding in left if holding.held not in kept]
+        kept = set(leased)
+        return [holding for holding in left if holding.leased not in kept]
 
     def _renew_again(self, session: Session) -> None:
-        held = [holding.held for holding in session.held.values()]
-        if held and not session.closed:
-            _ = self.in_background(self.leases.renew(held))
+        leased = [holding.leased for holding in session.leased.values()]
+        if leased and not session.closed:
+            _ = self.in_background(self.leases.renew(leased))
 
     def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
         """Off the path of any stream. It ends with the server."""
@@ -135,26 +139,26 @@ class Sessions:
         if session.second_renewal is not None:
             session.second_renewal.cancel()
         self.matcher.remove(session)
-        holdings = list(session.held.values())
-        session.held.clear()
-        self.holders.forget(holdings)
+        holdings = list(session.leased.values())
+        session.leased.clear()
+        self.registry.forget(holdings)
         if self._sessions.get((session.namespace, session.worker_id)) is session:
             del self._sessions[session.namespace, session.worker_id]
-            self.beats.left((session.namespace, session.worker_id))
+            self.heartbeats.left((session.namespace, session.worker_id))
         return holdings
 
     async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
         """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that kills
         its workers at once would go round for ever. A server that stops, or a worker that comes again, is no reason to."""
-        unreceived = [holding.held for holding in holdings if not holding.received]
-        received = [holding.held for holding in holdings if holding.received]
+        unreceived = [holding.leased for holding in holdings if not holding.received]
+        received = [holding.leased for holding in holdings if holding.received]
         if unreceived and broken and not self._stopping:
-            for until in await self.leases.lose(unreceived):
-                self._timers.hear(until)
+            for until in await self.leases.lost_before_ack(unreceived):
+                self._due_times.add(until)
         elif unreceived:
             await self.leases.release(unreceived)
         if received and not self._stopping:  # a server that stops sends its workers away: they need time to arrive
-            self._timers.hear(await self.leases.cut(received))
+            self._due_times.add(await self.leases.shorten_leases(received))
 
     def broke(self, session: Session) -> None:
         """Its stream ended without a word. If it is not back within a lease, and no other server has it, it is lost."""
@@ -174,71 +178,53 @@ class Sessions:
         try:
             await self.workers.lose(session.namespace, session.worker_id, since)
         except Unavailable as error:  # a sweep comes later
-            logger.warning("worker %s is gone, but that could not be noted: %s", session.worker_id, error)
+            logger.warning("worker %s is gone, but this could not be recorded: %s", session.worker_id, error)
 
     def get(self, namespace: str, worker_id: str) -> Session | None:
         return self._sessions.get((namespace, worker_id))
 
-    def lost_leases(self, lost: Iterable[Held]) -> None:
-        """Leases that ran out: those who hold them here are told."""
-        by_session: dict[Session, list[Held]] = {}
-        for item in lost:
-            holding = self.holders.get(item.run.run_id, item.lease)
-            if holding is not None and isinstance(holding.holder, Session):
-                by_session.setdefault(holding.holder, []).append(item)
-        for session, held in by_session.items():
-            session.is_late()  # noted while it still holds them: until it is heard of it is offered no more
-            session.lost_leases(held)
-
-    def run_ended(self, run_id: str) -> None:
-        """A deadline or a cancel limit ended the run under its holder's hands."""
-        holding = self.holders.get(run_id)
-        if holding is not None and isinstance(holding.holder, Session):
-            holding.holder.lost_leases((holding.held,), "the run has ended")
-
-    def poked(self, pokes: Iterable[Poke]) -> None:
+    def remote_notices(self, notices: Iterable[RemoteNotice]) -> None:
         """Another server says that something came for runs that may be held here."""
         ask: dict[Session, list[Held]] = {}
-        for poke in pokes:
-            session = self._sessions.get((poke.namespace, poke.worker_id))
-            if poke.kind == "drain":
-                self.workers.forget(poke.namespace, poke.worker_id)
-                self.told_to_drain(poke.namespace, poke.worker_id)
+        for notice in notices:
+            session = self._sessions.get((notice.namespace, notice.worker_id))
+            if notice.kind == "drain":
+                self.workers.forget(notice.namespace, notice.worker_id)
+                self.drain(notice.namespace, notice.worker_id)
                 continue
-            holding = session.held.get(poke.run_id) if session is not None else None
+            holding = session.leased.get(notice.run_id) if session is not None else None
             if session is None or holding is None:
                 continue
-            match poke.kind:
-                case "result":
-                    session.tell(holding, "result", "")
-                case "pause":
-                    session.tell(holding, "pause_requested", "")
-                case _:  # cancelled, and why; or taken away altogether: the store knows
-                    ask.setdefault(session, []).append(holding.held)
-        for session, held in ask.items():
-            _ = self.in_background(session.look_after(held))
+            if notice.kind == "result":
+                session.notify(holding, "result", "")
+            elif notice.kind == "pause_requested":
+                session.notify(holding, "pause_requested", "")
+            else:  # cancelled, and why; or taken away altogether: the store knows
+                ask.setdefault(session, []).append(holding.leased)
+        for session, leased in ask.items():
+            _ = self.in_background(session.look_after(leased))
 
-    def told_to_drain(self, namespace: str, worker_id: str) -> None:
+    def drain(self, namespace: str, worker_id: str) -> None:
         """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
         session = self._sessions.get((namespace, worker_id))
         if session is not None and not session.drain_noted:
             session.drain()
 
-    def look_again(self) -> None:
+    def poll_again(self) -> None:
         """Pokes may have been lost: everybody who holds something asks. Not more often than now and then."""
         now = asyncio.get_running_loop().time()
-        if now < self._look_again_at:
+        if now < self._poll_again_at:
             return
-        self._look_again_at = now + self.settings.look_interval_ms / 1_000
+        self._poll_again_at = now + self.settings.poll_interval_ms / 1_000
         for session in self._sessions.values():
-            for holding in session.held.values():
-                session.tell(holding, "result", "")
+            for holding in session.leased.values():
+                session.notify(holding, "result", "")
 
     async def set_draining(self, session: Session) -> None:
         try:
             await self.workers.set_status(session.namespace, session.worker_id, WorkerStatus.DRAINING)
         except Unavailable as error:
-            logger.warning("worker %s drains, but that could not be noted: %s", session.worker_id, error)
+            logger.warning("worker %s drains, but this could not be recorded: %s", session.worker_id, error)
 
     def announce_stop(self) -> None:
         self._stopping = True

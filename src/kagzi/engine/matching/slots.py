@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...core.records import ClaimedRun
 
 
-class Taker(ABC):
+class Claimant(ABC):
     """Slots are reserved before a run is claimed or started for them, and given back if nothing came of it."""
 
     def __init__(self, namespace: str, worker_id: str, versions: Mapping[str, tuple[str, ...]]) -> None:
@@ -31,7 +31,7 @@ class Taker(ABC):
         """Hand over runs for as many reserved slots. False: it is gone, the runs must be handed back."""
 
 
-class PollTaker(Taker):
+class PollClaimant(Claimant):
     """A poll takes one parcel of runs. While one is on its way it is offered nothing else: what came later would be lost."""
 
     def __init__(self, namespace: str, worker_id: str, versions: Mapping[str, tuple[str, ...]], max_tasks: int) -> None:
@@ -40,12 +40,12 @@ class PollTaker(Taker):
         self._reserved = 0
         self._closed = False
         self._stopping = False
-        self._parcel: asyncio.Future[Sequence[ClaimedRun]] = asyncio.get_running_loop().create_future()
+        self._delivery: asyncio.Future[Sequence[ClaimedRun]] = asyncio.get_running_loop().create_future()
         self._settled = asyncio.Event()
         self._settled.set()
 
     def offerable(self) -> int:
-        unavailable = self._closed or self._stopping or self._reserved or self._parcel.done()
+        unavailable = self._closed or self._stopping or self._reserved or self._delivery.done()
         return 0 if unavailable else self._max_tasks
 
     def reserve(self, count: int) -> None:
@@ -56,22 +56,22 @@ class PollTaker(Taker):
         self._reserved -= count
         if self._reserved <= 0:
             self._settled.set()
-            if self._stopping and not self._parcel.done():
-                self._parcel.set_result(())
+            if self._stopping and not self._delivery.done():
+                self._delivery.set_result(())
 
     def give(self, claimed: Sequence[ClaimedRun]) -> bool:
-        taken = not (self._closed or self._parcel.done())
+        taken = not (self._closed or self._delivery.done())
         if taken:
-            self._parcel.set_result(claimed)
+            self._delivery.set_result(claimed)
         self.give_back(len(claimed))
         return taken
 
-    async def parcel(self, looked: asyncio.Future[None], wait_s: float, settle_s: float) -> Sequence[ClaimedRun]:
+    async def delivery(self, looked: asyncio.Future[None], wait_s: float, settle_s: float) -> Sequence[ClaimedRun]:
         """What was given within the wait, or nothing. Not before one look (`looked`) has been made, however short the wait;
         and a parcel that is on its way in the end is waited for a little longer."""
         try:
             async with asyncio.timeout(wait_s):
-                return await asyncio.shield(self._parcel)
+                return await asyncio.shield(self._delivery)
         except TimeoutError:
             pass
         try:
@@ -80,17 +80,17 @@ class PollTaker(Taker):
                 await self._settled.wait()
         except TimeoutError:
             pass
-        return self._parcel.result() if self._parcel.done() else ()
+        return self._delivery.result() if self._delivery.done() else ()
 
     def stop(self) -> None:
         """Answer what is on its way, else nothing, without waiting longer."""
         self._stopping = True
-        if not self._reserved and not self._parcel.done():
-            self._parcel.set_result(())
+        if not self._reserved and not self._delivery.done():
+            self._delivery.set_result(())
 
     def close(self) -> Sequence[ClaimedRun]:
         """No more. Answers what was given but not taken away, if its caller has gone."""
         self._closed = True
-        if not self._parcel.done():
-            self._parcel.set_result(())
-        return self._parcel.result()
+        if not self._delivery.done():
+            self._delivery.set_result(())
+        return self._delivery.result()

@@ -1,9 +1,11 @@
 """What people do to runs from outside: signal, replace a signal, cancel, terminate, pause, resume, retry, fork."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
+from ...core.effects import Effects
 from ...core.limits import METADATA_ENTRIES, Settings
 from ...core.providers import Clock, Ids
 from ...core.records import Payload, RunKey
@@ -11,22 +13,24 @@ from ...core.run.commands import SignalGiven, SignalReplacement
 from ...core.run.outcomes import Existing, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import US_PER_MS
-from ...store.protocol import Changed, Fork, Signalled, SignalReplaced, Store
+from ...store.protocol import Fork, Signalled, SignalReplaced, Store
 from ..checks import requests as checks
 from ..checks.refusals import error_of
-from ..commit.notifications import News
+from ..commit.dispatcher import Dispatcher
+
+Answer = TypeVar("Answer")
 
 
 class Control:
     """Every verb raises NotFound for a run that is not there and InvalidArgument for what cannot be; all can be repeated."""
 
-    def __init__(self, store: Store, *, clock: Clock, ids: Ids, settings: Settings, news: News) -> None:
+    def __init__(self, store: Store, *, clock: Clock, ids: Ids, settings: Settings, dispatcher: Dispatcher) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._payload_bytes = settings.payload_bytes
         self._cleanup_us = settings.cleanup_ms * US_PER_MS
-        self._news = news
+        self._dispatcher = dispatcher
 
     async def signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven
@@ -38,15 +42,10 @@ class Control:
         checks.signal(signal, self._payload_bytes)
         if not signal.request_id:
             signal = msgspec.structs.replace(signal, request_id=self._ids.token())
-        signalled = await self._store.signal_run(
+        signalled, effects = await self._store.signal_run(
             namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=self._clock.now()
         )
-        if signalled is None:
-            raise checks.no_run(run_id or workflow_id)
-        if isinstance(signalled, Refused):
-            raise error_of(signalled.error)
-        self._news.stirred(signalled.stirred)
-        return signalled
+        return self._done(signalled, effects, run_id or workflow_id)
 
     async def replace_signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement
@@ -59,29 +58,18 @@ class Control:
         checks.signal(change, self._payload_bytes)
         if not change.request_id:
             change = msgspec.structs.replace(change, request_id=self._ids.token())
-        replaced = await self._store.replace_signal(
+        replaced, effects = await self._store.replace_signal(
             namespace, run_id=run_id, workflow_id=workflow_id, change=change, now=self._clock.now()
         )
-        if replaced is None:
-            raise checks.no_run(run_id or workflow_id)
-        if isinstance(replaced, Refused):
-            raise error_of(replaced.error)
-        self._news.touched(replaced.run)
-        if replaced.resumed and replaced.status is RunStatus.PENDING:
-            self._news.pending(namespace, replaced.workflow_type)
-        return replaced
+        return self._done(replaced, effects, run_id or workflow_id)
 
     async def cancel(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
         """Ask the run to stop; answers its status."""
         checks.reason(reason)
         run = await self._key(namespace, run_id, workflow_id)
         now = self._clock.now()
-        cancel_by = now + self._cleanup_us
-        cancelled = await self._store.cancel_run(run, reason, now, cancel_by)
-        if cancelled is None:
-            raise checks.no_run(run_id or workflow_id)
-        self._news.cancelled(run, cancelled, reason, cancel_by)
-        return cancelled.status
+        status, effects = await self._store.cancel_run(run, reason, now, now + self._cleanup_us)
+        return self._done(status, effects, run.run_id)
 
     async def terminate(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = ""
@@ -89,25 +77,20 @@ class Control:
         """CANCELLED at once, without cleanup, whoever holds it."""
         checks.reason(reason)
         run = await self._key(namespace, run_id, workflow_id)
-        changed = _found(await self._store.terminate_run(run, reason, self._clock.now()), run)
-        self._news.terminated(run, changed, reason)
-        return changed.status
+        status, effects = await self._store.terminate_run(run, reason, self._clock.now())
+        return self._done(status, effects, run.run_id)
 
     async def pause(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
         """PAUSED, or RUNNING until its worker has finished what is in flight."""
         checks.reason(reason)
         run = await self._key(namespace, run_id, workflow_id)
-        changed = _found(await self._store.pause_run(run, reason, self._clock.now()), run)
-        self._news.touched(run)
-        if changed.holder is not None:
-            self._news.tell(changed.holder, changed.worker_id, "pause", reason)
-        return changed.status
+        status, effects = await self._store.pause_run(run, reason, self._clock.now())
+        return self._done(status, effects, run.run_id)
 
     async def resume(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunStatus:
         run = await self._key(namespace, run_id, workflow_id)
-        changed = _found(await self._store.resume_run(run, self._clock.now()), run)
-        self._reopened(run, changed)
-        return changed.status
+        status, effects = await self._store.resume_run(run, self._clock.now())
+        return self._done(status, effects, run.run_id)
 
     async def retry(
         self,
@@ -122,12 +105,9 @@ class Control:
         checks.optional_name(from_step, "from_step")
         checks.optional_name(request_id, "request_id")
         run = await self._key(namespace, run_id, workflow_id)
-        changed = await self._store.retry_run(run, from_step, request_id or self._ids.token(), self._clock.now())
-        if isinstance(changed, Refused):
-            raise error_of(changed.error)
-        changed = _found(changed, run)
-        self._reopened(run, changed)
-        return changed.status
+        request_id = request_id or self._ids.token()
+        status, effects = await self._store.retry_run(run, from_step, request_id, self._clock.now())
+        return self._done(status, effects, run.run_id)
 
     async def fork(
         self,
@@ -160,16 +140,8 @@ class Control:
             version=version or None,
             outputs=self._outputs(outputs or {}),
         )
-        forked = await self._store.fork_run(fork, now)
-        if forked is None:
-            raise checks.no_run(run_id)
-        if isinstance(forked, Refused):
-            raise error_of(forked.error)
-        if isinstance(forked, Started):
-            record = await self._store.get_run(namespace, run_id=forked.run_id)
-            if record is not None:
-                self._news.pending(namespace, record.workflow_type)
-        return forked
+        forked, effects = await self._store.fork_run(fork, now)
+        return self._done(forked, effects, run_id)
 
     def _outputs(self, outputs: Mapping[str, Payload]) -> Mapping[str, Payload]:
         if len(outputs) > METADATA_ENTRIES:
@@ -180,11 +152,14 @@ class Control:
             checks.payload(output, f"outputs[{step_id}]", self._payload_bytes)
         return outputs
 
-    def _reopened(self, run: RunKey, changed: Changed) -> None:
-        self._news.touched(run)
-        self._news.stirred(changed.stirred)
-        if changed.changed and changed.status is RunStatus.PENDING:
-            self._news.pending(run.namespace, changed.workflow_type)
+    def _done(self, outcome: Answer | Refused | None, effects: Effects, run: str) -> Answer:
+        """The outcome, with its effects dispatched. Raises NotFound, and what the store refused with."""
+        self._dispatcher.dispatch(effects)
+        if outcome is None:
+            raise checks.no_run(run)
+        if isinstance(outcome, Refused):
+            raise error_of(outcome.error)
+        return outcome
 
     async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
         checks.name(namespace, "namespace")
@@ -195,9 +170,3 @@ class Control:
         if record is None:
             raise checks.no_run(workflow_id)
         return record.run
-
-
-def _found(changed: Changed | None, run: RunKey) -> Changed:
-    if changed is None:
-        raise checks.no_run(run.run_id)
-    return changed

@@ -32,14 +32,14 @@ _BOUND_TO = "namespaces"
 
 
 class Namespaces:
-    """`on_deleted` hears of one that is to be removed."""
+    """`on_deleted` is called when one is to be removed."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock, on_deleted: Callable[[], None]) -> None:
         self._store = store
         self._clock = clock
         self._strict = settings.strict_namespaces
         self._known: dict[str, tuple[NamespaceRecord | None, float]] = {}
-        self.on_deleted: Callable[[], None] = _nobody
+        self._on_deleted = on_deleted
 
     # --- at the door ----------------------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class Namespaces:
             raise _no_namespace(namespace)
         if not deletion.granted:
             raise _still_used(namespace, deletion.open_runs, deletion.schedules)
-        self.on_deleted()
+        self._on_deleted()
 
 
 def _check(record: NamespaceRecord) -> None:
@@ -201,10 +201,6 @@ def _still_used(namespace: str, open_runs: int, schedules: int) -> PreconditionF
         subject_id=namespace,
         metadata={"open_runs": str(open_runs), "schedules": str(schedules)},
     )
-
-
-def _nobody() -> None:
-    """Until the engine is composed nobody removes anything."""
 
 
 FORGETTABLE = tuple(status for status in RunStatus if status in ENDED)

@@ -6,17 +6,17 @@ from ...core.errors import PreconditionFailed
 from ...core.records import RunKey
 from ...core.run.commands import Command, ContinueAsNew, StartChild
 from ...store.protocol import Store, TypeKey
-from ..matching.lease_registry import Holders
+from ..matching.lease_registry import LeaseRegistry
 from .versions import Versions
 
 STARTING = frozenset({StartChild, ContinueAsNew})
 
 
 class Pinning:
-    def __init__(self, store: Store, *, versions: Versions, holders: Holders) -> None:
+    def __init__(self, store: Store, *, versions: Versions, registry: LeaseRegistry) -> None:
         self._store = store
         self._versions = versions
-        self._holders = holders
+        self._registry = registry
 
     def is_known(self, command: Command) -> bool:
         """Whether `pin_known` can tell its version without asking the store."""
@@ -67,13 +67,13 @@ class Pinning:
     def _known_key(self, command: Command) -> TypeKey | None:
         if isinstance(command, StartChild):
             return _child_key(command)
-        holding = self._holders.get(command.run.run_id)
+        holding = self._registry.get(command.run.run_id)
         if holding is None or not holding.workflow_type:
             return None
         return TypeKey(command.run.namespace, holding.workflow_type)
 
     async def _type_of(self, run: RunKey) -> str:
-        holding = self._holders.get(run.run_id)
+        holding = self._registry.get(run.run_id)
         if holding is not None and holding.workflow_type:
             return holding.workflow_type
         record = await self._store.get_run(run.namespace, run_id=run.run_id)

@@ -16,9 +16,9 @@ from ...core.workflow_types.queues import QueueDepth, QueueStanding, TypeLimits,
 from ...core.workflow_types.versions import best_first, default_version
 from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
-from ..matching.liveness import Presence
+from ..matching.liveness import Liveness
 from ..matching.matcher import Matcher
-from .explain.limit_reasons import held_back_by
+from .explain.limit_reasons import limited_by
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
@@ -35,13 +35,13 @@ _TYPES_IN_WORDS = 100  # queues of which it is said what holds them back
 
 class Queues:
     def __init__(
-        self, store: Store, *, clock: Clock, matcher: Matcher, namespaces: Namespaces, presence: Presence
+        self, store: Store, *, clock: Clock, matcher: Matcher, namespaces: Namespaces, liveness: Liveness
     ) -> None:
         self._store = store
         self._clock = clock
         self._matcher = matcher
         self._namespaces = namespaces
-        self._presence = presence
+        self._liveness = liveness
 
     # --- looking --------------------------------------------------------------------------------------------------------------
 
@@ -102,14 +102,14 @@ class Queues:
                 status=None,
                 cursor=None,
                 limit=_WORKERS_SEEN,
-                alive_since=self._presence.alive_since(now),
+                alive_since=self._liveness.alive_since(now),
             )
         ).rows
         words: dict[str, str] = {}
         for name in sorted({depth.workflow_type for depth in depths})[:_TYPES_IN_WORDS]:
             pressure = await self._store.type_pressure(namespace, name, "")
-            held = None if pressure is None else held_back_by(pressure, name, "", now)
-            words[name] = "" if held is None else held.sentence
+            leased = None if pressure is None else limited_by(pressure, name, "", now)
+            words[name] = "" if leased is None else leased.sentence
         return [_standing(depth, workers, words.get(depth.workflow_type, "")) for depth in depths]
 
     # --- saying ---------------------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ class Schedules:
         created = await self._store.create_schedule(ahead_of(record, now), now)
         if isinstance(created, Refused):
             raise error_of(created.error)
-        self._firing.hear(created.due_at)
+        self._firing.add_due(created.due_at)
         return created
 
     async def upsert(
@@ -139,7 +139,7 @@ class Schedules:
                 record, skips = _from(record, next_fire_at, now)
             put = await self._store.put_schedule(record, was=was, skips=skips)
             if put is not None:
-                self._firing.hear(put.due_at)
+                self._firing.add_due(put.due_at)
                 return put
         raise _contended(schedule_id)
 
@@ -226,8 +226,8 @@ class Schedules:
         nominal = now + 1 if now % US_PER_S == 0 else now  # never a time of its own
         version = await self._firing.version_of(record)
         request = f"trigger\0{request_id or self._ids.token()}"
-        occasion = self._firing.occasion(record, version, nominal, "trigger", now=now, request=request)
-        fired = await self._firing.fire_now(record, [occasion], record.spec.overlap)
+        scheduled_start = self._firing.scheduled_start(record, version, nominal, "trigger", now=now, request=request)
+        fired = await self._firing.fire_now(record, [scheduled_start], record.spec.overlap)
         if fired is None:
             raise not_found("schedule", schedule_id)
         [fire] = fired.fires
@@ -239,7 +239,7 @@ class Schedules:
                 f"{fire.reason}. Wait for it, or cancel it.", subject="schedule", subject_id=schedule_id
             )
         if fired.started:
-            return fire.run_id, occasion.start.workflow_id
+            return fire.run_id, scheduled_start.start.workflow_id
         run = await self._store.get_run(namespace, run_id=fire.run_id)
         return fire.run_id, "" if run is None else run.workflow_id
 
@@ -271,8 +271,10 @@ class Schedules:
         fires: list[Fire] = []
         for start in range(0, len(nominals), MOST_RUNS):
             part = nominals[start : start + MOST_RUNS]
-            occasions = [self._firing.occasion(record, version, nominal, "backfill", now=now) for nominal in part]
-            fired = await self._firing.fire_now(record, occasions, "allow")
+            scheduled_starts = [
+                self._firing.scheduled_start(record, version, nominal, "backfill", now=now) for nominal in part
+            ]
+            fired = await self._firing.fire_now(record, scheduled_starts, "allow")
             if fired is None:
                 raise not_found("schedule", schedule_id)
             fires += fired.fires

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...core.errors import KagziError, PreconditionFailed
-from ...core.limits import LOOK_TYPES
+from ...core.limits import POLL_TYPES
 from ...core.providers import Clock
 from ...core.states import WorkerStatus
 from ...core.workflow_types.names import similar_name, unserved
 from ...store.protocol import Store, TypeKey
 from ..matching.lease_registry import Holding
-from ..matching.liveness import Presence
+from ..matching.liveness import Liveness
 from ..matching.matcher import Matcher
 from .versions import Versions
 
@@ -58,11 +58,11 @@ class _Seen(NamedTuple):
 class ServedTypes:
     """`logged_after_s`: how long runs of a type have to wait before the log says that nobody serves it."""
 
-    def __init__(self, store: Store, *, clock: Clock, presence: Presence, matcher: Matcher, versions: Versions) -> None:
+    def __init__(self, store: Store, *, clock: Clock, liveness: Liveness, matcher: Matcher, versions: Versions) -> None:
         self.logged_after_s = 10.0
         self._store = store
         self._clock = clock
-        self._presence = presence
+        self._liveness = liveness
         self._matcher = matcher
         self._versions = versions
         self._seen: dict[str, _Seen] = {}
@@ -145,7 +145,7 @@ class ServedTypes:
                 status=None,
                 cursor=None,
                 limit=_WORKERS_READ,
-                alive_since=self._presence.alive_since(self._clock.now()),
+                alive_since=self._liveness.alive_since(self._clock.now()),
             )
         versions: dict[str, set[str]] = {}
         for worker in rows.rows:
@@ -176,7 +176,7 @@ class ServedTypes:
         """Types with runs that wait to be claimed, as the last look has them."""
         now = asyncio.get_running_loop().time()
         alone = {key for key in keys if not self._matcher.serves(key)}
-        if len(keys) < LOOK_TYPES or len(self._waiting_since) >= _TYPES:  # a full look leaves out some, in turn
+        if len(keys) < POLL_TYPES or len(self._waiting_since) >= _TYPES:  # a full look leaves out some, in turn
             self._waiting_since = {key: since for key, since in self._waiting_since.items() if key in alone}
         for key in alone:
             if now - self._waiting_since.setdefault(key, now) >= self.logged_after_s and self._may_log(key, now):
@@ -194,7 +194,7 @@ class ServedTypes:
             said = await self.warnings([Named(*key, version) for key, version, _ in children], CHILD_WAITS)
             for warning, (_, _, parent) in zip(said, children, strict=True):
                 if warning and parent.holder is not None:
-                    parent.holder.tell(parent, "warning", warning)
+                    parent.holder.notify(parent, "warning", warning)
             now = asyncio.get_running_loop().time()
             for key, since in list(self._waiting_since.items()):
                 if now - since >= self.logged_after_s and self._may_log(key, now):

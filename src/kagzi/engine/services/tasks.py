@@ -15,10 +15,10 @@ from ..checks import requests as checks
 from ..checks.operations import Operations
 from ..checks.refusals import lease_lost, refusal_of
 from ..commit.journal import Journal
-from ..matching.lease_registry import Holders
-from ..matching.leases import Leases
+from ..matching.lease_registry import LeaseRegistry
+from ..matching.lease_times import ReleaseQueue
 from ..matching.matcher import Matcher
-from ..matching.slots import PollTaker
+from ..matching.slots import PollClaimant
 from .pinning import Pinning
 from .versions import versions_by_type
 from .workers import Workers
@@ -33,8 +33,8 @@ class Tasks:
         *,
         journal: Journal,
         matcher: Matcher,
-        holders: Holders,
-        leases: Leases,
+        registry: LeaseRegistry,
+        releases: ReleaseQueue,
         workers: Workers,
         operations: Operations,
         pinning: Pinning,
@@ -42,12 +42,12 @@ class Tasks:
         self._store = store
         self._journal = journal
         self._matcher = matcher
-        self._holders = holders
-        self._leases = leases
+        self._registry = registry
+        self._releases = releases
         self._workers = workers
         self._operations = operations
         self._pinning = pinning
-        self._polls: set[PollTaker] = set()
+        self._polls: set[PollClaimant] = set()
         self._stopped = asyncio.Event()
 
     async def poll(
@@ -71,26 +71,26 @@ class Tasks:
             raise ServerUnavailable("the server is stopping. Poll another one, or again.")
         if worker.status is WorkerStatus.DRAINING:
             return await self._wait_in_vain(wait_ms)
-        return await self._take(PollTaker(namespace, worker_id, versions, max_tasks), wait_ms)
+        return await self._take(PollClaimant(namespace, worker_id, versions, max_tasks), wait_ms)
 
-    async def _take(self, taker: PollTaker, wait_ms: int) -> Sequence[ClaimedRun]:
-        self._polls.add(taker)
-        self._matcher.add(taker)
+    async def _take(self, claimant: PollClaimant, wait_ms: int) -> Sequence[ClaimedRun]:
+        self._polls.add(claimant)
+        self._matcher.add(claimant)
         looked = self._matcher.next_look()
         claimed: Sequence[ClaimedRun] = ()
         try:
-            claimed = await taker.parcel(looked, wait_ms / 1_000, _SETTLE_S)
+            claimed = await claimant.delivery(looked, wait_ms / 1_000, _SETTLE_S)
         finally:
-            self._matcher.remove(taker)
-            self._polls.discard(taker)
-            given = taker.close()
+            self._matcher.remove(claimant)
+            self._polls.discard(claimant)
+            given = claimant.close()
             if given and not claimed:  # the caller went away just when they came
-                self._leases.release_soon(Held(run.run, run.lease) for run in given)
+                self._releases.add(Held(run.run, run.lease) for run in given)
         claimed, rest = fitting(claimed)
         if rest:
-            self._leases.release_soon(Held(run.run, run.lease) for run in rest)
+            self._releases.add(Held(run.run, run.lease) for run in rest)
         for run in claimed:
-            self._holders.add_unary(Held(run.run, run.lease), run.workflow_type)
+            self._registry.add_unary(Held(run.run, run.lease), run.workflow_type)
         return claimed
 
     async def _wait_in_vain(self, wait_ms: int) -> Sequence[ClaimedRun]:
@@ -126,8 +126,8 @@ class Tasks:
     def stop(self) -> None:
         """Polls that wait are answered with nothing."""
         self._stopped.set()
-        for taker in self._polls:
-            taker.stop()
+        for claimant in self._polls:
+            claimant.stop()
 
 
 def fitting(claimed: Sequence[ClaimedRun]) -> tuple[Sequence[ClaimedRun], Sequence[ClaimedRun]]:

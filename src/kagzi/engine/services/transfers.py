@@ -20,7 +20,7 @@ from ...core.limits import Settings
 from ...core.providers import Clock, Ids
 from ...core.records import RunFilter, RunKey
 from ...core.run.outcomes import Refused
-from ...core.states import OPEN, RunStatus
+from ...core.states import OPEN
 from ...core.text.lines import LineBuffer
 from ...core.text.plurals import counted
 from ...core.times import US_PER_S, Timestamp
@@ -45,8 +45,7 @@ from ...store.protocol import Store
 from ..checks import requests as checks
 from ..checks.refusals import error_of
 from ..checks.transfers import Checker, on_line
-from ..commit.notifications import News
-from ..timing.timers import Timers
+from ..commit.dispatcher import Dispatcher
 from .namespaces import Namespaces
 
 STALE_S = 60.0
@@ -70,16 +69,14 @@ class Transfers:
         ids: Ids,
         settings: Settings,
         namespaces: Namespaces,
-        news: News,
-        timers: Timers,
+        dispatcher: Dispatcher,
     ) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._payload_bytes = settings.payload_bytes
         self._namespaces = namespaces
-        self._news = news
-        self._timers = timers
+        self._dispatcher = dispatcher
 
     # --- out ------------------------------------------------------------------------------------------------------------------
 
@@ -91,20 +88,20 @@ class Transfers:
             if image is None:
                 raise checks.no_run(run_id)
             lines = self._lines(run, image)
-            held: list[bytes] = []
+            leased: list[bytes] = []
             size = 0
             async for line in lines:
-                held.append(line)
+                leased.append(line)
                 size += len(line)
                 if size > limits.TRANSFER_BYTES:
                     break
             else:
                 if await self._moved(run, image):
                     continue  # nothing was said yet: begin again
-                for line in held:
+                for line in leased:
                     yield line
                 return
-            for line in held:
+            for line in leased:
                 yield line
             async for line in lines:
                 if line.startswith(b'{"end"') and await self._moved(run, image):
@@ -176,20 +173,12 @@ class Transfers:
                     f"lines up to {incoming.number} tell of the same step, attempt or signal twice.",
                     field=f"line {incoming.number}",
                 )
-        brought = as_imported(image)
-        imported = await self._store.finish_import(run, token, brought, self._clock.now())
+        imported, effects = await self._store.finish_import(run, token, as_imported(image), self._clock.now())
         if imported is None:
             raise Unavailable(f"the import of run {run.run_id} took too long. Try again.")
         if isinstance(imported, Refused):
             raise error_of(imported.error)
-        self._news.stirred(imported.stirred)
-        if imported.status is RunStatus.PENDING:
-            self._news.pending(run.namespace, image.workflow_type)
-        for at in (imported.wake_at, image.deadline_at, image.cancel_by):
-            if at is not None:
-                self._timers.hear(at)
-        if image.cascade_due:
-            self._news.children()
+        self._dispatcher.dispatch(effects)
         return ImportAnswer(run.run_id, already_exists=False)
 
     async def _compare(self, run: RunKey, incoming: "_Incoming") -> ImportAnswer:

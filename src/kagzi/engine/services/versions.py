@@ -26,6 +26,7 @@ from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
 from ..commit.journal import OUTAGE_LIMIT_S
 from ..commit.outages import Outages, backoff_s
+from ..commit.wakeups import Wakeups
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 REMEMBERED_S = 1.0  # how long another server may be behind if nobody can tell it
@@ -40,7 +41,7 @@ class _Known(NamedTuple):
 
 
 class Versions:
-    """`on_change` hears of types whose versions changed here: the other servers must forget them, too.
+    """`wakeups`: other servers must forget types whose versions changed here, too.
 
     `alive_since` answers since when a worker must have been heard of to count as online.
     """
@@ -51,6 +52,7 @@ class Versions:
         *,
         clock: Clock,
         outages: Outages,
+        wakeups: Wakeups,
         alone: bool,
         alive_since: Callable[[Timestamp], Timestamp],
     ) -> None:
@@ -62,7 +64,7 @@ class Versions:
         self._alive_since = alive_since
         self._known: dict[TypeKey, _Known] = {}
         self._loading: dict[TypeKey, asyncio.Task[Sequence[VersionMark]]] = {}
-        self.on_change: Callable[[TypeKey], None] = _nobody
+        self._wakeups = wakeups
 
     # --- new runs -------------------------------------------------------------------------------------------------------------
 
@@ -148,7 +150,7 @@ class Versions:
 
     def _changed(self, key: TypeKey) -> None:
         self.forget(key)
-        self.on_change(key)
+        self._wakeups.versions_changed(key)
 
     async def set_default(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
         """Empty: none is set, the highest is the default again. Answers the default. Raises NotFound, PreconditionFailed."""
@@ -241,11 +243,7 @@ def _check_place(cursor: Cursor) -> None:
         names = msgspec.json.decode(cursor.id, type=tuple[str, str])
     except msgspec.MsgspecError:
         raise InvalidArgument(
-            "page_token is not one of this list. Begin with the first page.", field="page_token"
+            "page_token does not belong to this list. Begin with the first page.", field="page_token"
         ) from None
     for name in names:
         checks.name(name, "page_token")
-
-
-def _nobody(key: TypeKey) -> None:
-    """Until the engine is composed nobody has to hear of it."""

@@ -18,7 +18,7 @@ logger = logging.getLogger("kagzi.engine")
 Deliver = Callable[[Sequence[RunEnd], Sequence[str]], None]
 
 LIVE_RUNS = 50_000  # per namespace; beyond it the oldest is looked up like any other
-_LOOK_RUNS = 500
+_READ_RUNS = 500
 _CALL_TIMEOUT_S = 30.0
 
 
@@ -60,7 +60,7 @@ class WaitHub:
         self._store = store
         self._waiting: dict[RunKey, list[Waits]] = {}
         self._live: dict[str, dict[str, None]] = {}
-        self._to_look: dict[RunKey, None] = {}
+        self._to_read: dict[RunKey, None] = {}
         self._work = asyncio.Event()
 
     # --- who waits -----------------------------------------------------------------------------------------------------------
@@ -73,8 +73,8 @@ class WaitHub:
             self._waiting.setdefault(run, []).append(waits)
             live = self._live.get(run.namespace)
             if live is None or run.run_id not in live:
-                self._to_look[run] = None
-        if self._to_look:
+                self._to_read[run] = None
+        if self._to_read:
             self._work.set()
 
     def unsubscribe(self, waits: Waits, runs: Iterable[RunKey]) -> None:
@@ -131,42 +131,42 @@ class WaitHub:
             if not live:
                 del self._live[run.namespace]
 
-    def tell(self, ends: Iterable[RunEnd]) -> None:
-        parcels: dict[Waits, list[RunEnd]] = {}
+    def ended(self, ends: Iterable[RunEnd]) -> None:
+        deliveries: dict[Waits, list[RunEnd]] = {}
         for end in ends:
             self.ended_here(end.run)
             for waits in self._waiting.pop(end.run, ()):
                 waits.ids.discard(end.run.run_id)
-                parcels.setdefault(waits, []).append(end)
-        for waits, told in parcels.items():
+                deliveries.setdefault(waits, []).append(end)
+        for waits, some in deliveries.items():
             try:
-                waits.deliver(told, ())
+                waits.deliver(some, ())
             except Exception:
-                logger.exception("%d runs ended, but those who wait for them could not be told", len(told))
+                logger.exception("%d runs ended, but waiting callers could not be notified", len(some))
 
     # --- looking -------------------------------------------------------------------------------------------------------------
 
-    def look(self, runs: Iterable[RunKey]) -> None:
+    def look_up(self, runs: Iterable[RunKey]) -> None:
         for run in runs:
             self.ended_here(run)
             if run in self._waiting:
-                self._to_look[run] = None
-        if self._to_look:
+                self._to_read[run] = None
+        if self._to_read:
             self._work.set()
 
-    def look_in(self, namespace: str) -> None:
+    def look_up_in(self, namespace: str) -> None:
         """Runs ended there, on another server or unseen: nothing is known to be live any more."""
         self._live.pop(namespace, None)
-        self.look([run for run in self._waiting if run.namespace == namespace])
+        self.look_up([run for run in self._waiting if run.namespace == namespace])
 
-    def look_everywhere(self) -> None:
+    def look_up_everywhere(self) -> None:
         self._live.clear()
-        self.look(list(self._waiting))
+        self.look_up(list(self._waiting))
 
-    def look_again(self) -> None:
+    def look_up_again(self) -> None:
         """The regular fallback, in case a wake-up from another server was lost."""
         if self._waiting:
-            self.look(list(self._waiting))
+            self.look_up(list(self._waiting))
 
     async def run(self) -> None:
         self._work.set()  # if it died before, there may be something to do
@@ -174,24 +174,24 @@ class WaitHub:
         while True:
             await self._work.wait()
             self._work.clear()
-            while self._to_look:
-                runs = list(self._to_look)[:_LOOK_RUNS]
+            while self._to_read:
+                runs = list(self._to_read)[:_READ_RUNS]
                 for run in runs:
-                    del self._to_look[run]  # before looking: who asks meanwhile wants a newer look
+                    del self._to_read[run]  # before looking: who asks meanwhile wants a newer look
                 try:
-                    await self._look_at([run for run in runs if run in self._waiting])
+                    await self._read([run for run in runs if run in self._waiting])
                 except (Unavailable, TimeoutError) as error:
                     logger.debug("the ends of %d runs could not be looked up: %s", len(runs), error)
-                    self._to_look.update(dict.fromkeys(runs))
+                    self._to_read.update(dict.fromkeys(runs))
                     failures += 1
                     await asyncio.sleep(backoff_s(failures))
                 except BaseException:
-                    self._to_look.update(dict.fromkeys(runs))  # they are still to be looked up
+                    self._to_read.update(dict.fromkeys(runs))  # they are still to be looked up
                     raise
                 else:
                     failures = 0
 
-    async def _look_at(self, runs: list[RunKey]) -> None:
+    async def _read(self, runs: list[RunKey]) -> None:
         malformed = [run for run in runs if not is_uuid(run.run_id)]
         runs = [run for run in runs if is_uuid(run.run_id)]
         unknown = malformed
@@ -200,8 +200,8 @@ class WaitHub:
                 found = await self._store.ends_of(runs)
             if not found:
                 raise InternalError("the store answered for none of the runs that were asked for")
-            self._to_look.update(dict.fromkeys(runs[len(found) :]))  # more than a page: the rest is read next
-            self.tell([end for end in found if isinstance(end, RunEnd)])
+            self._to_read.update(dict.fromkeys(runs[len(found) :]))  # more than a page: the rest is read next
+            self.ended([end for end in found if isinstance(end, RunEnd)])
             unknown = malformed + [run for run, end in zip(runs, found, strict=False) if end is None]
         for run in unknown:
             for waits in self._waiting.pop(run, ()):

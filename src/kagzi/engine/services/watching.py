@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.budgets import NamespaceBudget
 from ...core.errors import InvalidArgument, Unavailable
-from ...core.events import EventKind, RunEvent, RunMark, RunNews, end_kind
+from ...core.events import EventKind, RunEvent, RunEventPage, RunMark, end_kind
 from ...core.ids import is_uuid
 from ...core.limits import WATCHES, WATCHES_SHARE
 from ...core.records import RunEnd, RunKey
@@ -96,7 +96,7 @@ class Watching:
                 await asyncio.sleep(SPACING_S)
                 await watch.news.wait()
 
-    async def _look(self, run: RunKey, after_seq: int) -> RunNews:
+    async def _look(self, run: RunKey, after_seq: int) -> RunEventPage:
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
                 news = await self._store.events_of(run, after_seq, _EVENTS)

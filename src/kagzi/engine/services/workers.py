@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -16,15 +17,18 @@ from ...core.records import Held, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
-from ...core.workers import Trouble, WorkerEvent, as_heard
-from ...store.protocol import Store, TypeKey
+from ...core.workers import Trouble, WorkerEvent, with_liveness
+from ...store.protocol import RemoteNotice, Store
 from ..background.diagnostics_log import DiagnosticsLog
 from ..checks import requests as checks
 from ..checks.bounds import cut_text
 from ..checks.refusals import error_of
-from ..matching.heartbeats import Beats
+from ..commit.dispatcher import Dispatcher
+from ..commit.wakeups import Wakeups
+from ..matching.heartbeats import Heartbeats
+from ..matching.lease_times import LeaseTimes
 from ..matching.leases import Leases
-from ..matching.liveness import Presence
+from ..matching.liveness import Liveness
 from ..matching.ports import HeartbeatAnswer
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
@@ -38,8 +42,16 @@ _SWEPT = 500
 _NUMBER_DIGITS = 18
 
 
+class ConnectedWorker(Protocol):
+    """The session of a worker that is connected to this server."""
+
+    def drain(self) -> None: ...
+
+    def deregistered(self) -> None: ...
+
+
 class Workers:
-    """`on_woken` hears of the types of runs that were handed back, `on_drain` of workers that were told to finish."""
+    """`sessions`: the workers that are connected here, by namespace and id."""
 
     def __init__(
         self,
@@ -47,25 +59,30 @@ class Workers:
         *,
         clock: Clock,
         ids: Ids,
+        lease_times: LeaseTimes,
         leases: Leases,
-        beats: Beats,
+        heartbeats: Heartbeats,
         namespaces: Namespaces,
         versions: Versions,
-        presence: Presence,
+        liveness: Liveness,
+        sessions: Mapping[tuple[str, str], ConnectedWorker],
+        dispatcher: Dispatcher,
+        wakeups: Wakeups,
     ) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
+        self._lease_times = lease_times
         self._leases = leases
-        self._beats = beats
+        self._heartbeats = heartbeats
         self._namespaces = namespaces
         self._versions = versions
-        self._presence = presence
+        self._liveness = liveness
         self._diagnostics = DiagnosticsLog(clock)
         self._known: dict[tuple[str, str], tuple[WorkerRecord, float]] = {}
-        self.on_woken: Callable[[Sequence[TypeKey]], None] = _nobody
-        self.on_drain: Callable[[str, str], None] = _no_drain
-        self.on_leave: Callable[[str, str], None] = _no_drain
+        self._sessions = sessions
+        self._dispatcher = dispatcher
+        self._wakeups = wakeups
 
     async def register(self, worker: WorkerRecord) -> WorkerRecord:
         """Insert or refresh. Draws a worker_id if there is none. A process that was told to drain comes back DRAINING. Runs whose
@@ -89,9 +106,10 @@ class Workers:
             worker = msgspec.structs.replace(worker, status=WorkerStatus.DRAINING)
         if registration.new_versions:
             self._versions.registered(worker.namespace, worker.served)
-        self._beats.joined((worker.namespace, worker.worker_id), worker.active_count)
+        self._heartbeats.joined((worker.namespace, worker.worker_id), worker.active_count)
         self._remember(worker)
-        self.on_woken(await self._store.resume_diverged(worker.namespace, worker.served, worker.build_id, now))
+        effects = await self._store.resume_diverged(worker.namespace, worker.served, worker.build_id, now)
+        self._dispatcher.dispatch(effects)
         return worker
 
     async def heartbeat(
@@ -102,12 +120,12 @@ class Workers:
         active_count: int,
         completed_delta: int,
         failed_delta: int,
-        held: Sequence[Held],
-        troubles: Sequence[Trouble] = (),
+        leased: Sequence[Held],
+        diagnostics: Sequence[Trouble] = (),
     ) -> HeartbeatAnswer:
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
-        checks.leases(held)
+        checks.leases(leased)
         for field, value in (
             ("active_count", active_count),
             ("completed_delta", completed_delta),
@@ -117,12 +135,12 @@ class Workers:
         worker = await self.known(namespace, worker_id)
         if worker is None or worker.status is WorkerStatus.OFFLINE:
             return HeartbeatAnswer(accepted=False)
-        self._beats.note((namespace, worker_id), active_count, completed_delta, failed_delta)
-        if troubles:
-            await self.note_troubles(namespace, worker_id, troubles)
-        mine = [item for item in held if item.run.namespace == namespace and is_uuid(item.run.run_id)]
+        self._heartbeats.note((namespace, worker_id), active_count, completed_delta, failed_delta)
+        if diagnostics:
+            await self.note_diagnostics(namespace, worker_id, diagnostics)
+        mine = [item for item in leased if item.run.namespace == namespace and is_uuid(item.run.run_id)]
         known = set(mine)
-        strange = tuple(item for item in held if item not in known)
+        strange = tuple(item for item in leased if item not in known)
         renewal = await self._leases.renew(mine) if mine else None
         return HeartbeatAnswer(
             accepted=True,
@@ -134,12 +152,13 @@ class Workers:
     async def deregister(self, namespace: str, worker_id: str, *, drain: bool) -> None:
         """Drain: no more work is given, what is held is finished. Otherwise what it holds is PENDING at once."""
         if drain:
-            await self.drain(namespace, worker_id, "by its own wish")
+            await self.drain(namespace, worker_id, "at its own request")
             return
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
         known = await self.leave(namespace, worker_id)
-        self.on_leave(namespace, worker_id)
+        if (session := self._sessions.get((namespace, worker_id))) is not None:
+            session.deregistered()
         if not known:
             raise not_found("worker", worker_id)
 
@@ -154,12 +173,15 @@ class Workers:
         if worker is None:
             raise not_found("worker", worker_id)
         if worker.status is WorkerStatus.DRAINING:
-            self.on_drain(namespace, worker_id)
-        return as_heard(worker, self._presence.alive_since(now))
+            if (session := self._sessions.get((namespace, worker_id))) is not None:
+                session.drain()
+            else:
+                self._wakeups.notify(RemoteNotice(worker_id, namespace, "", "drain"))
+        return with_liveness(worker, self._liveness.alive_since(now))
 
     async def lose(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
         """Its session broke then, and it has not come back here. If nobody else heard of it, it is lost."""
-        lost = await self._store.lose_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
+        lost = await self._store.expire_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
         if lost:
             self.forget(namespace, worker_id)
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
@@ -169,16 +191,18 @@ class Workers:
         the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
         for namespace, worker_id in workers:
             self.forget(namespace, worker_id)
-            held = await self._store.worker_died(namespace, worker_id, self._clock.now())
-            if held:
-                logger.warning("worker %s died with its process; its runs go on elsewhere: %d", worker_id, held)
+            leased = await self._store.worker_died(namespace, worker_id, self._clock.now())
+            if leased:
+                logger.warning(
+                    "worker %s died with its process; other workers take over its runs: %d", worker_id, leased
+                )
 
     async def sweep(self, now: Timestamp) -> bool:
         """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage everybody
         gets the time to come back."""
-        if not self._leases.may_end(now):
+        if not self._lease_times.may_end(now):
             return False
-        lost = await self._store.lose_workers(self._presence.alive_since(now), now, _SWEPT)
+        lost = await self._store.expire_workers(self._liveness.alive_since(now), now, _SWEPT)
         if lost:
             logger.warning("%d workers were lost", lost)
         return lost >= _SWEPT
@@ -187,23 +211,23 @@ class Workers:
         """A chore: events, and workers that left, are kept for a while. Whether there may be more."""
         return await self._store.forget_workers(now - limits.WORKER_EVENTS_AGE_US, _SWEPT) >= _SWEPT
 
-    async def note_troubles(self, namespace: str, worker_id: str, troubles: Sequence[Trouble]) -> None:
+    async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble]) -> None:
         """What a worker says ails it. Too long words are cut: trouble must be recordable."""
         cut = [
             Trouble(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
-            for trouble in troubles[: limits.TROUBLES]
+            for trouble in diagnostics[: limits.DIAGNOSTICS]
         ]
         self._diagnostics.write(namespace, worker_id, cut)
         if cut:
-            await self._store.note_troubles(namespace, worker_id, cut, self._clock.now())
+            await self._store.note_diagnostics(namespace, worker_id, cut, self._clock.now())
 
     async def leave(self, namespace: str, worker_id: str) -> bool:
         """OFFLINE, with everything it holds handed back. False: unknown."""
         self.forget(namespace, worker_id)
-        self._beats.left((namespace, worker_id))
-        woken = await self._store.worker_left(namespace, worker_id, self._clock.now(), hand_back=True)
-        self.on_woken(woken or ())
-        return woken is not None
+        self._heartbeats.left((namespace, worker_id))
+        known, effects = await self._store.worker_left(namespace, worker_id, self._clock.now(), hand_back=True)
+        self._dispatcher.dispatch(effects)
+        return known
 
     async def set_status(self, namespace: str, worker_id: str, status: WorkerStatus) -> None:
         self.forget(namespace, worker_id)
@@ -215,7 +239,7 @@ class Workers:
         worker = await self._store.get_worker(namespace, worker_id)
         if worker is None:
             raise not_found("worker", worker_id)
-        return as_heard(worker, self._presence.alive_since(self._clock.now()))
+        return with_liveness(worker, self._liveness.alive_since(self._clock.now()))
 
     async def known(self, namespace: str, worker_id: str) -> WorkerRecord | None:
         """The worker as it was at most a few seconds ago; so a poll or a heartbeat costs no query of its own."""
@@ -235,7 +259,7 @@ class Workers:
         checks.optional_name(workflow_type or "", "workflow_type")
         bound_to = msgspec.json.encode(("workers", namespace, workflow_type, status)).decode()
         cursor = page_cursor(page, bound_to)
-        alive_since = self._presence.alive_since(self._clock.now())
+        alive_since = self._liveness.alive_since(self._clock.now())
         rows = await self._store.list_workers(
             namespace,
             workflow_type=workflow_type or None,
@@ -257,7 +281,9 @@ class Workers:
         bound_to = msgspec.json.encode(("worker events", namespace, worker_id)).decode()
         cursor = page_cursor(page, bound_to)
         if cursor is not None and not (cursor.id.isdecimal() and len(cursor.id) <= _NUMBER_DIGITS):
-            raise InvalidArgument("page_token is not one of this list. Begin with the first page.", field="page_token")
+            raise InvalidArgument(
+                "page_token does not belong to this list. Begin with the first page.", field="page_token"
+            )
         rows = await self._store.list_worker_events(
             namespace, worker_id=worker_id or None, cursor=cursor, limit=page_size(page)
         )
@@ -276,11 +302,3 @@ class Workers:
     def forget(self, namespace: str, worker_id: str) -> None:
         """What was remembered of it may not hold any more."""
         self._known.pop((namespace, worker_id), None)
-
-
-def _nobody(woken: Sequence[TypeKey]) -> None:
-    """Until the engine is composed nobody takes runs."""
-
-
-def _no_drain(namespace: str, worker_id: str) -> None:
-    """Until the engine is composed there are no sessions."""

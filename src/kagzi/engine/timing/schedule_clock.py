@@ -5,7 +5,7 @@ The nearest due time is known from what happens here and from each look of the t
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,14 +14,13 @@ from ...core.errors import RequestError, StatementFailed, StoreBroken, Unavailab
 from ...core.limits import Settings
 from ...core.providers import Clock, Ids
 from ...core.records import RunKey
-from ...core.run.commands import Command, StartRun
-from ...core.run.outcomes import Outcome
+from ...core.run.commands import StartRun
 from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord, refusal_reason, request_of, run_name
 from ...core.schedules.scheduled_time import with_scheduled_time
 from ...core.times import US_PER_MS, US_PER_S, Timestamp
-from ...store.protocol import FiredSchedule, Firing, Occasion, Store, TypeKey
+from ...store.protocol import FiredSchedule, Firing, ScheduledStart, Store, TypeKey
 from ..checks.refusals import refused
-from ..commit.notifications import News
+from ..commit.dispatcher import Dispatcher
 from ..commit.outages import Outages, backoff_s
 from ..services.versions import Versions
 from .firing_plan import Decided, decide
@@ -37,8 +36,6 @@ _FIRST_PAUSE_US = US_PER_S
 _LONGEST_PAUSE_US = 60 * US_PER_S
 _REMEMBERED = 10_000
 
-Apply = Callable[[Sequence[Command], Sequence[Outcome]], None]
-
 
 class _Retry(NamedTuple):
     at: Timestamp
@@ -46,8 +43,6 @@ class _Retry(NamedTuple):
 
 
 class ScheduleClock:
-    """`apply` does what follows from starts, as after any commit."""
-
     def __init__(
         self,
         store: Store,
@@ -57,9 +52,8 @@ class ScheduleClock:
         ids: Ids,
         settings: Settings,
         versions: Versions,
-        news: News,
+        dispatcher: Dispatcher,
         outages: Outages,
-        apply: Apply,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -68,14 +62,13 @@ class ScheduleClock:
         self._late_us = settings.schedule_late_ms * US_PER_MS
         self._cleanup_us = settings.cleanup_ms * US_PER_MS
         self._versions = versions
-        self._news = news
+        self._dispatcher = dispatcher
         self._outages = outages
-        self._apply = apply
         self._next: Timestamp | None = None
         self._retries: dict[tuple[str, str], _Retry] = {}  # of schedules that could not fire
         self._changed = asyncio.Event()
 
-    def hear(self, due_at: Timestamp | None) -> None:
+    def add_due(self, due_at: Timestamp | None) -> None:
         """A schedule is due then."""
         if due_at is not None and (self._next is None or due_at < self._next):
             self._next = due_at
@@ -100,11 +93,11 @@ class ScheduleClock:
                 await self._tick(now)
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
-                self.hear(now)
+                self.add_due(now)
                 failures += 1
                 await asyncio.sleep(backoff_s(failures))
             except BaseException:
-                self.hear(now)  # it is still to be done
+                self.add_due(now)  # it is still to be done
                 raise
             else:
                 failures = 0
@@ -121,14 +114,14 @@ class ScheduleClock:
     async def _tick(self, now: Timestamp) -> None:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
             due = await self._store.due_schedules(now, DUE_SCHEDULES)
-        self.hear(due.next_due_at)
+        self.add_due(due.next_due_at)
         firings: list[Firing] = []
         for record in due.schedules:
             firing = None if self._waits_for_another_try(record, now) else await self._planned(record, now)
             if firing is not None:
                 firings.append(firing)
         if due.more:
-            self.hear(now if firings else now + _FIRST_PAUSE_US)
+            self.add_due(now if firings else now + _FIRST_PAUSE_US)
         for batch in _batches(firings):
             await self._fire_batch(batch)
 
@@ -178,7 +171,7 @@ class ScheduleClock:
         if len(self._retries) >= _REMEMBERED:
             self._retries.clear()
         self._retries[_key(record)] = _Retry(retry_at, failures)
-        self.hear(retry_at)
+        self.add_due(retry_at)
         await self._postpone(record, retry_at)
 
     def _waits_for_another_try(self, record: ScheduleRecord, now: Timestamp) -> bool:
@@ -213,7 +206,7 @@ class ScheduleClock:
     async def plan(self, record: ScheduleRecord, decided: Decided, now: Timestamp) -> Firing:
         """As starts. One that is refused already, because its version is deprecated, is a skip."""
         skips = list(decided.skips)
-        occasions: tuple[Occasion, ...] = ()
+        scheduled_starts: tuple[ScheduledStart, ...] = ()
         if decided.runs:
             try:
                 version = await self.version_of(record)
@@ -224,11 +217,11 @@ class ScheduleClock:
                     for nominal, cause in decided.runs
                 ]
             else:
-                occasions = tuple(self.occasion(record, version, *run, now=now) for run in decided.runs)
+                scheduled_starts = tuple(self.scheduled_start(record, version, *run, now=now) for run in decided.runs)
         return Firing(
             schedule=record,
             overlap=record.spec.overlap,
-            occasions=occasions,
+            scheduled_starts=scheduled_starts,
             skips=tuple(skips),
             next_at=decided.next_at,
             due_at=decided.due_at,
@@ -238,7 +231,7 @@ class ScheduleClock:
         key = TypeKey(record.namespace, record.spec.workflow_type)
         return await self._versions.pin(key, record.spec.version)
 
-    def occasion(
+    def scheduled_start(
         self,
         record: ScheduleRecord,
         version: str,
@@ -247,7 +240,7 @@ class ScheduleClock:
         *,
         now: Timestamp,
         request: str = "",
-    ) -> Occasion:
+    ) -> ScheduledStart:
         spec = record.spec
         start = StartRun(
             run=RunKey(record.namespace, self._ids.run_id(now, record.namespace)),
@@ -263,30 +256,25 @@ class ScheduleClock:
             on_conflict="fail",
             schedule_id=record.schedule_id,
         )
-        return Occasion(nominal, cause, start)
+        return ScheduledStart(nominal, cause, start)
 
     async def fire_now(
-        self, record: ScheduleRecord, occasions: Sequence[Occasion], overlap: Overlap
+        self, record: ScheduleRecord, scheduled_starts: Sequence[ScheduledStart], overlap: Overlap
     ) -> FiredSchedule | None:
         """Beside its own times. None: the schedule is gone."""
-        [fired] = await self.fire([Firing(schedule=record, overlap=overlap, occasions=tuple(occasions), moves=False)])
+        [fired] = await self.fire(
+            [Firing(schedule=record, overlap=overlap, scheduled_starts=tuple(scheduled_starts), moves=False)]
+        )
         return fired
 
     async def fire(self, firings: Sequence[Firing]) -> Sequence[FiredSchedule | None]:
         now = self._clock.now()
-        cancel_by = now + self._cleanup_us
         async with asyncio.timeout(_CALL_TIMEOUT_S):
-            answers = await self._store.fire_schedules(firings, now, cancel_by)
+            answers, effects = await self._store.fire_schedules(firings, now, now + self._cleanup_us)
         for firing, fired in zip(firings, answers, strict=True):
-            if fired is None:
-                continue
-            if firing.moves:
-                self.hear(firing.due_at)
-            if fired.started:
-                self._apply([start for start, _ in fired.started], [started for _, started in fired.started])
-            for cancelled in fired.cancelled:
-                if cancelled.run is not None:
-                    self._news.cancelled(cancelled.run, cancelled, cancelled.reason, cancel_by)
+            if fired is not None and firing.moves:
+                self.add_due(firing.due_at)
+        self._dispatcher.dispatch(effects)
         return answers
 
 
@@ -303,9 +291,9 @@ def _batches(firings: Sequence[Firing]) -> list[list[Firing]]:
     batches: list[list[Firing]] = []
     runs = 0
     for firing in firings:
-        if not batches or runs + len(firing.occasions) > _RUNS_AT_ONCE:
+        if not batches or runs + len(firing.scheduled_starts) > _RUNS_AT_ONCE:
             batches.append([])
             runs = 0
         batches[-1].append(firing)
-        runs += len(firing.occasions)
+        runs += len(firing.scheduled_starts)
     return batches

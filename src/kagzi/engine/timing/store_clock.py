@@ -40,7 +40,7 @@ class StoreClock:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._trusted_us = _TRUSTED_INTERVALS * settings.look_interval_ms * US_PER_MS
+        self._trusted_us = _TRUSTED_INTERVALS * settings.poll_interval_ms * US_PER_MS
         self._alone = alone
         self._settle_us = SETTLE_US if alone else 0
         self._on_step = on_step
@@ -71,8 +71,8 @@ class StoreClock:
         while again:
             asked_at = self._clock.now()
             async with asyncio.timeout(_POLL_TIMEOUT_S):
-                horizon = await self._store.look((), asked_at)
-            again = self.polled(horizon.store_now, asked_at, self._clock.now())
+                work = await self._store.poll((), asked_at)
+            again = self.polled(work.store_now, asked_at, self._clock.now())
 
     def polled(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> bool:
         """Take note of a poll. Returns whether to poll again at once: the store's clock has stepped, and it takes two to say so.

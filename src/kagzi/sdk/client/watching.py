@@ -55,9 +55,7 @@ class Watch:
                     problem = self._connection.problem_of(error)
                 if self._ended:
                     return
-                pause_s = tries.pause_s(problem)
-                await self._connection.move(link)
-                await asyncio.sleep(pause_s)
+                await self._connection.try_again(tries, link, problem)
 
     async def _one_stream(self, link: Link, tries: Tries) -> AsyncGenerator[Event]:
         request = pb.WatchRequest(namespace_id=self._namespace, run_id=self._run_id, after_seq=self._after)

@@ -175,8 +175,8 @@ def _add_task(claimed: ClaimedRun, response: pb.SessionResponse) -> None:
 
 def _write_notice(notice: Notice) -> pb.RunNotice:
     return pb.RunNotice(
-        run_id=notice.held.run.run_id,
-        lease=write_lease(notice.held.lease),
+        run_id=notice.leased.run.run_id,
+        lease=write_lease(notice.leased.lease),
         kind=_NOTICE_KINDS[notice.kind],
         reason=notice.reason,
     )
@@ -296,7 +296,7 @@ class SessionStream:
             drain=update.drain,
             completed_delta=update.completed_delta,
             failed_delta=update.failed_delta,
-            troubles=read_diagnostics(update),
+            diagnostics=read_diagnostics(update),
         )
         self._is_leaving = update.goodbye
 

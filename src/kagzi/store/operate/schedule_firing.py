@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from ...core.effects import Effects, merge
 from ...core.records import RunKey
 from ...core.run.commands import StartRun
 from ...core.run.outcomes import Outcome
 from ...core.schedules.schedule import Fire, OpenRun
 from ...core.times import Timestamp
 from ..firing_plan import FiringPlan
-from ..protocol import Cancelled, FiredSchedule, Firing
+from ..protocol import FiredSchedule, Firing
 from ..rows import read_fire
 from ..sessions import Session
 from .schedules import fire_values, record_fires
@@ -23,34 +24,37 @@ _Key = tuple[str, str]
 class ScheduledRuns(Protocol):
     """What a store does to runs, within the transaction of the session."""
 
-    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Cancelled]]: ...
+    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Effects]]: ...
 
-    async def start(self, starts: Sequence[StartRun]) -> Sequence[Outcome]:
+    async def start(self, starts: Sequence[StartRun]) -> tuple[Sequence[Outcome], Sequence[Effects]]:
         """As any start is made; all of them are decided."""
         ...
 
 
 async def fire_schedules(
     session: Session, runs: ScheduledRuns, firings: Sequence[Firing], now: Timestamp
-) -> Sequence[FiredSchedule | None]:
+) -> tuple[Sequence[FiredSchedule | None], Effects]:
     """See `store.protocol.ScheduleVerbs`. The caller opens the transaction."""
     keys = [_key(firing) for firing in firings]
     rows = await session.read("lock_schedules", schedules=list(map(_key_values, firings)))
     locked = {(row["namespace"], row["schedule_id"]): (row["revision"], row["next_at"]) for row in rows}
     unchanged = [firing for firing in firings if _is_unchanged(firing, locked)]
     plans = await _plans(session, unchanged, now) if unchanged else {}
+    effects: list[Effects] = []
     while starts := [(plan, *each) for plan in plans.values() for each in plan.next_starts()]:
         for plan, _, decided in starts:
             if decided.cancel:
                 cancelled = [RunKey(plan.firing.schedule.namespace, run_id) for run_id in decided.cancel]
-                for run, outcome in await runs.cancel(cancelled, plan.cancel_reason):
-                    plan.note_cancelled(run, outcome)
-        outcomes = await runs.start([decided.start for _, _, decided in starts])
+                for run, cancel_effects in await runs.cancel(cancelled, plan.cancel_reason):
+                    plan.note_cancelled(run.run_id, cancel_effects)
+        outcomes, start_effects = await runs.start([decided.start for _, _, decided in starts])
         for (plan, scheduled, decided), started in zip(starts, outcomes, strict=True):
             plan.note_outcome(scheduled, decided.start, started)
+        effects += start_effects
     if plans:
         await _move(session, list(plans.values()), now)
-    return [plans[key].outcome() if key in plans else None for key in keys]
+    effects += [each for plan in plans.values() for each in plan.effects]
+    return [plans[key].outcome() if key in plans else None for key in keys], merge(effects)
 
 
 def _key(firing: Firing) -> _Key:
@@ -69,7 +73,7 @@ def _is_unchanged(firing: Firing, locked: dict[_Key, tuple[int, Timestamp | None
 
 
 async def _plans(session: Session, firings: Sequence[Firing], now: Timestamp) -> dict[_Key, FiringPlan]:
-    scheduled = [(firing, each) for firing in firings for each in firing.occasions]
+    scheduled = [(firing, each) for firing in firings for each in firing.scheduled_starts]
     fired: dict[_Key, dict[Timestamp, Fire]] = {}
     runs: dict[str, dict[str, str]] = {}
     if scheduled:

@@ -19,9 +19,9 @@ from ...core.workers import (
     Trouble,
     WorkerEvent,
     WorkerEventKind,
-    as_heard,
     registered,
     troubled,
+    with_liveness,
 )
 from ..rows import Row, read_worker, read_worker_event, write_json, write_strings
 from ..sessions import AFTER_ALL, Purpose, Session, Sessions, first, list_page, position, scan, verb
@@ -80,9 +80,9 @@ async def _refuse_session(session: Session, worker: WorkerRecord, now: Timestamp
     if row["deleting_at"] is not None:
         return namespace_gone(worker.namespace)
     limit: int = row["sessions_limit"]
-    heard_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
+    alive_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
     [counted] = await session.read(
-        "count_sessions", namespace=worker.namespace, worker_id=worker.worker_id, heard_since=heard_since, limit=limit
+        "count_sessions", namespace=worker.namespace, worker_id=worker.worker_id, alive_since=alive_since, limit=limit
     )
     return too_many_sessions(worker.namespace, limit) if counted["sessions"] >= limit else None
 
@@ -124,13 +124,13 @@ async def _drain(session: Session, namespace: str, worker_id: str, detail: str, 
         return await _get(session, namespace, worker_id)
 
 
-async def lose_workers(
+async def expire_workers(
     session: Session, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
 ) -> int:
     namespace, worker_id = only or (None, None)
     async with session.transaction():
         rows = await session.read(
-            "lose_workers", unheard_since=unheard_since, limit=limit, namespace=namespace, worker_id=worker_id
+            "expire_workers", unheard_since=unheard_since, limit=limit, namespace=namespace, worker_id=worker_id
         )
         if rows:
             kind, detail = LOST
@@ -142,12 +142,12 @@ async def lose_workers(
     return len(rows)
 
 
-async def _note_troubles(
-    session: Session, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp
+async def _note_diagnostics(
+    session: Session, namespace: str, worker_id: str, diagnostics: Sequence[Trouble], now: Timestamp
 ) -> None:
     async with session.transaction():
         if await lock_worker(session, namespace, worker_id) is not None:
-            await note_events(session, namespace, worker_id, troubled(troubles), now)
+            await note_events(session, namespace, worker_id, troubled(diagnostics), now)
 
 
 async def _get(session: Session, namespace: str, worker_id: str) -> WorkerRecord | None:
@@ -173,7 +173,7 @@ async def _list(
     return await list_page(
         session,
         "list_workers",
-        lambda row: as_heard(_read_worker(row), alive_since),
+        lambda row: with_liveness(_read_worker(row), alive_since),
         cursor,
         limit,
         namespace=namespace,
@@ -213,8 +213,8 @@ class Workers(Sessions):
     register_worker = verb(Purpose.WRITE, _register)
     set_worker_status = verb(Purpose.WRITE, set_status)
     drain_worker = verb(Purpose.WRITE, _drain)
-    lose_workers = verb(Purpose.LEASES, lose_workers)
-    note_troubles = verb(Purpose.CHORE, _note_troubles)
+    expire_workers = verb(Purpose.LEASES, expire_workers)
+    note_diagnostics = verb(Purpose.CHORE, _note_diagnostics)
     get_worker = verb(Purpose.READ, _get)
     list_workers = scan(_list)
     list_worker_events = scan(_list_events)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...core.effects import Effects
 from ...core.errors import SchemaMismatch
 from ...core.pages.cursor import Cursor
 from ...core.providers import Rng
@@ -24,23 +25,20 @@ from ...core.times import Timestamp
 from ..operate.bulk import BulkOperations
 from ..operate.versions import Versions
 from ..protocol import (
-    Cancelled,
-    Cascaded,
-    Changed,
     Claimed,
     Fired,
     Fork,
-    Horizon,
+    Heartbeat,
     LeaseTerms,
+    PendingWork,
     Renewal,
     Signalled,
     SignalReplaced,
     TypeKey,
     Want,
-    WorkerBeat,
 )
 from .claim import claims, leases, timers
-from .connection.connections import Links
+from .connection.connections import Connections
 from .migrate import PostgresMigrator
 from .operate.namespaces import PostgresNamespaces
 from .operate.queues import PostgresQueues
@@ -74,7 +72,7 @@ class PostgresStore(
     Versions,
     WatchDesk,
     PostgresQueues,
-    Links,
+    Connections,
 ):
     """Keeps `store.protocol.Store`. `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved."""
 
@@ -126,7 +124,9 @@ class PostgresStore(
 
     # --- hot ------------------------------------------------------------------------------------------------------------
 
-    async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
+    async def write(
+        self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
+    ) -> tuple[Sequence[Outcome], Effects]:
         async with self._hot.use() as session:
             return await self._writer.write(session, batch, now, terms)
 
@@ -138,29 +138,29 @@ class PostgresStore(
         async with self._readers.use(confirm=False) as session:
             return await claims.history(session, run, lease, after, known_seq)
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
         async with self._duty.use(confirm=False) as session:
-            return await leases.renew(session, held, until, now - grace_us)
+            return await leases.renew(session, leased, until, now - grace_us)
 
-    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
+    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
         async with self._duty.use(confirm=False) as session:
-            await leases.cut(session, held, until)
+            await leases.shorten_leases(session, leased, until)
 
-    async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
+    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
         async with self._duty.use(confirm=False) as session:
-            return await leases.release(session, held, now)
+            return await leases.release(session, leased, now)
 
-    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Sequence[TypeKey]:
+    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
         async with self._duty.use(confirm=False) as session:
-            return await leases.lose(session, held, now, untils)
+            return await leases.lost_before_ack(session, leased, now, untils)
 
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
         async with self._duty.use(confirm=False) as session:
             return await timers.fire(session, now, end_leases=end_leases, limit=limit, claim_cap=claim_cap)
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
+    async def poll(self, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None) -> PendingWork:
         async with self._duty.use(confirm=False) as session:
-            return await timers.look(session, beats, after)
+            return await timers.poll(session, heartbeats, after)
 
     # --- runs -----------------------------------------------------------------------------------------------------------
 
@@ -188,13 +188,15 @@ class PostgresStore(
         async with self._questions.use() as session:  # as above
             return await run_questions.ends_of(session, runs)
 
-    async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
+    async def cancel_run(
+        self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
+    ) -> tuple[RunStatus | None, Effects]:
         async with self._questions.use() as session:
             return await controls.cancel_run(session, run, reason, now, cancel_by)
 
     async def signal_run(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
-    ) -> Signalled | Refused | None:
+    ) -> tuple[Signalled | Refused | None, Effects]:
         async with self._questions.use() as session:
             return await signals.signal_run(
                 session, namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=now
@@ -202,37 +204,37 @@ class PostgresStore(
 
     async def replace_signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
-    ) -> SignalReplaced | Refused | None:
+    ) -> tuple[SignalReplaced | Refused | None, Effects]:
         async with self._questions.use() as session:
             return await replacements.replace_signal(session, RunKey(namespace, run_id), workflow_id, change, now)
 
-    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         async with self._questions.use() as session:
             return await controls.terminate_run(session, run, reason, now)
 
-    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         async with self._questions.use() as session:
             return await controls.pause_run(session, run, reason, now)
 
-    async def resume_run(self, run: RunKey, now: Timestamp) -> Changed | None:
+    async def resume_run(self, run: RunKey, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         async with self._questions.use() as session:
             return await controls.resume_run(session, run, now)
 
-    async def retry_run(self, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+    async def retry_run(
+        self, run: RunKey, from_step: str, request_id: str, now: Timestamp
+    ) -> tuple[RunStatus | Refused | None, Effects]:
         async with self._questions.use() as session:
             return await revivals.retry_run(session, run, from_step, request_id, now)
 
-    async def fork_run(self, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+    async def fork_run(self, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
         async with self._questions.use() as session:
             return await revivals.fork_run(session, fork, now)
 
-    async def resume_diverged(
-        self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
-    ) -> Sequence[TypeKey]:
+    async def resume_diverged(self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp) -> Effects:
         async with self._questions.use() as session:
             return await controls.resume_diverged(session, namespace, served, build_id, now)
 
-    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
         async with self._duty.use(confirm=False) as session:
             return await controls.cascade(session, now, cancel_by, limit)
 

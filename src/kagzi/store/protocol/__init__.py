@@ -1,7 +1,8 @@
 """The whole storage contract. Each verb is one atomic act of the domain; hot verbs take a batch and answer in order.
 
 Rules that hold for every verb:
-- `now` comes from the caller; no verb reads a clock (except `look`, which reports the store's own).
+- A verb that changes runs returns its outcome and its effects (core/effects.py); one without outcome only effects.
+- `now` comes from the caller; no verb reads a clock (except `poll`, which reports the store's own).
 - Durable when it returns. A cancelled or failed call may or may not have taken effect: every verb can be repeated.
 - Run rows are locked in the order of their ids, steps only after their run.
 - Namespaces see nothing of each other: a foreign run id is RunNotFound / None.
@@ -10,28 +11,28 @@ Rules that hold for every verb:
 
 from typing import Protocol
 
+from ...core.workflow_types.type_key import TypeKey
 from .bulk import BulkVerbs
-from .bus import LOOK_AGAIN, Bus, EndedRun, NullBus, Poke, Wake
+from .bus import POLL_AGAIN, Bus, EndedRun, NullBus, RemoteNotice, Wake
 from .counts import CountVerbs
 from .events import EventVerbs
 from .hot import (
     Claimed,
     ExpiredLease,
     Fired,
-    Horizon,
+    Heartbeat,
     HotVerbs,
     LeaseTerms,
     Overdue,
+    PendingWork,
     Renewal,
-    TypeKey,
     Want,
-    WorkerBeat,
 )
 from .namespaces import NamespaceVerbs
 from .queues import QueueVerbs
 from .retention import RetentionVerbs
-from .runs import Cancelled, Cascaded, Changed, Fork, RunVerbs, Signalled, SignalReplaced
-from .schedules import DueSchedules, FiredSchedule, Firing, Occasion, ScheduleVerbs
+from .runs import Fork, RunVerbs, Signalled, SignalReplaced
+from .schedules import DueSchedules, FiredSchedule, Firing, ScheduledStart, ScheduleVerbs
 from .schema import Migrator, SchemaStatus
 from .stats import StatsVerbs
 from .transfers import TransferVerbs
@@ -39,11 +40,8 @@ from .versions import VersionVerbs
 from .workers import WorkerVerbs
 
 __all__ = [
-    "LOOK_AGAIN",
+    "POLL_AGAIN",
     "Bus",
-    "Cancelled",
-    "Cascaded",
-    "Changed",
     "Claimed",
     "DueSchedules",
     "EndedRun",
@@ -52,14 +50,15 @@ __all__ = [
     "FiredSchedule",
     "Firing",
     "Fork",
-    "Horizon",
+    "Heartbeat",
     "LeaseTerms",
     "Migrator",
     "NullBus",
-    "Occasion",
     "Overdue",
-    "Poke",
+    "PendingWork",
+    "RemoteNotice",
     "Renewal",
+    "ScheduledStart",
     "SchemaStatus",
     "SignalReplaced",
     "Signalled",
@@ -67,7 +66,6 @@ __all__ = [
     "TypeKey",
     "Wake",
     "Want",
-    "WorkerBeat",
 ]
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...core.events import RunMark, RunNews
+from ...core.events import RunEventPage, RunMark
 from ...core.records import RunKey
 
 
 class EventVerbs(Protocol):
     """Read by seq; nothing is stored for it."""
 
-    async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
+    async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
         """What happened in its steps beyond `after_seq`, at most `limit` events and one page of history in bytes (but one event),
         and how the run stood at that very moment. None: no such run."""
         ...

@@ -1,15 +1,17 @@
 """What happens all the time: batches of commands, claims, leases, timers."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
+from ...core.effects import Effects
 from ...core.error_details import ErrorDetail
-from ...core.records import DEFAULT_NAMESPACE, ClaimedRun, Held, HistoryPage, Lease, RunEnd, RunKey
+from ...core.records import DEFAULT_NAMESPACE, ClaimedRun, Held, HistoryPage, Lease, RunKey
 from ...core.run.commands import Command
-from ...core.run.outcomes import Outcome, Stirred
+from ...core.run.outcomes import Outcome
 from ...core.times import Timestamp
+from ...core.workflow_types.type_key import TypeKey
 
 
 class LeaseTerms(msgspec.Struct, frozen=True, gc=False):
@@ -29,11 +31,6 @@ class Want(msgspec.Struct, frozen=True, gc=False):
     limit: int
 
 
-class TypeKey(NamedTuple):
-    namespace: str
-    workflow_type: str
-
-
 class Claimed(msgspec.Struct, frozen=True):
     """What a claim came to, and why there was not more.
 
@@ -51,7 +48,7 @@ class Claimed(msgspec.Struct, frozen=True):
 class Overdue(msgspec.Struct, frozen=True):
     """An attempt of a step that its holder should have reported by now."""
 
-    held: Held
+    leased: Held
     step_id: str
     attempt: int
     timeout_ms: int
@@ -67,7 +64,7 @@ class Renewal(msgspec.Struct, frozen=True):
 class ExpiredLease(msgspec.Struct, frozen=True, kw_only=True):
     """A run whose worker is gone. `times`: how many it has lost in a row; `problem`: it is quarantined, for this."""
 
-    held: Held
+    leased: Held
     workflow_id: str
     workflow_type: str
     times: int
@@ -75,23 +72,18 @@ class ExpiredLease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """What the clock did: types with runs that are PENDING now, and runs that ended."""
+    """What the clock did, besides its effects."""
 
-    woken: tuple[TypeKey, ...] = ()
-    ended: tuple[RunEnd, ...] = ()
-    lost: tuple[Held, ...] = ()  # leases that ran out
+    expired: tuple[ExpiredLease, ...] = ()  # leases that ran out
     more: bool = False  # the limit was reached: call again
-    stirred: tuple[Stirred, ...] = ()  # parents of runs that ended
-    has_children: bool = False  # of a run that ended
-    expired: tuple[ExpiredLease, ...] = ()  # those of `lost`, for the log
 
 
-class Horizon(msgspec.Struct, frozen=True):
+class PendingWork(msgspec.Struct, frozen=True):
     """What is ahead. `next_due_at`: the earliest sleep, deadline, cancel limit or lease end of an open run."""
 
     store_now: Timestamp  # the store's own clock
     next_due_at: Timestamp | None
-    pending: tuple[TypeKey, ...]  # types with runs to claim, in a fixed order, at most LOOK_TYPES
+    pending: tuple[TypeKey, ...]  # types with runs to claim, in a fixed order, at most POLL_TYPES
     cascade: bool = False  # ended or cancelled runs have children to be cancelled
     draining: tuple[
         tuple[str, str], ...
@@ -100,7 +92,7 @@ class Horizon(msgspec.Struct, frozen=True):
     next_schedule_at: Timestamp | None = None  # when the next schedule is due
 
 
-class WorkerBeat(msgspec.Struct, frozen=True, gc=False):
+class Heartbeat(msgspec.Struct, frozen=True, gc=False):
     worker_id: str
     active_count: int
     completed_delta: int
@@ -112,8 +104,10 @@ class WorkerBeat(msgspec.Struct, frozen=True, gc=False):
 class HotVerbs(Protocol):
     """Hot verbs take a batch and answer in order."""
 
-    async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
-        """Apply commands; one outcome each, in order.
+    async def write(
+        self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
+    ) -> tuple[Sequence[Outcome], Effects]:
+        """Apply commands; one outcome each, in order, and the effects on other runs.
 
         Commands of one run take effect in the order given. A refused command leaves its neighbours untouched. Each command
         of a run takes the next seq of that run, in order (seqs of refused and repeated ones may be burnt: gaps are legal).
@@ -140,33 +134,33 @@ class HotVerbs(Protocol):
         """
         ...
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
         """Set these leases to `until`. Those that are no longer current are reported lost. Steps of the others that run for
         more than their timeout and the grace, in an attempt begun under this lease, are overdue."""
         ...
 
-    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
+    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
         """Their session closed: these leases end at `until` at the latest."""
         ...
 
-    async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
-        """Hand these runs back: PENDING at once, uncounted. Stale ones are passed over. Answers the types woken."""
+    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
+        """Hand these runs back: PENDING at once, uncounted. Stale ones are passed over."""
         ...
 
-    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Sequence[TypeKey]:
+    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
         """Their stream broke before they were known to have arrived. A run that has lost no holder since it last got on is
         PENDING at once, with lost_leases 1; the leases of the others end at their `untils` at the latest, and are counted then.
-        Stale ones are passed over. Answers the types woken."""
+        Stale ones are passed over."""
         ...
 
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
         """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past their
         cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1; PAUSED with a
         problem of kind LOST if that makes `claim_cap`). Without `end_leases` that is done to holders only that have died."""
         ...
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
-        """One statement when there are no beats and at most one more when there are: what is ahead, and note the beats.
+    async def poll(self, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None) -> PendingWork:
+        """One statement when there are no heartbeats and at most one more when there are: what is ahead, and note the heartbeats.
 
         `pending` begins behind `after`: whoever hands in the last of a full answer has seen every type after a round."""
         ...

@@ -5,58 +5,28 @@ from typing import Protocol
 
 import msgspec
 
-from ...core.error_details import ErrorDetail
+from ...core.effects import Effects
 from ...core.pages.cursor import Cursor
-from ...core.records import Held, Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord, Served, StepRecord
+from ...core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord, Served, StepRecord
 from ...core.run.commands import SignalGiven, SignalReplacement
-from ...core.run.outcomes import Existing, Refused, Started, Stirred
+from ...core.run.outcomes import Existing, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
-from .hot import TypeKey
-
-
-class Cancelled(msgspec.Struct, frozen=True):
-    """`ended`: the run was CANCELLED at once (it had never been claimed). `holder`: who must be told otherwise."""
-
-    status: RunStatus
-    ended: bool = False
-    holder: Held | None = None
-    worker_id: str | None = None
-    woken: TypeKey | None = None  # it slept and is PENDING now, so that a worker can clean up
-    stirred: tuple[Stirred, ...] = ()
-    has_children: bool = False
-    run: RunKey | None = None  # which one: said by `cascade`
-    reason: str = ""  # why, likewise: what is recorded, and what its worker is told
 
 
 class Signalled(msgspec.Struct, frozen=True):
-    """`delivered`: a step was waiting. `stirred`: the run, if it has to be told."""
+    """`delivered`: a step was waiting."""
 
     run: RunKey
     delivered: bool
-    stirred: tuple[Stirred, ...] = ()
 
 
 class SignalReplaced(msgspec.Struct, frozen=True):
     """`resumed`: the run was paused because of the value, and goes on."""
 
     run: RunKey
-    workflow_type: str
     status: RunStatus
     resumed: bool
-
-
-class Changed(msgspec.Struct, frozen=True):
-    """What pause, resume, terminate and retry came to: the state, and who has to be told."""
-
-    status: RunStatus
-    workflow_type: str
-    changed: bool  # False: it was so already, or the run has ended
-    holder: Held | None = None
-    worker_id: str | None = None
-    stirred: tuple[Stirred, ...] = ()
-    has_children: bool = False
-    error: ErrorDetail | None = None  # of a run that this ended
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,13 +42,8 @@ class Fork(msgspec.Struct, frozen=True, kw_only=True):
     outputs: Mapping[str, Payload] = {}
 
 
-class Cascaded(msgspec.Struct, frozen=True):
-    cancelled: tuple[Cancelled, ...] = ()
-    more: bool = False
-
-
 class RunVerbs(Protocol):
-    """One run at a time, except lists."""
+    """One run at a time, except lists. What changes runs returns an outcome, which is None if there is no such run, and effects."""
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
         """By run id, or the latest run with that workflow_id; with payloads."""
@@ -97,60 +62,61 @@ class RunVerbs(Protocol):
         first, as make a page of bytes; at least one."""
         ...
 
-    async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
-        """Ask for the run to stop. Never claimed: CANCELLED at once. Ended: nothing changes. None: no such run."""
+    async def cancel_run(
+        self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
+    ) -> tuple[RunStatus | None, Effects]:
+        """Ask for the run to stop. Never claimed: CANCELLED at once. Ended: nothing changes."""
         ...
 
     async def signal_run(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
-    ) -> Signalled | Refused | None:
+    ) -> tuple[Signalled | Refused | None, Effects]:
         """Give a run a signal, under its row lock: bound to the oldest step that waits for that name (recorded with a seq; a
-        SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. None: no such
-        run. By workflow_id: the run that has not ended, else the latest."""
+        SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. By
+        workflow_id: the run that has not ended, else the latest."""
         ...
 
     async def replace_signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
-    ) -> SignalReplaced | Refused | None:
+    ) -> tuple[SignalReplaced | Refused | None, Effects]:
         """Replace, or drop, a value that no code has received, under the run's lock: the one that the run is PAUSED for because
         it does not fit (the run becomes PENDING; the old value stays in the history as an earlier attempt of the wait), else the
         oldest of that name that no step waits for. A dropped value's wait is open again, or gets the next one. Refused if there
-        is none. None: no such run."""
+        is none."""
         ...
 
-    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         """CANCELLED with kind TERMINATED, without cleanup, whoever holds it."""
         ...
 
-    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         """PENDING and SLEEPING become PAUSED; a RUNNING run is asked to (pause_requested) and is PAUSED when it is released or
         parked."""
         ...
 
-    async def resume_run(self, run: RunKey, now: Timestamp) -> Changed | None:
+    async def resume_run(self, run: RunKey, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         """PAUSED becomes PENDING, its problem is forgotten and its lost leases are 0 again; takes a pause request back."""
         ...
 
-    async def retry_run(self, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+    async def retry_run(
+        self, run: RunKey, from_step: str, request_id: str, now: Timestamp
+    ) -> tuple[RunStatus | Refused | None, Effects]:
         """FAILED becomes PENDING: forgets `from_step` (empty: error.subject_id if that names a step) and every result with a
         higher seq than it, keeps the rest and the first failure (as an earlier attempt of that step). Refused if the run has not
-        failed, the step does not exist, or the workflow_id is active again."""
+        failed, the step does not exist, or the workflow_id is active again. Children that no step has any more are cancelled
+        with the next cascade."""
         ...
 
-    async def fork_run(self, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
-        """None: no such run."""
-        ...
+    async def fork_run(self, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]: ...
 
-    async def resume_diverged(
-        self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
-    ) -> Sequence[TypeKey]:
+    async def resume_diverged(self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp) -> Effects:
         """Runs of these types and versions that were paused because other code did not fit, and that this build has not tried,
-        become PENDING. Answers the types woken."""
+        become PENDING."""
         ...
 
-    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
         """Ask children to stop whose parent has ended or is to be cancelled (close policy "cancel", not attached), or whose step
-        was abandoned; like cancel_run, at most `limit` at a time."""
+        was abandoned or forgotten; like cancel_run, at most `limit` at a time. Returns whether there may be more."""
         ...
 
     async def list_steps(

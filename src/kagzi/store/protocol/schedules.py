@@ -5,16 +5,16 @@ from typing import Protocol
 
 import msgspec
 
+from ...core.effects import Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.run.commands import StartRun
-from ...core.run.outcomes import Refused, Started
+from ...core.run.outcomes import Refused
 from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord
 from ...core.times import Timestamp
-from .runs import Cancelled
 
 
-class Occasion(msgspec.Struct, frozen=True):
+class ScheduledStart(msgspec.Struct, frozen=True):
     """A nominal time that is to become a run."""
 
     nominal_at: Timestamp
@@ -31,7 +31,7 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: ScheduleRecord
     overlap: Overlap
-    occasions: tuple[Occasion, ...]
+    scheduled_starts: tuple[ScheduledStart, ...]
     skips: tuple[Fire, ...] = ()
     moves: bool = True
     next_at: Timestamp | None = None
@@ -39,14 +39,13 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each occasion, in order. Those fired before are as they were recorded then.
+    """What became of each scheduled start, in order. Those fired before are as they were recorded then.
 
-    `started` and `cancelled` have to be told to others, `refused` is why a start was refused (by nominal time).
+    `started`: ids of the new runs. `refused`: why a start was refused, by nominal time.
     """
 
     fires: tuple[Fire, ...]
-    started: tuple[tuple[StartRun, Started], ...] = ()
-    cancelled: tuple[Cancelled, ...] = ()
+    started: tuple[str, ...] = ()
     refused: dict[Timestamp, Refused] = {}
 
 
@@ -100,7 +99,7 @@ class ScheduleVerbs(Protocol):
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-    ) -> Sequence[FiredSchedule | None]:
+    ) -> tuple[Sequence[FiredSchedule | None], Effects]:
         """In one transaction, under the locks of the schedules: start what is to be started, as any start is; record it, or why
         not; move on. None: somebody else did it, or the schedule was changed or is gone."""
         ...

@@ -3,24 +3,15 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
-import msgspec
-
+from ...core.effects import Effects
 from ...core.records import RunKey
-from ...core.run.outcomes import Refused, Stirred
+from ...core.run.outcomes import Refused
 from ...core.states import RunStatus
 from ...core.times import Timestamp
 from ...core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
 
 Entrance: TypeAlias = Literal["open", "exists", "busy"]
 """Whether a run can come in: it can, it is there already (in any namespace), or somebody else is bringing it."""
-
-
-class Imported(msgspec.Struct, frozen=True):
-    """The run is there now, in this state. `stirred`: runs that waited for it."""
-
-    status: RunStatus
-    wake_at: Timestamp | None = None
-    stirred: tuple[Stirred, ...] = ()
 
 
 class TransferVerbs(Protocol):
@@ -61,8 +52,8 @@ class TransferVerbs(Protocol):
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
-    ) -> Imported | Refused | None:
-        """The run is there. `image` is what `as_imported` made of it. Refused if its workflow_id is active or its request_id is
+    ) -> tuple[RunStatus | Refused | None, Effects]:
+        """The run is there, in this status. `image` is what `as_imported` made of it. Refused if its workflow_id is active or its request_id is
         taken. A run it was to wait behind that is not there, or has ended, is not waited for. None as above."""
         ...
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from ...core.effects import Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import Registration, Trouble, WorkerEvent
-from .hot import TypeKey
 
 
 class WorkerVerbs(Protocol):
@@ -30,8 +30,8 @@ class WorkerVerbs(Protocol):
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-    ) -> Sequence[TypeKey] | None:
-        """The worker is OFFLINE (`hand_back`: every run it holds is PENDING at once) or, if not, DRAINING. None: unknown."""
+    ) -> tuple[bool, Effects]:
+        """The worker is OFFLINE (`hand_back`: every run it holds is PENDING at once) or, if not, DRAINING. False: unknown."""
         ...
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
@@ -39,15 +39,15 @@ class WorkerVerbs(Protocol):
         leases. How many runs it held."""
         ...
 
-    async def lose_workers(
+    async def expire_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:
         """Whoever is not OFFLINE and was not heard of since then is lost: OFFLINE. Their leases end by themselves. How many.
         `only`: this one, by namespace and id."""
         ...
 
-    async def note_troubles(
-        self, namespace: str, worker_id: str, troubles: Sequence[Trouble], now: Timestamp
+    async def note_diagnostics(
+        self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble], now: Timestamp
     ) -> None: ...
 
     async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None: ...

@@ -86,7 +86,7 @@ WHERE namespace = :namespace::text AND (sessions_limit IS NOT NULL OR deleting_a
 SELECT count(*) AS sessions FROM (
     SELECT 1 FROM workers
     WHERE namespace = :namespace::text AND status <> {WORKER.OFFLINE} AND worker_id <> :worker_id::text
-        AND last_heartbeat_at >= :heard_since::bigint LIMIT :limit::bigint
+        AND last_heartbeat_at >= :alive_since::bigint LIMIT :limit::bigint
 ) AS counted;
 
 -- name: remove_namespace

@@ -24,7 +24,7 @@ UPDATE workers SET status = {WORKER.DRAINING}
 WHERE namespace = :namespace::text AND worker_id = :worker_id::text AND status = {WORKER.ONLINE}
 RETURNING 1;
 
--- name: lose_workers
+-- name: expire_workers
 -- Those that were there and sent no heartbeat any more. One whose row is locked is being written about: it is alive.
 UPDATE workers SET status = {WORKER.OFFLINE}, active_count = 0
 WHERE (namespace, worker_id) IN (

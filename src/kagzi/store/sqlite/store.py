@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...core.effects import NO_EFFECTS, Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import (
     Held,
@@ -22,23 +23,20 @@ from ...core.times import Timestamp
 from ..operate.bulk import BulkOperations
 from ..operate.versions import Versions
 from ..protocol import (
-    Cancelled,
-    Cascaded,
-    Changed,
     Claimed,
     Fired,
     Fork,
-    Horizon,
+    Heartbeat,
     LeaseTerms,
+    PendingWork,
     Renewal,
     Signalled,
     SignalReplaced,
     TypeKey,
     Want,
-    WorkerBeat,
 )
 from .claim import claims, leases, timers
-from .connection.connections import Lanes
+from .connection.connections import Connections
 from .operate.namespaces import SqliteNamespaces
 from .operate.queues import SqliteQueues
 from .operate.retention import SqliteRetention
@@ -68,7 +66,7 @@ class SqliteStore(
     WatchDesk,
     SqliteQueues,
     ListCounts,
-    Lanes,
+    Connections,
 ):
     """Keeps `store.protocol.Store` in one SQLite file, or in memory."""
 
@@ -76,8 +74,10 @@ class SqliteStore(
 
     # --- hot ---------------------------------------------------------------------------------------------------------
 
-    async def write(self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> Sequence[Outcome]:
-        return await self._write(lambda writer: write(writer, batch, now, terms)) if batch else []
+    async def write(
+        self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
+    ) -> tuple[Sequence[Outcome], Effects]:
+        return await self._write(lambda writer: write(writer, batch, now, terms)) if batch else ([], NO_EFFECTS)
 
     async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
         return await self._change(claims.claim, wants, nonce, now, until) if wants else Claimed()
@@ -85,27 +85,27 @@ class SqliteStore(
     async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
         return await self._read(claims.history, run, lease, after, known_seq)
 
-    async def renew(self, held: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
-        return await self._change(leases.renew, held, until, now - grace_us) if held else Renewal((), ())
+    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+        return await self._change(leases.renew, leased, until, now - grace_us) if leased else Renewal((), ())
 
-    async def cut(self, held: Sequence[Held], until: Timestamp) -> None:
-        if held:
-            await self._change(leases.cut, held, until)
+    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
+        if leased:
+            await self._change(leases.shorten_leases, leased, until)
 
-    async def release(self, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
-        return await self._change(leases.release, held, now) if held else ()
+    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
+        return await self._change(leases.release, leased, now) if leased else NO_EFFECTS
 
-    async def lose(self, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Sequence[TypeKey]:
-        return await self._change(leases.lose, held, now, untils) if held else ()
+    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+        return await self._change(leases.lost_before_ack, leased, now, untils) if leased else NO_EFFECTS
 
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> Fired:
+    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
         return await self._change(timers.fire, now, end_leases, limit, claim_cap)
 
-    async def look(self, beats: Sequence[WorkerBeat], now: Timestamp, after: TypeKey | None = None) -> Horizon:
+    async def poll(self, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None) -> PendingWork:
         await self._check_files()
-        if beats:
-            await self._change(timers.note_beats, beats)
-        return await self._read(timers.look, after)
+        if heartbeats:
+            await self._change(timers.note_heartbeats, heartbeats)
+        return await self._read(timers.poll, after)
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
@@ -121,40 +121,42 @@ class SqliteStore(
     async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
         return await self._read(run_rows.ends_of, runs) if runs else []
 
-    async def cancel_run(self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
-        return await self._change(run_rows.cancel_run, run, reason, now, cancel_by)
+    async def cancel_run(
+        self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
+    ) -> tuple[RunStatus | None, Effects]:
+        return await self._change(control.cancel_run, run, reason, now, cancel_by)
 
     async def signal_run(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
-    ) -> Signalled | Refused | None:
+    ) -> tuple[Signalled | Refused | None, Effects]:
         return await self._change(signals.signal_run, namespace, run_id, workflow_id, signal, now)
 
     async def replace_signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
-    ) -> SignalReplaced | Refused | None:
+    ) -> tuple[SignalReplaced | Refused | None, Effects]:
         return await self._change(replacements.replace_signal, namespace, run_id, workflow_id, change, now)
 
-    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         return await self._change(control.terminate_run, run, reason, now)
 
-    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> Changed | None:
+    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         return await self._change(control.pause_run, run, reason, now)
 
-    async def resume_run(self, run: RunKey, now: Timestamp) -> Changed | None:
+    async def resume_run(self, run: RunKey, now: Timestamp) -> tuple[RunStatus | None, Effects]:
         return await self._change(control.resume_run, run, now)
 
-    async def retry_run(self, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+    async def retry_run(
+        self, run: RunKey, from_step: str, request_id: str, now: Timestamp
+    ) -> tuple[RunStatus | Refused | None, Effects]:
         return await self._change(rewind.retry_run, run, from_step, request_id, now)
 
-    async def fork_run(self, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+    async def fork_run(self, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
         return await self._change(rewind.fork_run, fork, now)
 
-    async def resume_diverged(
-        self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp
-    ) -> Sequence[TypeKey]:
-        return await self._change(control.resume_diverged, namespace, served, build_id, now) if served else ()
+    async def resume_diverged(self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp) -> Effects:
+        return await self._change(control.resume_diverged, namespace, served, build_id, now) if served else NO_EFFECTS
 
-    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
         return await self._change(children.cascade, now, cancel_by, limit)
 
     # --- steps -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ....core.states import RunStatus, StepKind, StepStatus, WaitReason
 from ....core.times import LAST_TIME
 from ....store.protocol import Store
 from ...checks import requests as checks
-from ...matching.liveness import Presence
+from ...matching.liveness import Liveness
 from ...matching.sessions import Sessions
 from ..served import ServedTypes
 from .failed import not_retried
@@ -28,10 +28,10 @@ _STEPS_NAMED = 3
 
 class Explanations:
     def __init__(
-        self, store: Store, *, clock: Clock, presence: Presence, served: ServedTypes, sessions: Sessions
+        self, store: Store, *, clock: Clock, liveness: Liveness, served: ServedTypes, sessions: Sessions
     ) -> None:
         self._store = store
-        self._pending = PendingExplanations(store, clock=clock, presence=presence, served=served, sessions=sessions)
+        self._pending = PendingExplanations(store, clock=clock, liveness=liveness, served=served, sessions=sessions)
 
     async def explain(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> Explanation:
         """Raises NotFound, InvalidArgument."""

@@ -15,7 +15,7 @@ class HeldBackBy(msgspec.Struct, frozen=True):
     remedy: str
 
 
-def held_back_by(
+def limited_by(
     pressure: Pressure, workflow_type: str, key: str, now: Timestamp, *, begun: bool = False
 ) -> HeldBackBy | None:
     """What keeps a run of this type and key from beginning. `begun`: rates do not count it. None: nothing."""

@@ -7,10 +7,10 @@ from ....core.records import Explanation, RunRecord, Served, WorkerRecord
 from ....core.states import WorkerStatus
 from ....core.workflow_types.versions import best_first
 from ....store.protocol import Store, TypeKey
-from ...matching.liveness import Presence
+from ...matching.liveness import Liveness
 from ...matching.sessions import Sessions
 from ..served import ServedTypes
-from .limit_reasons import held_back_by
+from .limit_reasons import limited_by
 from .words import count_words, time_words
 
 UNSERVED = frozenset({"no_worker", "no_worker_for_version"})
@@ -20,18 +20,18 @@ _WORKERS_NAMED = 5
 
 class PendingExplanations:
     def __init__(
-        self, store: Store, *, clock: Clock, presence: Presence, served: ServedTypes, sessions: Sessions
+        self, store: Store, *, clock: Clock, liveness: Liveness, served: ServedTypes, sessions: Sessions
     ) -> None:
         self._store = store
         self._clock = clock
-        self._presence = presence
+        self._liveness = liveness
         self._served = served
         self._sessions = sessions
 
     async def explain(self, run: RunRecord) -> Explanation:
-        held = await self._held_back(run)
-        if held is not None and held.reason == "type_paused":
-            return held
+        leased = await self._limit_waits(run)
+        if leased is not None and leased.reason == "type_paused":
+            return leased
         workers = await self._workers(run)
         what = _served(run)
         if not workers:
@@ -56,7 +56,7 @@ class PendingExplanations:
                 facts=_named(fitting),
                 remedy=f"Start a worker for {run.workflow_type}.",
             )
-        return held or self._slots(run, active)
+        return leased or self._slots(run, active)
 
     async def _no_worker(self, run: RunRecord) -> Explanation:
         similar = await self._served.similar(TypeKey(run.run.namespace, run.workflow_type))
@@ -94,18 +94,20 @@ class PendingExplanations:
         """Of a worker connected here what it holds now; of another what it said with its last sign of life, which may have
         been seconds ago."""
         session = self._sessions.get(worker.namespace, worker.worker_id)
-        return worker.active_count if session is None else len(session.held)
+        return worker.active_count if session is None else len(session.leased)
 
-    async def _held_back(self, run: RunRecord) -> Explanation | None:
+    async def _limit_waits(self, run: RunRecord) -> Explanation | None:
         """Limits of its type, or of its key."""
         key = run.concurrency_key
         pressure = await self._store.type_pressure(run.run.namespace, run.workflow_type, key)
         begun = run.started_at is not None
-        held = pressure and held_back_by(pressure, run.workflow_type, key, self._clock.now(), begun=begun)
-        if not held:
+        leased = pressure and limited_by(pressure, run.workflow_type, key, self._clock.now(), begun=begun)
+        if not leased:
             return None
-        facts = {"key": key, "held_back_by": held.reason}
-        return Explanation(sentence=f"It waits: {held.sentence}.", reason=held.reason, facts=facts, remedy=held.remedy)
+        facts = {"key": key, "held_back_by": leased.reason}
+        return Explanation(
+            sentence=f"It waits: {leased.sentence}.", reason=leased.reason, facts=facts, remedy=leased.remedy
+        )
 
     async def _workers(self, run: RunRecord) -> list[WorkerRecord]:
         """Those that serve the type and have been heard of lately."""
@@ -115,7 +117,7 @@ class PendingExplanations:
             status=None,
             cursor=None,
             limit=_WORKERS_SEEN,
-            alive_since=self._presence.alive_since(self._clock.now()),
+            alive_since=self._liveness.alive_since(self._clock.now()),
         )
         return [worker for worker in rows.rows if worker.status is not WorkerStatus.OFFLINE]
 

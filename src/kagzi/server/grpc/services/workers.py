@@ -88,8 +88,8 @@ class WorkerService:
             active_count=request.active_count,
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
-            held=[read_leased(run, namespace) for run in request.held],
-            troubles=read_diagnostics(request),
+            leased=[read_leased(run, namespace) for run in request.held],
+            diagnostics=read_diagnostics(request),
         )
         return pb.HeartbeatResponse(
             accepted=answer.accepted,

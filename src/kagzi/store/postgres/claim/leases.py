@@ -1,82 +1,79 @@
 """Leases: prolonged by heartbeats, cut short when a session closes, handed back. None of it waits for a locked row."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
+from ....core.effects import Effects, pending_effects
 from ....core.records import Held
 from ....core.times import Timestamp
 from ...protocol import Overdue, Renewal, TypeKey
-from ..connection.connection import Session
+from ..connection.connection import Rows, Session
 
 _TRIES = 5
 _PAUSE_S = 0.02
 
 
-async def renew(session: Session, held: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
-    rows = await session.write("renew_leases", until=until, overdue_at=overdue_at, **_arrays(held))
-    lost = _at(held, [row["n"] for row in rows if row["lost"]])
+async def renew(session: Session, leased: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
+    rows = await session.write("renew_leases", until=until, overdue_at=overdue_at, **_arrays(leased))
+    lost = _at(leased, [row["n"] for row in rows if row["lost"]])
     cancelled: dict[int, str] = {row["n"]: row["cancel_reason"] or "" for row in rows if row["cancelling"]}
-    runs = [each.run for each in _at(held, list(cancelled))]
+    runs = [each.run for each in _at(leased, list(cancelled))]
     late = [row for row in rows if row["step_id"] is not None]
     overdue = [
         Overdue(each, row["step_id"], row["attempt"], row["timeout_ms"])
-        for each, row in zip(_at(held, [row["n"] for row in late]), late, strict=True)
+        for each, row in zip(_at(leased, [row["n"] for row in late]), late, strict=True)
     ]
-    pausing = [each.run for each in _at(held, sorted({row["n"] for row in rows if row["pausing"]}))]
+    pausing = [each.run for each in _at(leased, sorted({row["n"] for row in rows if row["pausing"]}))]
     return Renewal(tuple(lost), tuple(zip(runs, cancelled.values(), strict=True)), tuple(overdue), tuple(pausing))
 
 
-async def cut(session: Session, held: Sequence[Held], until: Timestamp) -> None:
+async def shorten_leases(session: Session, leased: Sequence[Held], until: Timestamp) -> None:
     """A row that stays locked is left: its lease ends in its own time."""
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("cut_leases", until=until, **_arrays(held))
+        rows = await session.write("cut_leases", until=until, **_arrays(leased))
         if not rows:
             return
-        held = _at(held, [row["n"] for row in rows])
+        leased = _at(leased, [row["n"] for row in rows])
 
 
-async def lose(
-    session: Session, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]
-) -> Sequence[TypeKey]:
+async def lost_before_ack(
+    session: Session, leases: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]
+) -> Effects:
+    until_of = dict(zip(leases, untils, strict=True))
+    return await _hand_back(
+        leases,
+        lambda some: session.write("lose_leases", now=now, untils=[until_of[each] for each in some], **_arrays(some)),
+    )
+
+
+async def release(session: Session, leases: Sequence[Held], now: Timestamp) -> Effects:
+    return await _hand_back(leases, lambda some: session.write("release_leases", now=now, **_arrays(some)))
+
+
+async def _hand_back(leases: Sequence[Held], write: Callable[[Sequence[Held]], Awaitable[Rows]]) -> Effects:
     """A row that stays locked is left: its lease ends in its own time."""
-    woken: set[TypeKey] = set()
+    pending: set[TypeKey] = set()
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("lose_leases", now=now, untils=untils, **_arrays(held))
-        woken |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
-        left: list[int] = [row["n"] for row in rows if row["n"] is not None]
-        held = _at(held, left)
-        untils = [until for number, until in enumerate(untils, start=1) if number in left]
-        if not held:
+        rows = await write(leases)
+        pending |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
+        leases = _at(leases, [row["n"] for row in rows if row["n"] is not None])
+        if not leases:
             break
-    return tuple(sorted(woken))
+    return pending_effects(pending, released=True)
 
 
-async def release(session: Session, held: Sequence[Held], now: Timestamp) -> Sequence[TypeKey]:
-    """A row that stays locked is left: its lease ends in its own time."""
-    woken: set[TypeKey] = set()
-    for attempt in range(_TRIES):
-        if attempt:
-            await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("release_leases", now=now, **_arrays(held))
-        woken |= {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["n"] is None}
-        held = _at(held, [row["n"] for row in rows if row["n"] is not None])
-        if not held:
-            break
-    return tuple(woken)
+def _at(leased: Sequence[Held], numbers: Sequence[int]) -> list[Held]:
+    return [leased[number - 1] for number in numbers]
 
 
-def _at(held: Sequence[Held], numbers: Sequence[int]) -> list[Held]:
-    return [held[number - 1] for number in numbers]
-
-
-def _arrays(held: Sequence[Held]) -> dict[str, Sequence[object]]:
+def _arrays(leased: Sequence[Held]) -> dict[str, Sequence[object]]:
     return {
-        "run_ids": [each.run.run_id for each in held],
-        "namespaces": [each.run.namespace for each in held],
-        "leases": [each.lease.counter for each in held],
-        "nonces": [each.lease.nonce for each in held],
+        "run_ids": [each.run.run_id for each in leased],
+        "namespaces": [each.run.namespace for each in leased],
+        "leases": [each.lease.counter for each in leased],
+        "nonces": [each.lease.nonce for each in leased],
     }

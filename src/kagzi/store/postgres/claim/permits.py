@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence, Set
 
 from ....core.times import Timestamp
-from ....core.workflow_types.queues import Candidate, Room, choose
+from ....core.workflow_types.queues import Candidate, TypePermits, choose
 from ...protocol import TypeKey, Want
 from ...rows import read_limits
 from ..connection.connection import Row, Rows, Session
@@ -75,56 +75,58 @@ class Gate:
             times = [self._key_times[key] for key in keys]
             await self._session.read("note_key_rates", **self._type, keys=keys, times=times, now=self._now)
 
-    def _room(self, running: dict[str, int], spare: int | None) -> Room:
-        return Room(self.limits, wanted=self.wanted, running=running, now=self._now, due_at=self._due_at, spare=spare)
+    def _permits(self, running: dict[str, int], spare: int | None) -> TypePermits:
+        return TypePermits(
+            self.limits, wanted=self.wanted, running=running, now=self._now, due_at=self._due_at, spare=spare
+        )
 
-    def _choose(self, room: Room, found: list[Candidate]) -> list[Candidate]:
-        chosen = choose(room, found)
-        self.again_at = room.again_at
-        self._due_at = max(room.due_at, self._due_at)
+    def _choose(self, permits: TypePermits, found: list[Candidate]) -> list[Candidate]:
+        chosen = choose(permits, found)
+        self.again_at = permits.again_at
+        self._due_at = max(permits.due_at, self._due_at)
         if len(chosen) < len({candidate.run_id for candidate in found}):
             self.waiting = True
         return chosen
 
     async def _by_age(self, spare: int | None) -> list[Candidate]:
         rows = await self._session.read("running_of_type", **self._type)
-        room = self._room({row["key"]: row["runs"] for row in rows}, spare)
-        if not room.left:
+        permits = self._permits({row["key"]: row["runs"] for row in rows}, spare)
+        if not permits.left:
             return []
-        found = _candidates(await self._read("pending_of_type", limit=room.left, only_new=room.rated))
-        if room.rated:
-            found += _candidates(await self._read("going_on_of_type", limit=room.left))
-        return self._choose(room, found)
+        found = _candidates(await self._read("pending_of_type", limit=permits.left, only_new=permits.rated))
+        if permits.rated:
+            found += _candidates(await self._read("going_on_of_type", limit=permits.left))
+        return self._choose(permits, found)
 
     async def _by_key(self, spare: int | None) -> list[Candidate]:
-        """Keys in turn after the one that was served last, first one run of each, then more if there is room."""
+        """Keys in turn after the one that was served last, first one run of each, then more if there is permits."""
         depth = self.wanted + _KEYS_AHEAD
         running, places, found = await self._scan(1, depth)
-        room = self._room(running, spare)
-        if not room.left:
+        permits = self._permits(running, spare)
+        if not permits.left:
             return []
-        left = room.left
+        left = permits.left
         self.more = len(places) >= depth + len(running)
         reached = list(places)[-1] if self.more else self._turn
         one_each = self.limits.max_running_per_key == 1 and "" not in places
         if places and len(found) < left and not self.more and not one_each:
             _, _, found = await self._scan(-(-left // len(places)) * 2, depth)
-        if room.rated:
+        if permits.rated:
             found += [_candidate(row, 0) for row in await self._read("going_on_of_type", limit=left)]
-            await self._know_rates(room, found)
-        chosen = self._choose(room, _placed(found, places))
-        self.waiting = self.waiting or any(key in places for key in room.full_keys)
+            await self._know_rates(permits, found)
+        chosen = self._choose(permits, _placed(found, places))
+        self.waiting = self.waiting or any(key in places for key in permits.full_keys)
         self._turn = chosen[-1].key if chosen else reached
-        self._key_times = {key: room.key_rates[key].due_at for key in room.changed_keys}
+        self._key_times = {key: permits.key_rates[key].due_at for key in permits.changed_keys}
         if self.more and not chosen:
             await self._session.read("note_turn", **self._type, next_start_at=self._due_at, turn=self._turn)
         return chosen
 
-    async def _know_rates(self, room: Room, found: list[Candidate]) -> None:
+    async def _know_rates(self, permits: TypePermits, found: list[Candidate]) -> None:
         if self.limits.starts_per_second_per_key is not None:
             keys = sorted({candidate.key for candidate in found})
             rows = await self._session.read("key_rates", **self._type, keys=keys)
-            room.know_keys({row["key"]: row["next_start_at"] for row in rows})
+            permits.know_keys({row["key"]: row["next_start_at"] for row in rows})
 
     async def _scan(self, per_key: int, depth: int) -> tuple[dict[str, int], dict[str, int], list[Candidate]]:
         """Who runs, by key; the keys in turn with their places, at most `depth` beyond those of running ones; and the first

@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ....core.effects import Effects, merge
 from ....core.error_details import ErrorDetail
 from ....core.events import LOST_RETRY_AT
-from ....core.limits import LOOK_TYPES, LOST_ATTEMPT_NUMBERS
-from ....core.records import HOLDER_DIED, Held, Lease, RunEnd, RunKey
-from ....core.run.control import after_lost_lease, cancelled_error, deadline_error
+from ....core.limits import LOST_ATTEMPT_NUMBERS, POLL_TYPES
+from ....core.records import HOLDER_DIED, Held, Lease, RunKey
+from ....core.run.control import after_lost_lease, cancelled_error, deadline_error, fire_effects
 from ....core.run.refusals import lost_attempt
 from ....core.run.status import require_transition
-from ....core.states import RUN_STATUS_OF_CODE, RunCode
+from ....core.states import RunCode
 from ....core.times import Timestamp
-from ...protocol import ExpiredLease, Fired, Horizon, TypeKey, WorkerBeat
+from ...protocol import ExpiredLease, Fired, Heartbeat, PendingWork, TypeKey
 from ...rows import write_error
 from ..connection.connection import Row, Session
-from ..write.endings import End, tell_parents
+from ..write.endings import End, notify_parents, run_head
 
 _BEFORE_ALL_TYPES = TypeKey("", "")
 _ENDED = (RunCode.FAILED, RunCode.CANCELLED)
@@ -30,7 +31,9 @@ class _Due(NamedTuple):
     lost: bool = False  # its holder's lease ran out
 
 
-async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int) -> Fired:
+async def fire(
+    session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int
+) -> tuple[Fired, Effects]:
     """Lock what is due, then do it: the second statement sees everything recorded before the locks were held."""
     async with session.transaction():
         ended_by = now if end_leases else HOLDER_DIED
@@ -63,24 +66,16 @@ async def fire(session: Session, now: Timestamp, *, end_leases: bool, limit: int
             await session.read("fire_runs", now=now, runs=runs)
         ended = [each for each in due if each.status in _ENDED]
         ends: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
-        stirred = await tell_parents(session, ends, now)
-    pending = (each.row for each in due if each.status is RunCode.PENDING)
+        notified = await notify_parents(session, ends, now)
+    effects = [fire_effects(run_head(each.row), each.status, each.error, lost=each.lost) for each in due]
     expired = tuple(_expired(each) for each in due if each.lost)
-    return Fired(
-        woken=tuple(sorted({TypeKey(row["namespace"], row["workflow_type"]) for row in pending})),
-        ended=tuple(RunEnd(run=_run(e), status=RUN_STATUS_OF_CODE[e.status], error=e.error) for e in ended),
-        lost=tuple(each.held for each in expired),
-        more=len(rows) >= limit,
-        stirred=stirred,
-        has_children=any(each.row["has_children"] for each in ended),
-        expired=expired,
-    )
+    return Fired(expired, more=len(rows) >= limit), merge([*effects, notified])
 
 
 def _expired(due: _Due) -> ExpiredLease:
     row = due.row
     return ExpiredLease(
-        held=Held(_run(due), Lease(row["lease"], row["nonce"])),
+        leased=Held(_run(due), Lease(row["lease"], row["nonce"])),
         workflow_id=row["workflow_id"],
         workflow_type=row["workflow_type"],
         times=row["lost_leases"] + 1,
@@ -125,9 +120,9 @@ def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
     return None
 
 
-async def look(session: Session, beats: Sequence[WorkerBeat], after: TypeKey | None) -> Horizon:
+async def poll(session: Session, heartbeats: Sequence[Heartbeat], after: TypeKey | None) -> PendingWork:
     namespace, workflow_type = after or _BEFORE_ALL_TYPES
-    heartbeats = [
+    rows = [
         {
             "worker_id": beat.worker_id,
             "active_count": beat.active_count,
@@ -136,16 +131,16 @@ async def look(session: Session, beats: Sequence[WorkerBeat], after: TypeKey | N
             "at": beat.at,
             "namespace": beat.namespace,
         }
-        for beat in beats
+        for beat in heartbeats
     ]
     [row] = await session.write(
-        "look", heartbeats=heartbeats, namespace=namespace, workflow_type=workflow_type, most_types=LOOK_TYPES
+        "poll", heartbeats=rows, namespace=namespace, workflow_type=workflow_type, most_types=POLL_TYPES
     )
     session.note_standbys(row["standby_names"])
     pending = zip(row["namespaces"] or (), row["workflow_types"] or (), strict=True)
     types = tuple(TypeKey(*pair) for pair in pending)
     draining = tuple((namespace, worker_id) for namespace, worker_id in row["draining"] or ())
-    return Horizon(
+    return PendingWork(
         row["store_now"],
         row["next_due_at"],
         types,

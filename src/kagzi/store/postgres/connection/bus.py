@@ -1,7 +1,7 @@
 """Servers on one database wake each other: LISTEN on one connection, NOTIFY on its sibling, names and nothing else.
 
 The listening connection is watched and made again for ever. Whatever may have been missed meanwhile is covered by
-one `LOOK_AGAIN`. Through a pooler in transaction mode nobody can listen, but all can notify: such a server is told to look
+one `POLL_AGAIN`. Through a pooler in transaction mode nobody can listen, but all can notify: such a server is told to poll
 every second instead.
 """
 
@@ -14,7 +14,7 @@ import asyncpg
 import msgspec
 
 from ....core.errors import Unavailable
-from ...protocol import LOOK_AGAIN, EndedRun, Poke, TypeKey, Wake
+from ...protocol import POLL_AGAIN, EndedRun, RemoteNotice, TypeKey, Wake
 from .connection import CLOSE_TIMEOUT_S, HOT_SETTINGS, Counters, Link, Target
 from .failures import LOSSES
 
@@ -40,12 +40,12 @@ class _Message(msgspec.Struct, frozen=True, array_like=True):
     server_id: str
     pending: list[TypeKey] = []
     ended: list[str] = []
-    look_again: bool = False
-    pokes: list[Poke] = []
+    poll_again: bool = False
+    notices: list[RemoteNotice] = []
     ended_runs: dict[str, list[str]] = {}
 
 
-Name = TypeVar("Name", str, TypeKey, Poke, EndedRun)
+Name = TypeVar("Name", str, TypeKey, RemoteNotice, EndedRun)
 
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(_Message)
@@ -102,7 +102,7 @@ class PostgresBus:
                         return await self._look()
                     connection, lost = subscribed
                     failures = 0
-                    self._deliver(LOOK_AGAIN)
+                    self._deliver(POLL_AGAIN)
                     break
 
     def _step(self, failures: int) -> float:
@@ -116,7 +116,7 @@ class PostgresBus:
         )
         while True:
             await asyncio.sleep(_DEAF_INTERVAL_S)
-            self._deliver(LOOK_AGAIN)
+            self._deliver(POLL_AGAIN)
 
     async def _subscribe(self) -> tuple[asyncpg.Connection, asyncio.Event] | None:
         """None: through this pooler nobody can."""
@@ -149,7 +149,7 @@ class PostgresBus:
             message = _decoder.decode(str(payload))
         except msgspec.MsgspecError:
             _log.warning("a notification on %s was not understood: another version of Kagzi?", CHANNEL)
-            self._deliver(LOOK_AGAIN)
+            self._deliver(POLL_AGAIN)
             return
         if message.server_id != self._server_id:
             self._deliver(_read(message))
@@ -168,8 +168,8 @@ def _read(message: _Message) -> Wake:
     return Wake(
         frozenset(message.pending),
         frozenset(namespace for namespace in message.ended if namespace not in named),
-        message.look_again,
-        frozenset(message.pokes),
+        message.poll_again,
+        frozenset(message.notices),
         frozenset(EndedRun(namespace, run_id) for namespace, run_ids in named.items() for run_id in run_ids),
     )
 
@@ -180,7 +180,7 @@ def _write(server_id: str, wake: Wake) -> _Message:
         if namespace not in wake.ended:
             named.setdefault(namespace, []).append(run_id)
     ended = sorted(wake.ended.union(named))
-    return _Message(server_id, sorted(wake.pending), ended, wake.look_again, sorted(wake.pokes), named)
+    return _Message(server_id, sorted(wake.pending), ended, wake.poll_again, sorted(wake.notices), named)
 
 
 def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
@@ -189,14 +189,14 @@ def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
     if len(payload) <= PAYLOAD_BYTES:
         yield payload.decode()
     elif _names(wake) == 1:  # names so long that they do not fit: have everybody look
-        yield _encode(_Message(server_id, look_again=True)).decode()
+        yield _encode(_Message(server_id, poll_again=True)).decode()
     else:
         for part in _halves(wake):
             yield from _payloads(server_id, part)
 
 
 def _names(wake: Wake) -> int:
-    return len(wake.pending) + len(wake.ended) + len(wake.pokes) + len(wake.ended_runs)
+    return len(wake.pending) + len(wake.ended) + len(wake.notices) + len(wake.ended_runs)
 
 
 def _halves(wake: Wake) -> tuple[Wake, Wake]:
@@ -204,11 +204,11 @@ def _halves(wake: Wake) -> tuple[Wake, Wake]:
     half = _names(wake) // 2
     pending, left = _divided(wake.pending, half)
     ended, left = _divided(wake.ended, left)
-    pokes, left = _divided(wake.pokes, left)
+    notices, left = _divided(wake.notices, left)
     ended_runs, _ = _divided(wake.ended_runs, left)
     return (
-        Wake(pending[0], ended[0], wake.look_again, pokes[0], ended_runs[0]),
-        Wake(pending[1], ended[1], pokes=pokes[1], ended_runs=ended_runs[1]),
+        Wake(pending[0], ended[0], wake.poll_again, notices[0], ended_runs[0]),
+        Wake(pending[1], ended[1], notices=notices[1], ended_runs=ended_runs[1]),
     )
 
 

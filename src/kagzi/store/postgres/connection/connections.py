@@ -39,7 +39,7 @@ class LinkPool:
             await link.close()
 
 
-class Links(Counters, Sessions):
+class Connections(Counters, Sessions):
     """Four kinds: one that only writes batches, one for claims, leases and timers, a few for the other verbs, and a few
     that only read: while commits wait for a standby that is away, they answer.
 

@@ -7,13 +7,13 @@ from ....core.times import Timestamp
 from ...operate.namespaces import Namespaces, get_namespace
 from ...protocol.namespaces import Deletion
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 _WRITERS_TIMEOUT_S = 10.0
 _WRITERS_PAUSE_S = 0.01
 
 
-class PostgresNamespaces(Namespaces, Links):
+class PostgresNamespaces(Namespaces, Connections):
     """Implements `store.protocol.NamespaceVerbs`."""
 
     async def delete_namespace(self, namespace: str, now: Timestamp, cap: int) -> Deletion | None:

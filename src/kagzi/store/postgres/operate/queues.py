@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from ....core.workflow_types.queues import QueueDepth
 from ...operate.queues import Queues
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 
-class PostgresQueues(Queues, Links):
+class PostgresQueues(Queues, Connections):
     """Implements `store.protocol.QueueVerbs`."""
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:

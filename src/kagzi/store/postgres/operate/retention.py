@@ -8,10 +8,10 @@ from ...operate.retention import Retention, purged
 from ...protocol.retention import LONG_HISTORY_SEQ, Purged
 from ...rows import read_labels
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 
-class PostgresRetention(Retention, Links):
+class PostgresRetention(Retention, Connections):
     """Implements `store.protocol.RetentionVerbs`."""
 
     async def purge_runs(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import asyncpg
 
+from ....core.effects import Effects
 from ....core.errors import InternalError, Unavailable
 from ....core.records import RunKey
 from ....core.run.commands import StartRun
@@ -13,9 +14,9 @@ from ....core.times import Timestamp
 from ...firing_plan import FIRING_TERMS
 from ...operate.schedule_firing import fire_schedules
 from ...operate.schedules import Schedules
-from ...protocol import Cancelled, FiredSchedule, Firing
+from ...protocol import FiredSchedule, Firing
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 from ..connection.failures import CONTENTION
 from ..run.control import cancel_locked
 from ..write.batch import Group, Outcomes, Writing
@@ -25,12 +26,12 @@ from ..write.starts import start_runs
 _TRIES = 3
 
 
-class PostgresSchedules(Schedules, Links):
+class PostgresSchedules(Schedules, Connections):
     """Implements `store.protocol.ScheduleVerbs`."""
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-    ) -> Sequence[FiredSchedule | None]:
+    ) -> tuple[Sequence[FiredSchedule | None], Effects]:
         async with self._questions.use() as session:
             runs = _ScheduledRuns(session, now, cancel_by)
             for _ in range(_TRIES):
@@ -60,19 +61,20 @@ class _ScheduledRuns(NamedTuple):
     now: Timestamp
     cancel_by: Timestamp
 
-    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Cancelled]]:
+    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Effects]]:
         run_ids = [run.run_id for run in runs]
         rows = await lock_family(self.session, run_ids, run_ids)
         return [
-            (run, await cancel_locked(self.session, rows[run.run_id], reason, self.now, self.cancel_by))
+            (run, (await cancel_locked(self.session, rows[run.run_id], reason, self.now, self.cancel_by))[1])
             for run in runs
             if run.run_id in rows
         ]
 
-    async def start(self, starts: Sequence[StartRun]) -> Sequence[Outcome]:
+    async def start(self, starts: Sequence[StartRun]) -> tuple[Sequence[Outcome], Sequence[Effects]]:
         outcomes: Outcomes = [None] * len(starts)
         groups: list[Group[StartRun]] = [(start.run, [(index, start)]) for index, start in enumerate(starts)]
-        await start_runs(Writing(self.session, self.now, FIRING_TERMS, _NoRng(), outcomes), groups)
+        writing = Writing(self.session, self.now, FIRING_TERMS, _NoRng(), outcomes, [])
+        await start_runs(writing, groups)
         decided: list[Outcome] = []
         for outcome in outcomes:
             if isinstance(outcome, Busy):
@@ -80,4 +82,4 @@ class _ScheduledRuns(NamedTuple):
             if outcome is None:
                 raise InternalError("a start was left undecided")
             decided.append(outcome)
-        return decided
+        return decided, writing.effects

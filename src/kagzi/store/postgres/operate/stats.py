@@ -6,10 +6,10 @@ from ....core.stats import StatsBucket, minute_of
 from ....core.times import Timestamp
 from ...operate.stats import Stats, read_bucket
 from ...protocol.stats import ROLLED_UP_AT_MOST_US, ROLLED_UP_AT_ONCE_US
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 
-class PostgresStats(Stats, Links):
+class PostgresStats(Stats, Connections):
     """Implements `store.protocol.StatsVerbs`."""
 
     async def roll_up(self, now: Timestamp) -> bool:

@@ -5,22 +5,23 @@ from typing import Any
 
 import msgspec
 
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.errors import Unavailable
 from ....core.records import RunKey
-from ....core.run.outcomes import Refused, Stirred
+from ....core.run.outcomes import Refused
 from ....core.run.state import NEVER
 from ....core.states import CODE_OF_RUN_STATUS, RunCode, RunStatus, StepKind, StepStatus
 from ....core.times import Timestamp
+from ....core.transfers.effects import import_effects
 from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, has_diverged
 from ...columns import Use, columns
 from ...images import attempt_row, payload_rows, refuse_import, run_row, signal_row, step_row
 from ...operate.transfers import Transfers
-from ...protocol.transfers import Imported
 from ..connection.connection import Session
-from ..connection.connections import Links
+from ..connection.connections import Connections
 from ..connection.failures import CONTENTION
 from ..run.retry_and_fork import catch_up
-from ..write.endings import MovedError, tell_parents
+from ..write.endings import MovedError, notify_parents
 
 _TRIES = 5
 _EVENT_KINDS = (StepKind.SLEEP, StepKind.SIGNAL, StepKind.CHILD)
@@ -28,7 +29,7 @@ _JSON = [column.name for column in columns(Use.IMPORTED) if column.type in {"jso
 _encode = msgspec.json.Encoder().encode
 
 
-class PostgresTransfers(Transfers, Links):
+class PostgresTransfers(Transfers, Connections):
     """Implements `store.protocol.TransferVerbs`."""
 
     async def import_parts(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
@@ -39,14 +40,14 @@ class PostgresTransfers(Transfers, Links):
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
-    ) -> Imported | Refused | None:
+    ) -> tuple[RunStatus | Refused | None, Effects]:
         async with self._questions.use() as session:
             for _ in range(_TRIES):
                 try:
                     async with session.transaction():
                         return await _finish(session, run, token, image, now)
                 except _TakenError as taken:
-                    return taken.refusal
+                    return taken.refusal, NO_EFFECTS
                 except (*CONTENTION, MovedError):
                     continue
         raise Unavailable(f"the parent or a child of run {run.run_id} is locked by another transaction. Try again.")
@@ -82,9 +83,11 @@ async def _insert_parts(session: Session, run: RunKey, parts: Sequence[Part]) ->
     return staged
 
 
-async def _finish(session: Session, run: RunKey, token: str, image: RunImage, now: Timestamp) -> Imported | None:
+async def _finish(
+    session: Session, run: RunKey, token: str, image: RunImage, now: Timestamp
+) -> tuple[RunStatus | None, Effects]:
     if not await session.read("end_import", run_id=run.run_id, token=token):
-        return None
+        return None, NO_EFFECTS
     [conflicts] = await session.read(
         "import_conflicts",
         namespace=run.namespace,
@@ -109,22 +112,20 @@ async def _finish(session: Session, run: RunKey, token: str, image: RunImage, no
         )
     if payloads := [payload | {"due_at": None} for payload in payload_rows(image)]:
         await session.read("stage_steps", run_id=run.run_id, steps=payloads)
-    return await _join(session, run, image, row, now)
+    return await _join(session, run, image, now)
 
 
-async def _join(session: Session, run: RunKey, image: RunImage, written: dict[str, Any], now: Timestamp) -> Imported:
+async def _join(session: Session, run: RunKey, image: RunImage, now: Timestamp) -> tuple[RunStatus, Effects]:
     """It meets its relatives: those it waits for, and those who wait for it."""
     if image.status.ended:
-        stirred: tuple[Stirred, ...] = ()
-        if image.watched:
-            ends = [(run.run_id, RunCode(CODE_OF_RUN_STATUS[image.status]), image.error)]
-            stirred = await tell_parents(session, ends, now)
-        return Imported(image.status, stirred=stirred)
+        ended = [(run.run_id, RunCode(CODE_OF_RUN_STATUS[image.status]), image.error)] if image.watched else []
+        notified = await notify_parents(session, ended, now)
+        return image.status, merge([notified, import_effects(run, image, image.status)])
     await session.read("watch_children", run_id=run.run_id, namespace=run.namespace)
     await catch_up(session, run, now)
     [row] = await session.read("import_state", run_id=run.run_id)
     status = RunStatus.PENDING if row["status"] == RunCode.PENDING else image.status
-    return Imported(status, wake_at=written["due_at"])
+    return status, import_effects(run, image, status)
 
 
 def _due_at(step: StepImage) -> Timestamp | None:

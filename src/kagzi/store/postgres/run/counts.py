@@ -3,12 +3,12 @@
 from ....core.ids import is_uuid
 from ....core.pages.counting import Counted
 from ....core.states import CODE_OF_WORKER_STATUS
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 _KEYS = {"schedule_fires": "schedule_id", "worker_events": "worker_id"}
 
 
-class ListCounts(Links):
+class ListCounts(Connections):
     """Keeps `store.protocol.CountVerbs`."""
 
     async def count_rows(self, what: Counted, cap: int) -> int:

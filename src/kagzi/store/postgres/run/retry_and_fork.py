@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping
 
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.error_details import ErrorDetail
 from ....core.records import Payload, RunKey
 from ....core.run.commands import StartRun
-from ....core.run.control import refuse_retry
+from ....core.run.control import refuse_retry, reopen_effects, start_effects
 from ....core.run.outcomes import Existing, Outcome, Refused, Started
 from ....core.run.refusals import no_result_before, no_step
 from ....core.run.state import NEVER
 from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
-from ...protocol import Changed, Fork
+from ...protocol import Fork
 from ...rows import fork_start, read_error, write_strings
 from ..connection.connection import Row, Session
-from ..write.endings import End, MovedError, link_children, tell_parents
+from ..write.endings import End, MovedError, link_children, notify_parents, run_head
 from ..write.namespace_quota import Rooms
 from ..write.starts import find_starts, insert_runs, taken
 from .control import with_run
@@ -22,25 +23,26 @@ from .control import with_run
 
 async def retry_run(
     session: Session, run: RunKey, from_step: str, request_id: str, now: Timestamp
-) -> Changed | Refused | None:
+) -> tuple[RunStatus | Refused | None, Effects]:
     return await with_run(session, run, lambda row: _retry(session, row, from_step, request_id, now))
 
 
-async def _retry(session: Session, row: Row, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused:
+async def _retry(
+    session: Session, row: Row, from_step: str, request_id: str, now: Timestamp
+) -> tuple[RunStatus | Refused, Effects]:
     run_id: str = row["run_id"]
-    status = RUN_STATUS_OF_CODE[row["status"]]
     [failed] = await session.read("failed_run", run_id=run_id)
     if failed["retry_request_id"] == request_id:
-        return Changed(status, row["workflow_type"], changed=False)
+        return RUN_STATUS_OF_CODE[row["status"]], NO_EFFECTS
     if refused := refuse_retry(run_id, row["status"], row["workflow_id"], failed["open_run_id"]):
-        return refused
+        return refused, NO_EFFECTS
     error = read_error(failed["error"]) or ErrorDetail()
     if from_step:
         places = await session.read("step_place", run_id=run_id, step_id=from_step)
     else:
         places = await session.read("step_to_blame", run_id=run_id, subject_id=error.subject_id)
     if from_step and not places:
-        return no_step(run_id, from_step)
+        return no_step(run_id, from_step), NO_EFFECTS
     # No step to blame: every result is kept, and only what was cancelled with the run is forgotten.
     step_id, after = (
         (places[0]["step_id"], places[0]["seq"] or places[0]["begun_seq"]) if places else ("", failed["seq"])
@@ -55,9 +57,17 @@ async def _retry(session: Session, row: Row, from_step: str, request_id: str, no
         never=NEVER,
         namespace=run.namespace,
     )
-    await session.read("reopen_run", run_id=run_id, now=now, request_id=request_id, moved=forgotten["moved"])
+    children_due: bool = forgotten["children_due"]
+    await session.read(
+        "reopen_run",
+        run_id=run_id,
+        now=now,
+        request_id=request_id,
+        moved=forgotten["moved"],
+        children_due=children_due,
+    )
     await catch_up(session, run, now)
-    return Changed(RunStatus.PENDING, row["workflow_type"], changed=True)
+    return RunStatus.PENDING, reopen_effects(run_head(row), RunStatus.PENDING, children_due=children_due)
 
 
 async def catch_up(session: Session, run: RunKey, now: Timestamp) -> None:
@@ -66,25 +76,25 @@ async def catch_up(session: Session, run: RunKey, now: Timestamp) -> None:
         (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
         for child in await session.read("ended_children", run_id=run.run_id, namespace=run.namespace)
     ]
-    await tell_parents(session, ended, now)
+    await notify_parents(session, ended, now)
 
 
-async def fork_run(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+async def fork_run(session: Session, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
     return await with_run(session, fork.source, lambda _: _fork(session, fork, now))
 
 
-async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Existing | Refused:
+async def _fork(session: Session, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused, Effects]:
     source = fork.source.run_id
     end = "step_place" if fork.from_step else "end_of_history"
     places = await session.read(end, run_id=source, step_id=fork.from_step)
     if not places:
-        return no_step(source, fork.from_step)
+        return no_step(source, fork.from_step), NO_EFFECTS
     before: int = places[0]["begun_seq"]
     if refused := await _unknown_outputs(session, fork, before):
-        return refused
+        return refused, NO_EFFECTS
     command = fork_start(fork, (await session.read("fork_source", run_id=source))[0])
     if (answer := await _hindrance(session, command, now)) is not None:
-        return answer
+        return answer, NO_EFFECTS
     if not await insert_runs(session, [command], now, limited=True):
         raise MovedError
     new: str = command.run.run_id
@@ -103,7 +113,7 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> Started | Exist
     if links:
         await link_children(session, links)
         await catch_up(session, command.run, now)
-    return Started(new, command.workflow_id, RunStatus.PENDING, now)
+    return Started(new, command.workflow_id, RunStatus.PENDING, now), start_effects(command, RunStatus.PENDING)
 
 
 async def _unknown_outputs(session: Session, fork: Fork, before: int) -> Refused | None:

@@ -1,11 +1,12 @@
 """Replaces or drops a signal whose value no code has received."""
 
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.error_details import ErrorDetail
-from ....core.errors import Unavailable
 from ....core.ids import is_uuid
 from ....core.records import RunKey
 from ....core.run import misfits, refusals
 from ....core.run.commands import SignalReplacement
+from ....core.run.control import RunHead, reopen_effects
 from ....core.run.misfits import Misfit
 from ....core.run.outcomes import Refused
 from ....core.run.state import NEVER
@@ -15,36 +16,37 @@ from ...protocol import SignalReplaced
 from ...rows import read_error, require_payload, write_error, write_strings
 from ..connection.connection import Row, Session
 from ..connection.failures import CONTENTION
+from ..write.endings import run_head, run_locked
 
 _TRIES = 3
 
 
 async def replace_signal(
     session: Session, run: RunKey, workflow_id: str, change: SignalReplacement, now: Timestamp
-) -> SignalReplaced | Refused | None:
+) -> tuple[SignalReplaced | Refused | None, Effects]:
     if run.run_id and not is_uuid(run.run_id):
-        return None
+        return None, NO_EFFECTS
     for _ in range(_TRIES):
         try:
             async with session.transaction():
                 rows = await session.read(
                     "lock_signalled_run", namespace=run.namespace, run_id=run.run_id or None, workflow_id=workflow_id
                 )
-                return await _replace(session, run.namespace, rows[0], change, now) if rows else None
+                return await _replace(session, run_head(rows[0]), change, now) if rows else (None, NO_EFFECTS)
         except CONTENTION:
             continue
-    raise Unavailable(f"run {run.run_id or workflow_id} is locked by somebody else: try again")
+    raise run_locked(run.run_id or workflow_id)
 
 
 async def _replace(
-    session: Session, namespace: str, row: Row, change: SignalReplacement, now: Timestamp
-) -> SignalReplaced | Refused:
-    run, status = RunKey(namespace, row["run_id"]), RUN_STATUS_OF_CODE[row["status"]]
-    unchanged = SignalReplaced(run, row["workflow_type"], status, resumed=False)
+    session: Session, head: RunHead, change: SignalReplacement, now: Timestamp
+) -> tuple[SignalReplaced | Refused, Effects]:
+    run, status = head.run, RUN_STATUS_OF_CODE[head.status]
+    replaced = SignalReplaced(run, status, resumed=False)
     for known in await session.read("signal_by_request", run_id=run.run_id, request_id=change.request_id):
-        return unchanged if _is_repeat(change, known) else misfits.request_used(change.request_id)
+        return replaced if _is_repeat(change, known) else misfits.request_used(change.request_id), NO_EFFECTS
     if status.ended:
-        return refusals.takes_no_signals(run.run_id, status.value)
+        return refusals.takes_no_signals(run.run_id, status.value), NO_EFFECTS
     problem = None
     if status is RunStatus.PAUSED:
         [paused] = await session.read("problem_of", run_id=run.run_id)
@@ -52,18 +54,16 @@ async def _replace(
     misfit = misfits.misfit_of(problem)
     if problem is not None and misfit is not None and misfit.signal == change.name:
         resumed = await _replace_received(session, run, change, problem, misfit, now)
-        return (
-            resumed
-            if isinstance(resumed, Refused)
-            else SignalReplaced(run, row["workflow_type"], resumed, resumed=True)
-        )
+        if isinstance(resumed, Refused):
+            return resumed, NO_EFFECTS
+        return SignalReplaced(run, resumed, resumed=True), reopen_effects(head, resumed)
     waiting = await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=None)
     if not waiting:
         received = await session.read("was_received", run_id=run.run_id, name=change.name, dropped=misfits.DROPPED)
-        return misfits.not_replaceable(run.run_id, change.name, received=bool(received))
+        return misfits.not_replaceable(run.run_id, change.name, received=bool(received)), NO_EFFECTS
     await _swap(session, run, waiting[0]["number"], change, None, now)
     await session.read("note_change", run_id=run.run_id)
-    return unchanged
+    return replaced, Effects(changed=(run,))
 
 
 def _is_repeat(change: SignalReplacement, row: Row) -> bool:

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from ....core.events import LOST_RETRY_AT, RunEvent, RunMark, RunNews, Source, event_kind
+from ....core.events import LOST_RETRY_AT, RunEvent, RunEventPage, RunMark, Source, event_kind
 from ....core.ids import is_uuid
 from ....core.limits import HISTORY_PAGE_BYTES
 from ....core.records import RunKey
 from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
 from ...rows import read_error, read_payload
 from ..connection.connection import Row
-from ..connection.connections import Links
+from ..connection.connections import Connections
 
 
-class WatchDesk(Links):
-    async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
+class WatchDesk(Connections):
+    async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
         if not is_uuid(run.run_id):
             return None
         async with self._readers.use(confirm=False) as session:
@@ -28,7 +28,7 @@ class WatchDesk(Links):
         if not rows:
             return None
         events = tuple(_event(row) for row in rows if row["seq"] is not None)
-        return RunNews(_mark(rows[0]), events, more=bool(events) and rows[0]["more"])
+        return RunEventPage(_mark(rows[0]), events, more=bool(events) and rows[0]["more"])
 
     async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         ids = [run.run_id for run in runs if is_uuid(run.run_id)]

@@ -62,8 +62,8 @@ RETURNING r.namespace, r.workflow_type;
 SELECT run_id::text AS run_id FROM runs WHERE cascade_due ORDER BY run_id LIMIT :limit::bigint FOR UPDATE SKIP LOCKED;
 
 -- name: children_to_cancel
--- Open children that go with their parent: it has ended, or was to be cancelled after they were started, or a race it decided
--- was lost by the step they belong to.
+-- Open children that go with their parent: it has ended, or was to be cancelled after they were started, or no step has them any
+-- more, because a race was decided against it or a retry forgot it.
 WITH p AS MATERIALIZED (
     SELECT run_id, namespace, finished_at, cancel_requested_at FROM runs WHERE run_id = ANY (:parents::uuid[])
 ), c AS MATERIALIZED (
@@ -75,8 +75,8 @@ WITH p AS MATERIALIZED (
     ) AS c
 )
 SELECT c.run_id::text AS run_id FROM c
-LEFT JOIN steps AS s ON s.run_id = c.parent AND s.step_id = c.parent_step_id
-WHERE c.goes OR (s.status = {STEP.ABANDONED} AND s.child_run_id = c.run_id)
+LEFT JOIN steps AS s ON s.run_id = c.parent AND s.step_id = c.parent_step_id AND s.child_run_id = c.run_id
+WHERE c.goes OR s.status = {STEP.ABANDONED} OR s.status IS NULL
 ORDER BY c.run_id LIMIT :limit::bigint;
 
 -- name: lock_children

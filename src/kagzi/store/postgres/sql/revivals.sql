@@ -82,14 +82,16 @@ WITH fates AS MATERIALIZED (
 ), again AS (
     UPDATE steps AS s SET seq = :forgotten + moved.place FROM moved WHERE s.run_id = :run_id AND s.step_id = moved.step_id
 )
-SELECT count(*) AS moved FROM moved;
+SELECT (SELECT count(*) FROM moved) AS moved, EXISTS (
+    SELECT 1 FROM fates WHERE fate IN ('gone', 'childless') AND kind = {KIND.CHILD} AND child_run_id IS NOT NULL
+) AS children_due;
 
 -- name: reopen_run
 -- The one way back from FAILED. A deadline that has passed would only fail it again.
 UPDATE runs
 SET status = {RUN.PENDING}, ready_at = :now::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0, nonce = 0,
     seq = seq + 1 + :moved::bigint, result_seq = CASE WHEN :moved > 0 THEN seq + 1 + :moved ELSE result_seq END,
-    cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = false, retry_request_id = :request_id::text,
+    cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = :children_due::bool, retry_request_id = :request_id::text,
     deadline_at = CASE WHEN deadline_at <= :now THEN NULL ELSE deadline_at END
 WHERE run_id = :run_id::uuid;
 

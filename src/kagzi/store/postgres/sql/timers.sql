@@ -14,7 +14,7 @@ WITH due AS MATERIALIZED (
 ), nearest AS MATERIALIZED (
     SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT :limit
 )
-SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.workflow_id, r.status, r.lease, r.nonce, r.due_at, r.deadline_at,
+SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.workflow_id, r.status, r.lease, r.nonce, r.worker_id, r.due_at, r.deadline_at,
     r.cancel_by, r.cancel_reason, r.lease_until, r.watched, r.has_children, r.lost_leases, r.pause_requested
 FROM nearest JOIN runs AS r ON r.run_id = nearest.run_id
 WHERE (r.status + 0 = {RUN.SLEEPING} AND r.due_at <= :now) OR (r.status + 0 = {RUN.RUNNING} AND r.lease_until <= :now)
@@ -78,7 +78,7 @@ SET status = CASE WHEN due.error IS NULL THEN {STEP.COMPLETED} ELSE {STEP.FAILED
 FROM due JOIN changed AS c ON c.run_id = due.run_id
 WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 
--- name: look
+-- name: poll
 -- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index, behind
 -- the one that the last look ended with: a look tells so many, and none must wait for others for ever. How
 -- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.

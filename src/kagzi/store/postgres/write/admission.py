@@ -7,13 +7,13 @@ locked yet are noted, and the transaction begins again with them.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.limits import CLEANUP_MS
-from ....core.records import RunKey
 from ....core.run.commands import StartRun
-from ....core.run.outcomes import Ousted, Refused
+from ....core.run.outcomes import Refused
 from ....core.times import US_PER_MS, Timestamp
 from ....core.workflow_types.queues import TypeLimits
-from ...fullness import begins_at_once, ousted, queues_of, type_full, why_ousted
+from ...fullness import begins_at_once, queues_of, type_full, why_evicted
 from ...protocol import TypeKey
 from ...rows import read_limits
 from ..claim.permits import lock_types
@@ -80,7 +80,7 @@ class Doors:
         going: list[tuple[str, str]] = []
         for queue, limit in queues:
             if self._inside[queue] >= limit and (found := self._pick(queue)) is not None:
-                going.append((found, why_ousted(start, queue.key, limit)))
+                going.append((found, why_evicted(start, queue.key, limit)))
         for queue, _ in queues:
             self._inside[queue] += 1
             self._oldest[queue].append(start.run.run_id)
@@ -108,21 +108,20 @@ class Doors:
             self._locked |= missing
             raise MovedError
 
-    async def oust(self, now: Timestamp) -> dict[str, tuple[Ousted, ...]]:
-        """Those who have to go are asked to; answers who, by the run that came."""
+    async def evict(self, now: Timestamp) -> Effects:
+        """Ask those who have to go to stop."""
         if not self._to_go:
-            return {}
+            return NO_EFFECTS
         run_ids = {run_id for pairs in self._to_go.values() for run_id, _ in pairs}
         rows = await lock_family(self._session, run_ids, run_ids)
         cancel_by = now + CLEANUP_MS * US_PER_MS
-        gone: dict[str, tuple[Ousted, ...]] = {}
-        for new, pairs in self._to_go.items():
-            for run_id, reason in pairs:
-                if (row := rows.get(run_id)) is not None:
-                    run = RunKey(row["namespace"], run_id)
-                    cancelled = await cancel_locked(self._session, row, reason, now, cancel_by)
-                    gone[new] = (*gone.get(new, ()), ousted(run, cancelled, reason, cancel_by))
-        return gone
+        effects = [
+            (await cancel_locked(self._session, rows[run_id], reason, now, cancel_by))[1]
+            for pairs in self._to_go.values()
+            for run_id, reason in pairs
+            if run_id in rows
+        ]
+        return merge(effects)
 
     def _queues(self, start: StartRun) -> list[tuple[_Queue, int]]:
         """The limits that this start meets, the narrower first."""

@@ -5,17 +5,18 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
+from ....core.effects import Effects
 from ....core.providers import Rng
 from ....core.records import RunKey
 from ....core.run.commands import ClosingCommand, Command, StepCommand
 from ....core.run.decide import decide
+from ....core.run.faults import fault_of
 from ....core.run.outcomes import Failed, Outcome
 from ....core.run.state import RunState
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ..connection.connection import Session
 from ..connection.failures import Failure, describe, failure_of
-from .bisect import fault_of
 
 Kind = TypeVar("Kind", bound=Command)
 
@@ -36,6 +37,7 @@ class Writing(NamedTuple):
     terms: LeaseTerms
     rng: Rng
     outcomes: Outcomes
+    effects: list[Effects]  # of what is committed
 
     def decide(self, run: RunState | None, command: Command) -> Outcome:
         """What the command does to the run. One that cannot be stored is refused in any state: if it would be written, a statement

@@ -6,17 +6,16 @@ path, write, make the children, tell the parents.
 
 from collections.abc import Sequence
 
-import msgspec
-
+from ....core.effects import CHILDREN_DUE, NO_EFFECTS, Effects
 from ....core.run.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
-from ....core.run.outcomes import Busy, ChildStarted, Ousted, Outcome, RunClosed, Stirred
-from ....core.run.state import Relative, Relatives, RunState
+from ....core.run.outcomes import Busy, Outcome
+from ....core.run.state import Relative, Relatives
 from ....core.states import CODE_OF_ON_CLOSE, RunCode
 from ...rows import write_strings
 from ..connection.connection import Row
 from .admission import Doors
 from .batch import WorkerGroup, Writing
-from .endings import End, MovedError, link_children, lock_family, tell_each_parent, tell_parents
+from .endings import End, MovedError, link_children, lock_family, notify_parents
 from .run_state import read_states, write_states
 from .starts import insert_runs
 
@@ -35,7 +34,8 @@ async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> No
     for _ in range(_ROUNDS):
         try:
             async with writing.session.transaction():
-                decided = await _settle(writing, groups, going)
+                decided, effects = await _settle(writing, groups, going)
+            writing.effects.extend(effects)
             break
         except MovedError:
             continue
@@ -43,7 +43,9 @@ async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> No
         writing.outcomes[index] = outcome
 
 
-async def _settle(writing: Writing, groups: Sequence[WorkerGroup], going: set[str]) -> list[tuple[int, Outcome]]:
+async def _settle(
+    writing: Writing, groups: Sequence[WorkerGroup], going: set[str]
+) -> tuple[list[tuple[int, Outcome]], list[Effects]]:
     session = writing.session
     starts = [command for _, commands in groups for _, command in commands if isinstance(command, StartChild)]
     ending = {run.run_id for run, commands in groups if any(isinstance(command, _ENDS) for _, command in commands)}
@@ -63,38 +65,18 @@ async def _settle(writing: Writing, groups: Sequence[WorkerGroup], going: set[st
     changed = [state for state in states.values() if state.changed]
     if changed and len(await write_states(writing, changed)) < len(changed):
         raise MovedError
-    for relatives in kin.values():
-        decided = _with_ousted(decided, await _make(writing, relatives))
+    effects = [await _make(writing, relatives) for relatives in kin.values()]
     for state in changed:
         if state.successor is not None:
             await _continue(writing, state.successor, paused=state.successor_paused)
-    return await _tell(writing, groups, changed, decided)
-
-
-# --- ends -------------------------------------------------------------------------------------------------------------
-
-
-async def _tell(
-    writing: Writing, groups: Sequence[WorkerGroup], changed: Sequence[RunState], decided: list[tuple[int, Outcome]]
-) -> list[tuple[int, Outcome]]:
-    """Parents learn of their children. Who has to be told of it is said with the end of the last child of each."""
     ends: list[End] = [
         (state.run.run_id, RunCode(state.status), state.error)
         for state in changed
         if state.ended and state.watched and state.successor is None
     ]
-    stirred: dict[str, list[Stirred]] = {}
-    for parent, child in await tell_each_parent(writing.session, ends, writing.now):
-        stirred.setdefault(child, []).append(parent)
-    if not stirred:
-        return decided
-    run_of = {index: run.run_id for run, commands in groups for index, _ in commands}
-    return [
-        (index, msgspec.structs.replace(outcome, stirred=tuple(stirred.get(run_of[index], ()))))
-        if isinstance(outcome, RunClosed)
-        else (index, outcome)
-        for index, outcome in decided
-    ]
+    effects.append(await notify_parents(session, ends, writing.now))
+    effects += [CHILDREN_DUE for state in changed if state.cascade_due]
+    return decided, effects
 
 
 async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -> None:
@@ -177,8 +159,8 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
     return kin
 
 
-async def _make(writing: Writing, kin: _Relatives) -> dict[str, tuple[Ousted, ...]]:
-    """Insert the children that were decided on, and the links to runs that were there. Answers who went for which child."""
+async def _make(writing: Writing, kin: _Relatives) -> Effects:
+    """Insert the children that were decided on, and the links to runs that were there."""
     if kin.doors is not None:
         kin.doors.check_locks()
     if kin.created:
@@ -203,18 +185,5 @@ async def _make(writing: Writing, kin: _Relatives) -> dict[str, tuple[Ousted, ..
             for found in kin.recorded.values()
             if found.run_id in linked and RunCode.COMPLETED <= found.status <= RunCode.CANCELLED
         ]
-        await tell_parents(writing.session, ended, writing.now)
-    return {} if kin.doors is None else await kin.doors.oust(writing.now)
-
-
-def _with_ousted(
-    decided: list[tuple[int, Outcome]], ousted: dict[str, tuple[Ousted, ...]]
-) -> list[tuple[int, Outcome]]:
-    if not ousted:
-        return decided
-    return [
-        (index, msgspec.structs.replace(outcome, ousted=ousted.get(outcome.child_run_id, ())))
-        if isinstance(outcome, ChildStarted) and outcome.created
-        else (index, outcome)
-        for index, outcome in decided
-    ]
+        await notify_parents(writing.session, ended, writing.now)
+    return NO_EFFECTS if kin.doors is None else await kin.doors.evict(writing.now)

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from ....core import limits
-from ....core.records import WorkerRecord
 from ....core.run.outcomes import Refused
-from ....core.run.refusals import namespace_full, namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
-from ....core.times import US_PER_MS, Timestamp
+from ....core.run.refusals import namespace_full, starts_too_fast, too_much_stored
+from ....core.times import Timestamp
 from ....core.workflow_types.queues import Rate
 from ..connection.connection import Row, Session
 
@@ -73,19 +71,3 @@ class Rooms:
         rated = {room.namespace: room.rate.due_at for room in self._rooms.values() if room.rate is not None}
         if rated:
             await self._session.read("note_starts", namespaces=list(rated), times=list(rated.values()))
-
-
-async def refuse_session(session: Session, worker: WorkerRecord, now: Timestamp) -> Refused | None:
-    """Whether one more worker may register: in a namespace that limits them only if there are fewer, and in one that is being
-    deleted never. Its row is locked, so that the answer stays true."""
-    rows = await session.read("lock_session_limit", namespace=worker.namespace)
-    if not rows:
-        return None
-    if rows[0]["deleting_at"] is not None:
-        return namespace_gone(worker.namespace)
-    limit: int = rows[0]["sessions_limit"]
-    heard_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
-    [counted] = await session.read(
-        "count_sessions", namespace=worker.namespace, worker_id=worker.worker_id, heard_since=heard_since, limit=limit
-    )
-    return too_many_sessions(worker.namespace, limit) if counted["sessions"] >= limit else None

@@ -1,45 +1,45 @@
 """Signals: bound to the step that waits longest, or kept in order until somebody waits."""
 
-from ....core.errors import Unavailable
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.ids import is_uuid
 from ....core.limits import SIGNALS_BUFFERED
 from ....core.records import RunKey
 from ....core.run.commands import SignalGiven
-from ....core.run.control import NOTIFIED, refuse_signal
+from ....core.run.control import refuse_signal, result_effects
 from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
 from ...protocol import Signalled
 from ...rows import write_strings
 from ..connection.connection import Session
 from ..connection.failures import CONTENTION
-from .endings import stirred
+from .endings import run_head, run_locked
 
 _TRIES = 3
 
 
 async def signal_run(
     session: Session, namespace: str, *, run_id: str, workflow_id: str, signal: SignalGiven, now: Timestamp
-) -> Signalled | Refused | None:
+) -> tuple[Signalled | Refused | None, Effects]:
     if run_id and not is_uuid(run_id):
-        return None
+        return None, NO_EFFECTS
     for _ in range(_TRIES):
         try:
             async with session.transaction():
                 return await give_signal(session, RunKey(namespace, run_id), signal, now, workflow_id=workflow_id)
         except CONTENTION:
             continue
-    raise Unavailable(f"run {run_id or workflow_id} is locked by somebody else: try again")
+    raise run_locked(run_id or workflow_id)
 
 
 async def give_signal(
     session: Session, run: RunKey, signal: SignalGiven, now: Timestamp, *, workflow_id: str = ""
-) -> Signalled | Refused | None:
+) -> tuple[Signalled | Refused | None, Effects]:
     """In the caller's transaction. Without a run id: the open run with that workflow id."""
     rows = await session.read(
         "lock_signalled_run", namespace=run.namespace, run_id=run.run_id or None, workflow_id=workflow_id
     )
     if not rows:
-        return None
+        return None, NO_EFFECTS
     [row] = rows
     run = RunKey(run.namespace, row["run_id"])
     [found] = await session.read(
@@ -50,11 +50,11 @@ async def give_signal(
         most_buffered=SIGNALS_BUFFERED,
     )
     if found["known"] is not None:
-        return Signalled(run, found["known"])
+        return Signalled(run, found["known"]), NO_EFFECTS
     waited_for = found["step_id"] is not None
     refused = refuse_signal(run.run_id, row["status"], waited_for=waited_for, buffered=found["unbound"])
     if refused is not None:
-        return refused
+        return refused, NO_EFFECTS
     payload = signal.payload
     await session.read(
         "give_signal",
@@ -67,6 +67,5 @@ async def give_signal(
         step_id=found["step_id"],
     )
     if found["step_id"] is None:
-        return Signalled(run, delivered=False)
-    told = (stirred(row, row["status"]),) if row["status"] in NOTIFIED else ()
-    return Signalled(run, delivered=True, stirred=told)
+        return Signalled(run, delivered=False), NO_EFFECTS
+    return Signalled(run, delivered=True), result_effects(run_head(row))

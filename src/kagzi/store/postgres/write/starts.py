@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.records import RunKey
 from ....core.run.commands import SignalGiven, StartRun
-from ....core.run.control import replaced_error
+from ....core.run.control import end_effects, replaced_error
 from ....core.run.outcomes import Busy, Existing, Outcome, Refused, Started
 from ....core.run.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
 from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
@@ -21,7 +22,7 @@ from ..connection.failures import CONTENTION
 from ..parameters import Table
 from .admission import Doors
 from .batch import Group, Outcomes, Writing
-from .endings import MovedError, lock_family, tell_parents
+from .endings import MovedError, lock_family, notify_parents, run_head
 from .namespace_quota import Rooms
 from .signals import give_signal
 
@@ -30,6 +31,9 @@ _ROUNDS = 5
 
 _Asked = tuple[int, StartRun]
 """A start and its place in the batch."""
+
+_Decided = tuple[Mapping[int, Outcome], Effects]
+"""Outcomes by their places in the batch, and what follows from them."""
 
 
 async def start_runs(writing: Writing, groups: Sequence[Group[StartRun]]) -> None:
@@ -161,9 +165,9 @@ async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> 
     if unknown:
         await session.write("create_namespaces", namespaces=sorted(unknown), now=now)
     for item, run_id in replacing:
-        _note(outcomes, await _replace(session, item, run_id, counting, now))
+        await _replace(writing, item, run_id, counting)
     if limited:
-        _note(outcomes, await _start_limited(session, limited, counting, now))
+        await _start_limited(writing, limited, counting)
 
 
 async def find_starts(session: Session, commands: Sequence[StartRun]) -> Rows:
@@ -201,15 +205,14 @@ def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     return Existing(run_id, command.workflow_id, RUN_STATUS_OF_CODE[status])
 
 
-async def _replace(
-    session: Session, item: _Asked, run_id: str, counting: set[str], now: Timestamp
-) -> dict[int, Outcome]:
+async def _replace(writing: Writing, item: _Asked, run_id: str, counting: set[str]) -> None:
     """End the open run and make the new one in its place, or neither."""
+    session, now = writing.session, writing.now
     index, command = item
     error = replaced_error(command.run.run_id)
 
-    async def act(locked: set[str]) -> dict[int, Outcome]:
-        await lock_family(session, {run_id, *locked}, {run_id, *locked})
+    async def act(locked: set[str]) -> _Decided:
+        rows = await lock_family(session, {run_id, *locked}, {run_id, *locked})
         ended = await session.read("terminate_run", run_id=run_id, now=now, error=write_error(error))
         doors = Doors(session, locked)
         rooms = await Rooms.lock(session, sorted(counting & {command.run.namespace}), now)
@@ -220,16 +223,18 @@ async def _replace(
         rooms.take(command.run.namespace)
         await rooms.settle()
         made = await _insert(session, [item], now, limited=True)
-        if not ended or not made:
-            return dict(made)
-        stirred = await tell_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
-        ousted = (await doors.oust(now)).get(command.run.run_id, ())
-        return {index: msgspec.structs.replace(made[index], stirred=stirred, ousted=ousted, replaced=run_id)}
+        if ended and not made:
+            raise MovedError
+        if not ended:
+            return made, NO_EFFECTS
+        notified = await notify_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
+        replaced = end_effects(run_head(rows[run_id]), RunStatus.CANCELLED, error)
+        return made, merge([replaced, notified, await doors.evict(now)])
 
     try:
-        return await _again_if_moved(session, act)
+        await _again_if_moved(writing, act)
     except _RefusedError as refused:
-        return {index: refused.refused}
+        writing.outcomes[index] = refused.refused
 
 
 class _RefusedError(Exception):
@@ -240,18 +245,18 @@ class _RefusedError(Exception):
         self.refused = refused
 
 
-async def _again_if_moved(
-    session: Session, act: Callable[[set[str]], Awaitable[dict[int, Outcome]]]
-) -> dict[int, Outcome]:
+async def _again_if_moved(writing: Writing, act: Callable[[set[str]], Awaitable[_Decided]]) -> None:
     """In a transaction, which begins again when it turns out that more runs have to be locked first."""
     locked: set[str] = set()
     for _ in range(_ROUNDS):
         try:
-            async with session.transaction():
-                return await act(locked)
+            async with writing.session.transaction():
+                decided, effects = await act(locked)
         except MovedError:
             continue
-    return {}
+        _note(writing.outcomes, decided)
+        writing.effects.append(effects)
+        return
 
 
 async def _signal_existing(writing: Writing, index: int, command: StartRun, existing: Existing) -> None:
@@ -261,20 +266,20 @@ async def _signal_existing(writing: Writing, index: int, command: StartRun, exis
         return
     run = RunKey(command.run.namespace, existing.run_id)
     async with writing.session.transaction():
-        given = await give_signal(writing.session, run, command.signal, writing.now)
-    if isinstance(given, Signalled):
-        writing.outcomes[index] = msgspec.structs.replace(existing, stirred=given.stirred)
-    elif given is not None and existing.status.ended:
-        writing.outcomes[index] = given
+        signalled, effects = await give_signal(writing.session, run, command.signal, writing.now)
+    if isinstance(signalled, Signalled):
+        writing.outcomes[index] = existing
+        writing.effects.append(effects)
+    elif signalled is not None and existing.status.ended:
+        writing.outcomes[index] = signalled
 
 
-async def _start_limited(
-    session: Session, asked: Sequence[_Asked], counting: set[str], now: Timestamp
-) -> dict[int, Outcome]:
+async def _start_limited(writing: Writing, asked: Sequence[_Asked], counting: set[str]) -> None:
     """Starts where something is counted: open runs of the namespace under its lock, runs of the type under that of the type.
     And those that wait behind another run, which is locked before."""
+    session, now = writing.session, writing.now
 
-    async def act(locked: set[str]) -> dict[int, Outcome]:
+    async def act(locked: set[str]) -> _Decided:
         if locked:
             await lock_family(session, locked, locked)
         decided: dict[int, Outcome] = {}
@@ -293,16 +298,12 @@ async def _start_limited(
                 rooms.take(namespace)
         doors.check_locks()
         if not admitted:
-            return decided
+            return decided, NO_EFFECTS
         await rooms.settle()
-        made = await _insert(session, admitted, now, limited=True)
-        ousted = await doors.oust(now)
-        for index, outcome in made.items():
-            gone = ousted.get(outcome.run_id)
-            decided[index] = outcome if gone is None else msgspec.structs.replace(outcome, ousted=gone)
-        return decided
+        decided.update(await _insert(session, admitted, now, limited=True))
+        return decided, await doors.evict(now)
 
-    return await _again_if_moved(session, act)
+    await _again_if_moved(writing, act)
 
 
 async def _behind(session: Session, asked: Sequence[_Asked]) -> list[_Asked]:

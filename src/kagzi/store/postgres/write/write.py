@@ -5,6 +5,7 @@ Nothing that is wrong with one command, and no lock on one row, keeps the others
 
 from collections.abc import Sequence
 
+from ....core.effects import Effects, merge
 from ....core.providers import Rng
 from ....core.records import RunKey
 from ....core.run.commands import ClosingCommand, Command, StartRun, StepCommand
@@ -31,7 +32,7 @@ class Writer:
 
     async def write(
         self, session: Session, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
-    ) -> Sequence[Outcome]:
+    ) -> tuple[Sequence[Outcome], Effects]:
         outcomes: Outcomes = [None] * len(batch)
         starts: list[Group[StartRun]] = []
         runs: dict[RunKey, list[tuple[int, StepCommand | ClosingCommand]]] = {}
@@ -42,13 +43,14 @@ class Writer:
                 runs[command.run] = [(index, command)]
             else:
                 commands.append((index, command))
-        writing = Writing(session, now, terms, self._rng, outcomes)
+        writing = Writing(session, now, terms, self._rng, outcomes, [])
         if starts:
             await isolate(session, starts, outcomes, lambda part: start_runs(writing, part))
         if runs:
             groups = sorted(runs.items(), key=_run_id)  # the order of locking
             await isolate(session, groups, outcomes, lambda part: self._record(writing, part))
-        return [Failed("no outcome was decided") if outcome is None else outcome for outcome in outcomes]
+        decided = [Failed("no outcome was decided") if outcome is None else outcome for outcome in outcomes]
+        return decided, merge(writing.effects)
 
     async def _record(self, writing: Writing, groups: Sequence[WorkerGroup]) -> None:
         for attempt in range(_LOCK_ROUNDS):

@@ -180,8 +180,8 @@ def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payl
 
 def history(database: Database, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
     """See Store.history."""
-    held = database.row("held_run", (run.run_id, run.namespace, lease.counter, lease.nonce))
-    return None if held is None else read_history(database, run.run_id, after, known_seq)
+    leased = database.row("held_run", (run.run_id, run.namespace, lease.counter, lease.nonce))
+    return None if leased is None else read_history(database, run.run_id, after, known_seq)
 
 
 def read_history(database: Database, run_id: str, after: int, known_seq: int = 0) -> HistoryPage:

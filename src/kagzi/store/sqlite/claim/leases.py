@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ....core.effects import Effects, pending_effects
 from ....core.records import Held, RunKey
 from ....core.states import RunCode
 from ....core.times import Timestamp
@@ -15,21 +16,21 @@ from ..write.fast_path import Writer
 _decode_leases = msgspec.json.Decoder(list[tuple[str, str, int, int, int, str, int]]).decode
 
 
-def renew(writer: Writer, held: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
+def renew(writer: Writer, leased: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
     """See Store.renew."""
     database = writer.database
-    database.run("renew_leases", {"rows": _held_rows(held), "until": until})
-    late = database.rows("overdue_steps", {"rows": _held_rows(held), "at": overdue_at})
+    database.run("renew_leases", {"rows": _lease_rows(leased), "until": until})
+    late = database.rows("overdue_steps", {"rows": _lease_rows(leased), "at": overdue_at})
     overdue: list[Overdue] = []
     for step in late:
         place: int = step[0]
-        overdue.append(Overdue(held[place], *step[1:]))
-    row = database.row("leases_of", (write_json([one.run.run_id for one in held]),))
+        overdue.append(Overdue(leased[place], *step[1:]))
+    row = database.row("leases_of", (write_json([one.run.run_id for one in leased]),))
     current = {found[:4]: found[4:] for found in _decode_leases(row[0] if row else "[]")}
     lost: list[Held] = []
     cancel_requested: list[tuple[RunKey, str]] = []
     pause_requested: list[RunKey] = []
-    for one in held:
+    for one in leased:
         found = current.get((one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce))
         if found is None:
             lost.append(one)
@@ -44,32 +45,32 @@ def renew(writer: Writer, held: Sequence[Held], until: Timestamp, overdue_at: Ti
     return Renewal(tuple(lost), tuple(cancel_requested), tuple(overdue), tuple(pause_requested))
 
 
-def cut(writer: Writer, held: Sequence[Held], until: Timestamp) -> None:
-    """See Store.cut."""
-    for (run_id,) in writer.database.rows("cut_leases", {"rows": _held_rows(held), "until": until}):
+def shorten_leases(writer: Writer, leased: Sequence[Held], until: Timestamp) -> None:
+    """See Store.shorten_leases."""
+    for (run_id,) in writer.database.rows("cut_leases", {"rows": _lease_rows(leased), "until": until}):
         writer.fences.forget(run_id)
 
 
-def lose(writer: Writer, held: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> tuple[TypeKey, ...]:
-    """See Store.lose."""
-    given = {"rows": _held_rows(held), "untils": write_json(untils), "now": now}
+def lost_before_ack(writer: Writer, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+    """See Store.lost_before_ack."""
+    given = {"rows": _lease_rows(leased), "untils": write_json(untils), "now": now}
     return freed(writer, writer.database.rows("lose_leases", given))
 
 
-def release(writer: Writer, held: Sequence[Held], now: Timestamp) -> tuple[TypeKey, ...]:
+def release(writer: Writer, leased: Sequence[Held], now: Timestamp) -> Effects:
     """See Store.release."""
-    return freed(writer, writer.database.rows("release_leases", {"rows": _held_rows(held), "now": now}))
+    return freed(writer, writer.database.rows("release_leases", {"rows": _lease_rows(leased), "now": now}))
 
 
-def freed(writer: Writer, rows: Iterable[Row]) -> tuple[TypeKey, ...]:
+def freed(writer: Writer, rows: Iterable[Row]) -> Effects:
     """From rows of (run_id, namespace, workflow_type, status) of runs that are no longer held."""
-    types: dict[TypeKey, None] = {}
+    pending: set[TypeKey] = set()
     for run_id, namespace, workflow_type, status in rows:
         writer.fences.forget(run_id)
         if status == RunCode.PENDING:
-            types[TypeKey(namespace, workflow_type)] = None
-    return tuple(types)
+            pending.add(TypeKey(namespace, workflow_type))
+    return pending_effects(pending, released=True)
 
 
-def _held_rows(held: Sequence[Held]) -> str:
-    return write_json([(one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce) for one in held])
+def _lease_rows(leased: Sequence[Held]) -> str:
+    return write_json([(one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce) for one in leased])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.times import Timestamp
-from ....core.workflow_types.queues import Candidate, Room, TypeLimits, choose
+from ....core.workflow_types.queues import Candidate, TypeLimits, TypePermits, choose
 from ...protocol import TypeKey, Want
 from ...rows import write_json
 from ..write.fast_path import Writer
@@ -32,7 +32,7 @@ class Gate:
     def choose(self, spare: int | None) -> list[str]:
         """The runs that may begin now. `spare`: what the namespace's own limit leaves."""
         running: dict[str, int] = dict(self._database.rows("running_of_type", self.key))
-        room = Room(
+        permits = TypePermits(
             self._limits,
             wanted=self._want.limit if self._versions else 0,
             running=running,
@@ -40,30 +40,30 @@ class Gate:
             due_at=self._due_at,
             spare=spare,
         )
-        if not room.left:
+        if not permits.left:
             return []
-        chosen = self._by_key(room) if self._limits.by_key else self._by_age(room)
-        self.again_at = room.again_at
+        chosen = self._by_key(permits) if self._limits.by_key else self._by_age(permits)
+        self.again_at = permits.again_at
         turn = chosen[-1].key if chosen and self._limits.by_key else self._reached
-        due_at = max(room.due_at, self._due_at)
+        due_at = max(permits.due_at, self._due_at)
         if (due_at, turn) != (self._due_at, self._turn):
             self._database.run("note_turn", (due_at, turn, *self.key))
-        if room.changed_keys:
+        if permits.changed_keys:
             self._database.run("forget_past_key_rates", (*self.key, self._now))
-            for key in sorted(room.changed_keys):
-                self._database.run("note_key_rate", (*self.key, key, room.key_rates[key].due_at))
+            for key in sorted(permits.changed_keys):
+                self._database.run("note_key_rate", (*self.key, key, permits.key_rates[key].due_at))
         return [candidate.run_id for candidate in chosen]
 
-    def _by_age(self, room: Room) -> list[Candidate]:
-        statement = "pending_new_runs" if room.rated else "pending_any_runs"
-        found = [_candidate(row, 0) for row in self._of_versions(statement, room.left)]
-        if room.rated:
-            found += [_candidate(row, 0) for row in self._going_on(room.left)]
-        return choose(room, found)
+    def _by_age(self, permits: TypePermits) -> list[Candidate]:
+        statement = "pending_new_runs" if permits.rated else "pending_any_runs"
+        found = [_candidate(row, 0) for row in self._of_versions(statement, permits.left)]
+        if permits.rated:
+            found += [_candidate(row, 0) for row in self._going_on(permits.left)]
+        return choose(permits, found)
 
-    def _by_key(self, room: Room) -> list[Candidate]:
-        """Keys in turn after the one that was served last, first one run of each, then more if there is room."""
-        full, left = set(room.full_keys), room.left
+    def _by_key(self, permits: TypePermits) -> list[Candidate]:
+        """Keys in turn after the one that was served last, first one run of each, then more if there is permits."""
+        full, left = set(permits.full_keys), permits.left
         depth = left + len(full) + _KEYS_AHEAD
         places = self._keys(depth)
         self.more = len(places) >= depth
@@ -74,13 +74,13 @@ class Gate:
         if places and len(found) < left and not self.more:
             found = self._first_of(open_keys, places, -(-left // len(places)) * 2)
         others = self._of_versions("pending_without_key", left)
-        if room.rated:
+        if permits.rated:
             others += self._going_on(left)
         found += [_candidate(row, places.setdefault(row[1], len(places) + 1)) for row in others]
         if self._limits.starts_per_second_per_key is not None:
             rates = {key: self._database.row("key_rate", (*self.key, key)) for key in {one.key for one in found}}
-            room.know_keys({key: row[0] for key, row in rates.items() if row is not None})
-        return choose(room, found)
+            permits.know_keys({key: row[0] for key, row in rates.items() if row is not None})
+        return choose(permits, found)
 
     def _keys(self, depth: int) -> dict[str, int]:
         """The keys in turn with their places, at most `depth`."""

@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 
 
-class Lanes(Sessions):
+class Connections(Sessions):
     """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer.
 
     `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved by itself.

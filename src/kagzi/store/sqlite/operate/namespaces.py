@@ -3,11 +3,11 @@
 from ....core.times import Timestamp
 from ...operate.namespaces import Namespaces
 from ...protocol.namespaces import Deletion
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..write.fast_path import Writer
 
 
-class SqliteNamespaces(Namespaces, Lanes):
+class SqliteNamespaces(Namespaces, Connections):
     """Implements `store.protocol.NamespaceVerbs`."""
 
     async def delete_namespace(self, namespace: str, now: Timestamp, cap: int) -> Deletion | None:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from ....core.workflow_types.queues import QueueDepth
 from ...operate.queues import Queues
 from ..connection.connection import Database
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 
 _MOST_TYPES = 1_000
 
 
-class SqliteQueues(Queues, Lanes):
+class SqliteQueues(Queues, Connections):
     """Implements `store.protocol.QueueVerbs`."""
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:

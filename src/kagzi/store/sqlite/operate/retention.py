@@ -8,11 +8,11 @@ from ...operate.retention import Retention, purged
 from ...protocol.retention import LONG_HISTORY_SEQ, Purged
 from ...rows import read_labels, write_json
 from ..connection.connection import Database, Record
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..write.fast_path import Writer
 
 
-class SqliteRetention(Retention, Lanes):
+class SqliteRetention(Retention, Connections):
     """Implements `store.protocol.RetentionVerbs`."""
 
     async def purge_runs(

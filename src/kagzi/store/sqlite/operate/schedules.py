@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from ....core.effects import Effects
 from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Outcome
@@ -9,19 +10,19 @@ from ....core.times import Timestamp
 from ...firing_plan import FIRING_TERMS
 from ...operate.schedule_firing import fire_schedules
 from ...operate.schedules import Schedules
-from ...protocol import Cancelled, FiredSchedule, Firing
-from ..connection.connections import Lanes
-from ..run.runs import cancel_run
+from ...protocol import FiredSchedule, Firing
+from ..connection.connections import Connections
+from ..run.control import cancel_run
 from ..write.fast_path import Wave, Writer
 from ..write.starts import start_one
 
 
-class SqliteSchedules(Schedules, Lanes):
+class SqliteSchedules(Schedules, Connections):
     """Implements `store.protocol.ScheduleVerbs`."""
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
-    ) -> Sequence[FiredSchedule | None]:
+    ) -> tuple[Sequence[FiredSchedule | None], Effects]:
         return await self._write_with(
             lambda session: fire_schedules(session, _ScheduledRuns(session.writer, now, cancel_by), firings, now)
         )
@@ -36,9 +37,11 @@ class _ScheduledRuns:
         self._now = now
         self._cancel_by = cancel_by
 
-    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Cancelled]]:
+    async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Effects]]:
         outcomes = [(run, cancel_run(self._writer, run, reason, self._now, self._cancel_by)) for run in runs]
-        return [(run, cancelled) for run, cancelled in outcomes if cancelled is not None]
+        return [(run, effects) for run, (status, effects) in outcomes if status is not None]
 
-    async def start(self, starts: Sequence[StartRun]) -> Sequence[Outcome]:
-        return [start_one(self._batch, start) for start in starts]
+    async def start(self, starts: Sequence[StartRun]) -> tuple[Sequence[Outcome], Sequence[Effects]]:
+        outcomes = [start_one(self._batch, start) for start in starts]
+        effects, self._batch.effects = self._batch.effects, []
+        return outcomes, effects

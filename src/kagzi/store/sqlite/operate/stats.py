@@ -7,11 +7,11 @@ from ....core.times import Timestamp
 from ...operate.stats import Stats, read_bucket
 from ...protocol.stats import ROLLED_UP_AT_MOST_US, ROLLED_UP_AT_ONCE_US
 from ..connection.connection import Database, Record
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..write.fast_path import Writer
 
 
-class SqliteStats(Stats, Lanes):
+class SqliteStats(Stats, Connections):
     """Implements `store.protocol.StatsVerbs`."""
 
     _rolled_up_until: Timestamp = 0  # also where nothing happened, which is not recorded

@@ -5,16 +5,17 @@ from typing import Any
 
 import msgspec
 
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.records import RunKey
-from ....core.run.outcomes import Refused, Stirred
-from ....core.states import RunStatus
+from ....core.run.outcomes import Refused
+from ....core.states import RunCode, RunStatus
 from ....core.times import Timestamp
+from ....core.transfers.effects import import_effects
 from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
 from ...images import attempt_row, payload_rows, refuse_import, run_row, signal_row, step_row
 from ...operate.transfers import Transfers
-from ...protocol.transfers import Imported
 from ..connection.connection import Row
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..statements import row_of
 from ..write.endings import give_result
 from ..write.fast_path import Writer
@@ -22,7 +23,7 @@ from ..write.fast_path import Writer
 _rows = {name: row_of(name) for name in ("stage_steps", "stage_attempts", "stage_signals", "stage_links")}
 
 
-class SqliteTransfers(Transfers, Lanes):
+class SqliteTransfers(Transfers, Connections):
     """Implements `store.protocol.TransferVerbs`."""
 
     async def import_parts(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
@@ -30,7 +31,7 @@ class SqliteTransfers(Transfers, Lanes):
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
-    ) -> Imported | Refused | None:
+    ) -> tuple[RunStatus | Refused | None, Effects]:
         return await self._change(_finish_import, run, token, image, now)
 
 
@@ -73,43 +74,42 @@ def _insert(writer: Writer, statement: str, run_id: str, rows: Sequence[dict[str
 
 def _finish_import(
     writer: Writer, run: RunKey, token: str, image: RunImage, now: Timestamp
-) -> Imported | Refused | None:
+) -> tuple[RunStatus | Refused | None, Effects]:
     database = writer.database
     if database.row("keep_import", {"run_id": run.run_id, "token": token, "now": now}) is None:
-        return None
+        return None, NO_EFFECTS
     if (refusal := _taken(writer, run, image)) is not None:
-        return refusal
+        return refusal, NO_EFFECTS
     database.row("end_import", {"run_id": run.run_id, "token": token})
     writer.namespaces.ensure(run.namespace, now)
-    row = _run_row(writer, run, image, now)
-    database.run("import_run", row)
+    database.run("import_run", _run_row(writer, run, image, now))
     for key, value in image.labels.items():
         database.run("import_label", (run.namespace, key, value, image.created_at, run.run_id))
     _insert(writer, "stage_steps", run.run_id, payload_rows(image))
-    return _join(writer, run, image, row, now)
+    return _join(writer, run, image, now)
 
 
-def _join(writer: Writer, run: RunKey, image: RunImage, written: dict[str, Any], now: Timestamp) -> Imported:
+def _join(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[RunStatus, Effects]:
     """It meets its relatives: those it waits for, and those who wait for it."""
     database = writer.database
     if image.status.ended:
-        return Imported(image.status, stirred=_tell(writer, run, image, now))
+        return image.status, merge([*_notify(writer, run, image, now), import_effects(run, image, image.status)])
     for (child,) in database.rows("watch_children", msgspec.structs.asdict(run)):
         writer.fences.forget(child)
     for child, step_id in database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child, now)
     row = database.row("import_state", (run.run_id,))
     assert row is not None  # it has just been made
-    return Imported(RunStatus.PENDING if row[0] == 1 else image.status, wake_at=written["due_at"])
+    status = RunStatus.PENDING if row[0] == RunCode.PENDING else image.status
+    return status, import_effects(run, image, status)
 
 
-def _tell(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[Stirred, ...]:
+def _notify(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> list[Effects]:
     """Who came before it and waits for its end, which was elsewhere."""
     waiting: list[Row] = writer.database.rows("links_of", (run.namespace, run.run_id)) if image.watched else []
     if image.watched and image.parent_run_id is not None:
         waiting.append((image.parent_run_id, image.parent_step_id))
-    told = [give_result(writer, RunKey(run.namespace, parent), step, run.run_id, now) for parent, step in waiting]
-    return tuple(stirred for stirred in told if stirred is not None)
+    return [give_result(writer, RunKey(run.namespace, parent), step, run.run_id, now) for parent, step in waiting]
 
 
 def _taken(writer: Writer, run: RunKey, image: RunImage) -> Refused | None:

@@ -1,25 +1,23 @@
 """What becomes of the leases of a worker that is gone. The other verbs about workers are shared:
 `store/operate/workers`."""
 
-from collections.abc import Sequence
-
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.records import HOLDER_DIED
 from ....core.states import WorkerStatus
 from ....core.times import LAST_TIME, Timestamp
 from ....core.workers import left
-from ...operate.workers import Workers, lock_worker, lose_workers, note_events, set_status
-from ...protocol import TypeKey
+from ...operate.workers import Workers, expire_workers, lock_worker, note_events, set_status
 from ..claim.leases import freed
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 from ..connection.session import WriterSession
 
 
-class SqliteWorkers(Workers, Lanes):
+class SqliteWorkers(Workers, Connections):
     """Implements `store.protocol.WorkerVerbs`."""
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-    ) -> Sequence[TypeKey] | None:
+    ) -> tuple[bool, Effects]:
         return await self._write_with(lambda session: _left(session, namespace, worker_id, now, hand_back=hand_back))
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
@@ -28,13 +26,13 @@ class SqliteWorkers(Workers, Lanes):
 
 async def _left(
     session: WriterSession, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
-) -> Sequence[TypeKey] | None:
+) -> tuple[bool, Effects]:
     before = await lock_worker(session, namespace, worker_id)
     if before is None:
-        return None
+        return False, NO_EFFECTS
     if not hand_back:
         await set_status(session, namespace, worker_id, WorkerStatus.DRAINING, now)
-        return ()
+        return True, NO_EFFECTS
     await session.read(
         "set_worker_status", namespace=namespace, worker_id=worker_id, status=WorkerStatus.OFFLINE.value, now=now
     )
@@ -43,11 +41,11 @@ async def _left(
     )
     if events := left(before, len(rows)):
         await note_events(session, namespace, worker_id, events, now)
-    return freed(session.writer, rows)
+    return True, freed(session.writer, rows)
 
 
 async def _died(session: WriterSession, namespace: str, worker_id: str, now: Timestamp) -> int:
-    await lose_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
+    await expire_workers(session, LAST_TIME, now, 1, (namespace, worker_id))
     rows = await session.read("orphan_runs_of", namespace=namespace, worker_id=worker_id, until=HOLDER_DIED)
     for row in rows:
         session.writer.fences.forget(row["run_id"])

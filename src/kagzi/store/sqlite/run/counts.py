@@ -2,10 +2,10 @@
 
 from ....core.pages.counting import Counted
 from ..connection.connection import Database
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 
 
-class ListCounts(Lanes):
+class ListCounts(Connections):
     """Keeps `store.protocol.CountVerbs`."""
 
     async def count_rows(self, what: Counted, cap: int) -> int:

@@ -2,13 +2,14 @@
 
 import msgspec
 
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.records import RunKey
-from ....core.run.control import refuse_retry
+from ....core.run.control import refuse_retry, start_effects
 from ....core.run.outcomes import Existing, Refused, Started
 from ....core.run.refusals import no_result_before, no_step
 from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ....core.times import Timestamp
-from ...protocol import Changed, Fork, LeaseTerms
+from ...protocol import Fork, LeaseTerms, TypeKey
 from ...rows import fork_start, read_error, write_json, write_strings
 from ...text_validation import require_storable
 from ..connection.connection import Row
@@ -22,25 +23,27 @@ _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
 # --- retry ------------------------------------------------------------------------------------------------------------
 
 
-def retry_run(writer: Writer, run: RunKey, from_step: str, request_id: str, now: Timestamp) -> Changed | Refused | None:
+def retry_run(
+    writer: Writer, run: RunKey, from_step: str, request_id: str, now: Timestamp
+) -> tuple[RunStatus | Refused | None, Effects]:
     """See Store.retry_run."""
     require_storable(from_step=from_step, request_id=request_id)
     row = writer.database.row("run_to_rewind", (run.run_id,))
     if row is None or row[0] != run.namespace:
-        return None
-    status = RUN_STATUS_OF_CODE[row[4]]
+        return None, NO_EFFECTS
     if request_id and row[3] == request_id:
-        return Changed(status, row[2], changed=False)
+        return RUN_STATUS_OF_CODE[row[4]], NO_EFFECTS
     active = writer.database.row("active_run", (run.namespace, row[1]))
     refused = refuse_retry(run.run_id, row[4], row[1], None if active is None else active[0])
     if refused is not None:
-        return refused
+        return refused, NO_EFFECTS
     if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
-        return no_step(run.run_id, from_step)
+        return no_step(run.run_id, from_step), NO_EFFECTS
     writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
-    _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
-    _hear_of_children(writer, run, now)
-    return Changed(RunStatus.PENDING, row[2], changed=True)
+    children_due = _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
+    _catch_up(writer, run, now)
+    key = TypeKey(run.namespace, row[2])
+    return RunStatus.PENDING, Effects(pending=(key,), changed=(run,), children_due=children_due)
 
 
 def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
@@ -65,8 +68,9 @@ class _TakenBack(msgspec.Struct):
         return [*self.forgotten, *self.restarted, *self.reopened]
 
 
-def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
-    """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place."""
+def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> bool:
+    """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place. Returns
+    whether children were disowned, which are to be cancelled."""
     lost: list[Row] = writer.database.rows("lost_children", msgspec.structs.asdict(run))
     back = _TakenBack(restarted={row[0]: row[1] for row in lost})
     step = writer.database.row("step_to_rewind", (run.run_id, step_id)) if step_id else None
@@ -82,11 +86,10 @@ def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> None:
                 back.restarted[found_id] = child_run_id
             else:
                 back.reopened.append(found_id)
-    if back.all:
-        _take_back(writer, run, back, now)
+    return _take_back(writer, run, back, now) if back.all else False
 
 
-def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) -> None:
+def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) -> bool:
     given = {"run_id": run.run_id, "step_ids": write_json(back.all), "now": now}
     writer.database.run("keep_failures", given)
     unbound = writer.database.run("unbind_signals", given)
@@ -99,13 +102,14 @@ def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) ->
         writer.database.run("cascade_due", (run.run_id,))
     if unbound:
         _bind_again(writer, run, now)
+    return bool(children)
 
 
 def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
     """Signals that were taken and come again find those who still wait."""
     for step_id, name in writer.database.rows("open_waits", (run.run_id,)):
         signal = writer.database.row("next_signal", (run.run_id, name))
-        seq = None if signal is None else writer.database.row("stir_run", {"run_id": run.run_id, "now": now})
+        seq = None if signal is None else writer.database.row("wake_run", {"run_id": run.run_id, "now": now})
         if signal is not None and seq is not None:
             number, data, meta = signal
             writer.database.run("bind_signal", (step_id, run.run_id, number))
@@ -113,7 +117,7 @@ def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
             writer.database.run("give_signal", result | {"seq": seq[0], "now": now})
 
 
-def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
+def _catch_up(writer: Writer, run: RunKey, now: Timestamp) -> None:
     """Children that ended while nobody listened for this run."""
     for child_run_id, step_id in writer.database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child_run_id, now)
@@ -122,28 +126,30 @@ def _hear_of_children(writer: Writer, run: RunKey, now: Timestamp) -> None:
 # --- fork -------------------------------------------------------------------------------------------------------------
 
 
-def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> Started | Existing | Refused | None:
+def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
     """See Store.fork_run."""
     metadata = [text for payload in fork.outputs.values() for pair in (payload.metadata or {}).items() for text in pair]
     require_storable(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
     source = fork.source
     row = writer.database.row("run_to_rewind", (source.run_id,))
     if row is None or row[0] != source.namespace:
-        return None
+        return None, NO_EFFECTS
     # Without a step everything recorded is taken over: the next step would begin after the run's last seq.
     begun = writer.database.row("first_begun", (source.run_id, fork.from_step)) if fork.from_step else (row[5] + 1,)
     if begun is None:
-        return no_step(source.run_id, fork.from_step)
+        return no_step(source.run_id, fork.from_step), NO_EFFECTS
     for step_id in fork.outputs:
         step = writer.database.row("step_to_rewind", (source.run_id, step_id))
         if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
-            return no_result_before(step_id, fork.from_step)
+            return no_result_before(step_id, fork.from_step), NO_EFFECTS
     [started_with] = writer.database.records("fork_source", {"run_id": source.run_id})
-    started = start_one(Wave(writer, now, _NO_TERMS), fork_start(fork, started_with))
+    wave, start = Wave(writer, now, _NO_TERMS), fork_start(fork, started_with)
+    started = start_one(wave, start)
+    assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
     if isinstance(started, Started):
         _copy(writer, fork, begun[0], now)
-    assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
-    return started
+        wave.effects.append(start_effects(start, started.status))
+    return started, merge(wave.effects)
 
 
 def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
@@ -159,4 +165,4 @@ def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
         writer.database.run("watch_run", (child_run_id, run.namespace))
         writer.database.run("link_child", (run.namespace, child_run_id, run.run_id, step_id))
         writer.fences.forget(child_run_id)
-    _hear_of_children(writer, run, now)
+    _catch_up(writer, run, now)

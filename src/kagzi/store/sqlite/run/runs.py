@@ -1,4 +1,4 @@
-"""Runs as people see them: get, list, count, how they ended; and the request to cancel one."""
+"""Runs as people see them: get, list, count, how they ended."""
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
@@ -7,16 +7,10 @@ from typing import Any
 import msgspec
 
 from ....core.pages.cursor import Cursor
-from ....core.records import Held, Lease, Rows, RunEnd, RunFilter, RunKey, RunRecord
-from ....core.run.control import after_cancel, cancelled_error
-from ....core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunCode, RunStatus
-from ....core.times import Timestamp
-from ...protocol import Cancelled, TypeKey
+from ....core.records import Rows, RunEnd, RunFilter, RunKey, RunRecord
+from ....core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunStatus
 from ...rows import read_error, read_payload, read_run, write_json
-from ...text_validation import require_storable
 from ..connection.connection import Database, Record, rows_within
-from ..write.endings import Told, end
-from ..write.fast_path import Writer
 
 _BEGINNING, _END = -(1 << 62), 1 << 62
 _MOST_MERGED = 16  # types read by index and merged; beyond that the list is read in order of time and filtered
@@ -158,27 +152,3 @@ def _end_of(run: RunKey, row: Record | None) -> RunEnd | RunStatus | None:
     return RunEnd(
         run=run, status=status, output=output, error=read_error(row["error"]), continued_as=row["continued_as"]
     )
-
-
-def cancel_run(writer: Writer, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp) -> Cancelled | None:
-    """See Store.cancel_run."""
-    require_storable(reason=reason)
-    row = writer.database.row("run_to_cancel", (run.run_id,))
-    if row is None or row[0] != run.namespace:
-        return None
-    _, workflow_type, code, lease, nonce, worker_id, has_children = row
-    if (then := after_cancel(code, lease)) is None:
-        return Cancelled(RUN_STATUS_OF_CODE[code])
-    given = {"run_id": run.run_id, "reason": reason, "now": now, "cancel_by": cancel_by}
-    writer.database.run("request_cancel", given)
-    if then is RunCode.CANCELLED:
-        told = Told()
-        end(writer, run, RunStatus.CANCELLED, cancelled_error(reason), now, told)
-        return Cancelled(RunStatus.CANCELLED, ended=True, stirred=told.stirred, has_children=told.has_children)
-    writer.fences.forget(run.run_id)
-    related = bool(has_children)
-    if then is RunCode.RUNNING:
-        return Cancelled(
-            RunStatus.RUNNING, holder=Held(run, Lease(lease, nonce)), worker_id=worker_id, has_children=related
-        )
-    return Cancelled(RunStatus.PENDING, woken=TypeKey(run.namespace, workflow_type), has_children=related)

@@ -1,9 +1,11 @@
 """Replaces or drops a signal whose value no code has received."""
 
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.error_details import ErrorDetail
 from ....core.records import Payload, RunKey
 from ....core.run import misfits, refusals
 from ....core.run.commands import SignalReplacement
+from ....core.run.control import RunHead, reopen_effects
 from ....core.run.misfits import Misfit
 from ....core.run.outcomes import Refused
 from ....core.states import RUN_STATUS_OF_CODE, RunStatus
@@ -12,12 +14,13 @@ from ...protocol import SignalReplaced
 from ...rows import read_error, read_labels, write_error, write_strings
 from ...text_validation import require_storable
 from ..connection.connection import Row
+from ..write.endings import run_head, wake
 from ..write.fast_path import Writer
 
 
 def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was given them
     writer: Writer, namespace: str, run_id: str, workflow_id: str, change: SignalReplacement, now: Timestamp
-) -> SignalReplaced | Refused | None:
+) -> tuple[SignalReplaced | Refused | None, Effects]:
     """See Store.replace_signal."""
     metadata = misfits.kept_payload(change).metadata or {}
     require_storable(name=change.name, request_id=change.request_id, metadata="".join([*metadata, *metadata.values()]))
@@ -27,25 +30,26 @@ def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was giv
     else:
         row = database.row("run_of_workflow_for_signal", (namespace, workflow_id))
     if row is None or row[1] != namespace:
-        return None
-    run, workflow_type, status = RunKey(namespace, row[0]), row[2], RUN_STATUS_OF_CODE[row[3]]
+        return None, NO_EFFECTS
+    head = run_head(row)
+    run, status = head.run, RUN_STATUS_OF_CODE[head.status]
     known = database.row("signal_by_request", (run.run_id, change.request_id))
     if known is not None:
         if not _is_repeat(change, known):
-            return misfits.request_used(change.request_id)
-        return SignalReplaced(run, workflow_type, status, resumed=False)
+            return misfits.request_used(change.request_id), NO_EFFECTS
+        return SignalReplaced(run, status, resumed=False), NO_EFFECTS
     if status.ended:
-        return refusals.takes_no_signals(run.run_id, status.value)
+        return refusals.takes_no_signals(run.run_id, status.value), NO_EFFECTS
     problem = _problem(writer, run) if status is RunStatus.PAUSED else None
     misfit = misfits.misfit_of(problem)
     if problem is not None and misfit is not None and misfit.signal == change.name:
-        return _replace_received(writer, run, workflow_type, change, problem, misfit, now)
+        return _replace_received(writer, head, change, problem, misfit, now)
     waiting = database.row("next_signal", (run.run_id, change.name))
     if waiting is None:
         received = database.row("was_received", (run.run_id, change.name, misfits.DROPPED)) is not None
-        return misfits.not_replaceable(run.run_id, change.name, received=received)
+        return misfits.not_replaceable(run.run_id, change.name, received=received), NO_EFFECTS
     _swap(writer, run, waiting[0], change, None, now)
-    return SignalReplaced(run, workflow_type, status, resumed=False)
+    return SignalReplaced(run, status, resumed=False), Effects(changed=(run,))
 
 
 def _is_repeat(change: SignalReplacement, row: Row) -> bool:
@@ -61,21 +65,20 @@ def _problem(writer: Writer, run: RunKey) -> ErrorDetail | None:
 
 def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was found
     writer: Writer,
-    run: RunKey,
-    workflow_type: str,
+    head: RunHead,
     change: SignalReplacement,
     problem: ErrorDetail,
     misfit: Misfit,
     now: Timestamp,
-) -> SignalReplaced | Refused:
+) -> tuple[SignalReplaced | Refused, Effects]:
     """The value that the run is paused for: its wait gets another one, or waits on; the run goes on."""
-    database, step_id = writer.database, misfit.step_id
+    database, run, step_id = writer.database, head.run, misfit.step_id
     bound = database.row("signal_of_step", (run.run_id, change.name, step_id))
     if bound is None:
-        return misfits.not_replaceable(run.run_id, change.name, received=True)
+        return misfits.not_replaceable(run.run_id, change.name, received=True), NO_EFFECTS
     rejection = write_error(misfits.rejection_of(problem, misfit, change))
     place = {"run_id": run.run_id, "step_id": step_id}
-    database.run("keep_rejected", place | {"error": rejection, "seq": _next_seq(writer, run, now), "now": now})
+    database.run("keep_rejected", place | {"error": rejection, "seq": wake(writer, run, now), "now": now})
     database.run("reopen_wait", place)
     _swap(writer, run, bound[0], change, step_id, now)
     payload = None if change.payload is None else (change.payload.data, write_strings(change.payload.metadata))
@@ -84,17 +87,11 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
         payload = following[1], following[2]
     if payload is not None:
         output = {"output": payload[0], "output_meta": payload[1]}
-        database.run("give_signal", place | output | {"seq": _next_seq(writer, run, now), "now": now})
+        database.run("give_signal", place | output | {"seq": wake(writer, run, now), "now": now})
     resumed = database.row("resume_run", {"run_id": run.run_id, "now": now})
     assert resumed is not None  # it is PAUSED
-    return SignalReplaced(run, workflow_type, RUN_STATUS_OF_CODE[resumed[0]], resumed=True)
-
-
-def _next_seq(writer: Writer, run: RunKey, now: Timestamp) -> int:
-    row = writer.database.row("stir_run", {"run_id": run.run_id, "now": now})
-    assert row is not None  # it is PAUSED: it has not ended
-    seq: int = row[0]
-    return seq
+    status = RUN_STATUS_OF_CODE[resumed[0]]
+    return SignalReplaced(run, status, resumed=True), reopen_effects(head, status)
 
 
 def _swap(  # noqa: PLR0917  one row for another

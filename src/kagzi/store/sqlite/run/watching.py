@@ -4,26 +4,26 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ....core.events import LOST_RETRY_AT, RunEvent, RunMark, RunNews, Source, event_kind
+from ....core.events import LOST_RETRY_AT, RunEvent, RunEventPage, RunMark, Source, event_kind
 from ....core.limits import HISTORY_PAGE_BYTES
 from ....core.records import RunKey
 from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, StepKind, StepStatus
 from ...rows import read_error, read_payload, write_json
 from ..connection.connection import Database, Row
-from ..connection.connections import Lanes
+from ..connection.connections import Connections
 
 _DOUBLES = 2  # a number may be found in two rows: of a step, and of its attempt that failed
 
 
-class WatchDesk(Lanes):
-    async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
+class WatchDesk(Connections):
+    async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
         return await self._read(_events_of, run, after_seq, limit)
 
     async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         return await self._read(_marks_of, runs) if runs else ()
 
 
-def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> RunNews | None:
+def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
     row = database.row("mark_of", (run.run_id, run.namespace))
     if row is None:
         return None
@@ -42,7 +42,7 @@ def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> R
         if events and size > HISTORY_PAGE_BYTES:
             break
         events.append(event)
-    return RunNews(_mark(row), tuple(events), more=len(events) < len(places))
+    return RunEventPage(_mark(row), tuple(events), more=len(events) < len(places))
 
 
 def _marks_of(database: Database, runs: Sequence[RunKey]) -> list[RunMark | None]:

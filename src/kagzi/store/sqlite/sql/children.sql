@@ -39,11 +39,11 @@ DELETE FROM child_links WHERE namespace = ? AND child_run_id = ?;
 UPDATE runs SET blocked_by = NULL, due_at = NULL, wait_reason = NULL, ready_at = iif(status = {RUN.SLEEPING}, :now, ready_at),
                 status = iif(status = {RUN.SLEEPING}, {RUN.PENDING}, status)
 WHERE blocked_by = :run_id AND +namespace = :namespace AND finished_at IS NULL
-RETURNING run_id, workflow_type, status;
+RETURNING run_id, namespace, workflow_type, status, lease, nonce, worker_id;
 
 -- name: waiting_parent
 -- A step that still waits for this child, and the run it belongs to, unless that has ended.
-SELECT r.workflow_type, r.status, r.lease, r.nonce, r.worker_id FROM steps AS s CROSS JOIN runs AS r ON r.run_id = s.run_id
+SELECT r.run_id, r.namespace, r.workflow_type, r.status, r.lease, r.nonce, r.worker_id FROM steps AS s CROSS JOIN runs AS r ON r.run_id = s.run_id
 WHERE s.run_id = ? AND r.namespace = ? AND s.step_id = ? AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND s.child_run_id = ?
   AND r.finished_at IS NULL;
 

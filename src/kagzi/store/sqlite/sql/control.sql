@@ -1,6 +1,7 @@
 -- name: run_to_change
--- What pause, resume, terminate and retry depend on.
-SELECT namespace, workflow_type, status, lease, nonce, worker_id, pause_requested, cancel_requested_at FROM runs WHERE run_id = ?;
+-- What cancel, pause, resume and terminate depend on.
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, pause_requested, cancel_requested_at
+FROM runs WHERE run_id = ?;
 
 -- name: pause_run
 -- Who waits is PAUSED; a start that was to come later still is. Who is held is asked.

@@ -95,10 +95,6 @@ SELECT {run.shown:r read} FROM {source} ORDER BY {order}.created_at, {order}.run
 -- Counting stops at the cap.
 SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :limit)
 
--- name: run_to_cancel
--- What a cancel depends on.
-SELECT namespace, workflow_type, status, lease, nonce, worker_id, has_children FROM runs WHERE run_id = ?;
-
 -- name: request_cancel
 -- The first request counts: reason and limit stay. Who sleeps or is paused wakes, so that a worker can clean up.
 UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now), cancel_reason = coalesce(cancel_reason, :reason),

@@ -1,11 +1,13 @@
 -- name: past_deadline
 -- Open runs whose deadline has passed, in any open state.
-SELECT run_id, namespace, deadline_at FROM runs INDEXED BY runs_deadline
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, deadline_at
+FROM runs INDEXED BY runs_deadline
 WHERE finished_at IS NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?;
 
 -- name: past_cancel_limit
 -- Runs that did not stop in time after a cancel.
-SELECT run_id, namespace, cancel_reason, cancel_by FROM runs INDEXED BY runs_cancel_by
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, cancel_by, cancel_reason
+FROM runs INDEXED BY runs_cancel_by
 WHERE finished_at IS NULL AND cancel_by <= ? ORDER BY cancel_by LIMIT ?;
 
 -- name: due_sleepers
@@ -22,7 +24,7 @@ UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, due_at = NULL, wait_rea
                     WHERE s.run_id = runs.run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now) THEN 0 ELSE lost_leases END,
                 seq = seq + (SELECT count(*) FROM steps AS s INDEXED BY steps_timed
                              WHERE s.run_id = runs.run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now)
-WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {STEP.COMPLETED};
+WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.SLEEPING};
 
 -- name: part_timeout_error
 -- What a wait for a signal fails with, as JSON of an ErrorDetail: core/run/parking.py says the same.
@@ -44,7 +46,7 @@ WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
 
 -- name: expired_leases
 -- Holders that did not renew.
-SELECT run_id, namespace, workflow_type, workflow_id, lease, nonce, lost_leases, pause_requested
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, workflow_id, lost_leases, pause_requested
 FROM runs INDEXED BY runs_lease
 WHERE status = {RUN.RUNNING} AND lease_until <= ? ORDER BY lease_until LIMIT ?;
 
@@ -76,7 +78,7 @@ UPDATE runs SET status = {RUN.PAUSED}, nonce = 0, worker_id = NULL, lease_until 
                 problem = :problem
 WHERE run_id = :run_id AND status + 0 = {RUN.RUNNING};
 
--- name: look
+-- name: poll
 -- What is ahead, in one statement: the store's clock (it ticks in milliseconds; the middle of the tick), the next due time,
 -- and the types with pending runs by a loose index scan: one seek for each type, however many runs there are. It begins behind
 -- the one that the last look ended with: a look tells so many, and none must wait for others for ever.
@@ -101,7 +103,7 @@ SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 100
        EXISTS (SELECT 1 FROM bulk_operations INDEXED BY bulk_operations_open WHERE finished_at IS NULL),
        (SELECT min(due_at) FROM schedules INDEXED BY schedules_by_due WHERE due_at IS NOT NULL);
 
--- name: note_beats
+-- name: note_heartbeats
 -- JSON rows of (worker_id, active, completed, failed, at, namespace).
 UPDATE workers SET active_count = CASE status WHEN 'offline' THEN 0 ELSE given.active END,
                    total_completed = total_completed + given.completed,

@@ -43,7 +43,7 @@ WHERE run_id = ? AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.C
 UPDATE steps SET status = {STEP.COMPLETED}, seq = :seq, output = :output, output_meta = :output_meta, finished_at = :now
 WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.RUNNING};
 
--- name: stir_run
+-- name: wake_run
 -- A result came from outside: its seq; and a sleeper is PENDING. Nonce 0: a repeat of its last lease is not taken for its own.
 UPDATE runs SET seq = seq + 1, lost_leases = 0,
                 status = CASE WHEN status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE status END,

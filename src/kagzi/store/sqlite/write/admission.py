@@ -3,10 +3,10 @@
 from ....core.limits import CLEANUP_MS
 from ....core.records import RunKey
 from ....core.run.commands import StartRun
-from ....core.run.outcomes import Ousted, Refused
+from ....core.run.outcomes import Refused
 from ....core.times import US_PER_MS
-from ...fullness import begins_at_once, ousted, queues_of, type_full, why_ousted
-from ..run.runs import cancel_run
+from ...fullness import begins_at_once, queues_of, type_full, why_evicted
+from ..run.control import cancel_run
 from .fast_path import Wave
 
 
@@ -18,20 +18,17 @@ def refuse(wave: Wave, command: StartRun, *, leaving: str | None = None) -> Refu
     return None
 
 
-def make_room(wave: Wave, command: StartRun) -> tuple[Ousted, ...]:
-    """Who had to go for a run that begins at once. What was gathered before it must be written."""
-    gone: tuple[Ousted, ...] = ()
+def evict(wave: Wave, command: StartRun) -> None:
+    """Ask the oldest to stop for a run that begins at once. What was gathered before it must be written."""
     for key, limit in _queues(wave, command, "cancel-oldest"):
         if not _is_full(wave, command, key, limit, None):
             continue
         oldest = wave.database.row("oldest_in_queue", _given(command, key))
         assert oldest is not None  # it was just counted
-        run, reason = RunKey(command.run.namespace, oldest[0]), why_ousted(command, key, limit)
+        run, reason = RunKey(command.run.namespace, oldest[0]), why_evicted(command, key, limit)
         cancel_by = wave.now + CLEANUP_MS * US_PER_MS
-        cancelled = cancel_run(wave.writer, run, reason, wave.now, cancel_by)
-        if cancelled is not None:
-            gone += (ousted(run, cancelled, reason, cancel_by),)
-    return gone
+        _, effects = cancel_run(wave.writer, run, reason, wave.now, cancel_by)
+        wave.effects.append(effects)
 
 
 def _queues(wave: Wave, command: StartRun, when_full: str) -> list[tuple[str | None, int]]:

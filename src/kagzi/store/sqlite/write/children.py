@@ -2,15 +2,15 @@
 
 import msgspec
 
+from ....core.effects import Effects, merge
 from ....core.records import RunKey
 from ....core.run import refusals
 from ....core.run.commands import StartChild, StartRun
-from ....core.run.outcomes import ChildStarted, Outcome, Refused
+from ....core.run.outcomes import Refused
 from ....core.run.state import Relative, Relatives, RunState, StepState
 from ....core.states import CODE_OF_ON_CLOSE, RunCode
 from ....core.times import Timestamp
-from ...protocol import Cancelled, Cascaded
-from ..run.runs import cancel_run
+from ..run.control import cancel_run
 from .admission import refuse
 from .endings import give_result
 from .fast_path import Wave, Writer
@@ -64,19 +64,17 @@ def find_relatives(wave: Wave, command: StartChild, step: StepState | None) -> R
     return relatives
 
 
-def create_children(wave: Wave, run: RunState, outcome: Outcome) -> Outcome:
+def create_children(wave: Wave, run: RunState) -> None:
     """Insert the child that was decided on, or wait for the run that was there."""
     relatives, database = run.relatives, wave.database
     assert relatives is not None  # it was decided with them
     for command in relatives.created:
         database.run("has_children", (run.run.run_id,))
         child_run_id = command.start.run.run_id
-        ousted = insert_child(wave, command.start)
+        insert_child(wave, command.start)
         database.run("adopt_run", (run.run.run_id, command.step_id, CODE_OF_ON_CLOSE[command.on_close], child_run_id))
         if (leased := wave.fences.get(child_run_id)) is not None:
             leased.related = 1
-        if ousted and isinstance(outcome, ChildStarted):
-            outcome = msgspec.structs.replace(outcome, ousted=ousted)
     for child_run_id, run_id, step_id, namespace in relatives.links:
         if relatives.recorded[run_id, step_id].status in (RunCode.COMPLETED, RunCode.FAILED, RunCode.CANCELLED):
             wave.flush()
@@ -85,7 +83,6 @@ def create_children(wave: Wave, run: RunState, outcome: Outcome) -> Outcome:
         database.run("watch_run", (child_run_id, namespace))
         database.run("link_child", (namespace, child_run_id, run_id, step_id))
         wave.fences.forget(child_run_id)
-    return outcome
 
 
 def _type_of(start: StartRun) -> tuple[str, str]:
@@ -95,35 +92,18 @@ def _type_of(start: StartRun) -> tuple[str, str]:
 # --- cascade ----------------------------------------------------------------------------------------------------------
 
 
-def cascade(writer: Writer, now: Timestamp, cancel_by: Timestamp, limit: int) -> Cascaded:
+def cascade(writer: Writer, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
     """See Store.cascade. Children of those cancelled here are for the next call."""
-    told: list[Cancelled] = []
+    effects: list[Effects] = []
     for run_id, namespace, ended, cancelling in writer.database.rows("cascades", (limit,)):
-        left = limit - len(told)
+        left = limit - len(effects)
         if left <= 0:
             break
-        parent = RunKey(namespace, run_id)
-        told += _cancel_children(writer, parent, bool(ended or cancelling), now, cancel_by, left)
-    return Cascaded(tuple(told), more=bool(writer.database.rows("cascades", (1,))))
-
-
-def _cancel_children(  # noqa: PLR0917  the verb's arguments for one parent
-    writer: Writer,
-    parent: RunKey,
-    goes: bool,
-    now: Timestamp,
-    cancel_by: Timestamp,
-    limit: int,
-) -> list[Cancelled]:
-    given = {"namespace": parent.namespace, "run_id": parent.run_id, "all": goes, "limit": limit}
-    children = writer.database.rows("children_to_cancel", given)
-    if len(children) < limit:
-        writer.database.run("cascade_done", (parent.run_id,))
-    told: list[Cancelled] = []
-    reason = refusals.cascade_reason(parent.run_id)
-    for (run_id,) in children:
-        child = RunKey(parent.namespace, run_id)
-        cancelled = cancel_run(writer, child, reason, now, cancel_by)
-        if cancelled is not None:
-            told.append(msgspec.structs.replace(cancelled, run=child, reason=reason))
-    return told
+        parent = {"namespace": namespace, "run_id": run_id, "all": ended or cancelling, "limit": left}
+        children = writer.database.rows("children_to_cancel", parent)
+        if len(children) < left:
+            writer.database.run("cascade_done", (run_id,))
+        reason = refusals.cascade_reason(run_id)
+        for (child,) in children:
+            effects.append(cancel_run(writer, RunKey(namespace, child), reason, now, cancel_by)[1])
+    return bool(writer.database.rows("cascades", (1,))), merge(effects)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ....core.effects import Effects
 from ....core.providers import Rng
 from ....core.records import Payload
 from ....core.run.commands import BeginSleep, BeginStep, RecordPatch, StartRun
@@ -55,6 +56,7 @@ class Wave:
         self.fences = writer.fences
         self.now = now
         self.terms = terms
+        self.effects: list[Effects] = []
         self.begun: dict[tuple[str, str], StepRow] = {}  # steps begun in this wave that have no result yet
         self.completed: set[tuple[str, str]] = set()  # steps of earlier waves that got a result in this one
         self.touched: dict[str, Fence] = {}

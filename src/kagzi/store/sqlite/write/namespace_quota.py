@@ -1,12 +1,10 @@
 """Whether one more run may be started in a namespace, as far as its row tells."""
 
-from ....core import limits
 from ....core.records import NamespaceRecord
 from ....core.run.outcomes import Refused
-from ....core.run.refusals import namespace_gone, starts_too_fast, too_many_sessions, too_much_stored
-from ....core.times import US_PER_MS, Timestamp
+from ....core.run.refusals import starts_too_fast, too_much_stored
+from ....core.times import Timestamp
 from ....core.workflow_types.queues import Rate
-from ..connection.connection import Database
 from .fast_path import Writer
 
 
@@ -18,21 +16,6 @@ def refuse_start(namespace: NamespaceRecord, now: Timestamp) -> Refused | None:
     if rate is None or rate.allows(now):
         return None
     return starts_too_fast(namespace.namespace, rate.per_second, rate.allows_at() - now)
-
-
-def refuse_session(database: Database, namespace: NamespaceRecord, worker_id: str, now: Timestamp) -> Refused | None:
-    """Whether one more worker may register: in a namespace that limits them only if there are fewer, and in one that is being
-    deleted never."""
-    if namespace.deleting:
-        return namespace_gone(namespace.namespace)
-    limit = namespace.sessions_limit
-    if limit is None:
-        return None
-    heard_since = now - limits.SESSION_COUNTS_MS * US_PER_MS
-    counted = database.row("count_sessions", (namespace.namespace, worker_id, heard_since, limit))
-    if counted is None or counted[0] < limit:
-        return None
-    return too_many_sessions(namespace.namespace, limit)
 
 
 def note_start(writer: Writer, namespace: NamespaceRecord, now: Timestamp) -> None:

@@ -2,25 +2,23 @@
 
 from typing import Any
 
-import msgspec
-
 from ....core import limits
+from ....core.effects import CHILDREN_DUE
 from ....core.records import Payload
 from ....core.run.commands import BeatStep, ClosingCommand, DecideRace, Park, SetStatus, StartChild, StepCommand
-from ....core.run.outcomes import Outcome, RunClosed
 from ....core.run.state import AttemptState, RunState, StepState
 from ....core.states import RunCode
 from ...rows import write_error, write_policy, write_strings
 from .children import create_children
 from .continue_as_new import create_successor
-from .endings import tell_end
+from .endings import notify_parents
 from .fast_path import NotAsPlanned, Wave
 
 _RUNNING = int(RunCode.RUNNING)
 
 
-def save(wave: Wave, run: RunState, command: StepCommand | ClosingCommand, outcome: Outcome) -> Outcome:
-    """Write what the command changed. Returns the outcome, with what became of other runs by it."""
+def save(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
+    """Write what the command changed."""
     database, run_id = wave.database, run.run.run_id
     if run.status != _RUNNING and run.watched:
         wave.flush()  # its parents may be among those gathered
@@ -34,16 +32,15 @@ def save(wave: Wave, run: RunState, command: StepCommand | ClosingCommand, outco
             database.run("bind_signal", (signal.step_id, run_id, signal.number))
     if isinstance(command, SetStatus):
         database.run("set_status", (run.status_text, run.progress, run_id))
-    if run.status != _RUNNING:
-        return _save_left(wave, run, command, outcome)
-    if isinstance(command, DecideRace) and run.cascade_due:
-        database.run("cascade_due", (run_id,))
-    _advance(wave, run)
-    return create_children(wave, run, outcome) if isinstance(command, StartChild) else outcome
+    if run.cascade_due:
+        wave.effects.append(CHILDREN_DUE)
+    (_advance if run.status == _RUNNING else _save_left)(wave, run, command)
 
 
-def _advance(wave: Wave, run: RunState) -> None:
+def _advance(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
     """The run goes on: its row is written with the others of the batch."""
+    if isinstance(command, DecideRace) and run.cascade_due:
+        wave.database.run("cascade_due", (run.run.run_id,))
     fence = wave.fence_of(run.run.run_id)
     fence.seq = run.seq
     if run.progressed and fence.lost_leases:
@@ -54,23 +51,24 @@ def _advance(wave: Wave, run: RunState) -> None:
     if fence.steps_met is not None and run.step_count:  # only what may begin a step has counted them
         fence.steps_met = run.step_count
     wave.touched[run.run.run_id] = fence
+    if isinstance(command, StartChild):
+        create_children(wave, run)
 
 
-def _save_left(wave: Wave, run: RunState, command: StepCommand | ClosingCommand, outcome: Outcome) -> Outcome:
+def _save_left(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
     run_id = run.run.run_id
     wave.let_go(run_id)
     if isinstance(command, Park) and run.status == RunCode.SLEEPING:  # the one left that may not have been read
         _leave(wave, "park_run", (run.wait_reason, run.due_at, run_id, run.lease.counter, run.lease.nonce))
-        return outcome
+        return
     _leave(wave, "leave_run", _left_row(run))
     if run.tried_build is not None and run.problem is not None:
         given = {"problem": write_error(run.problem), "build_id": run.tried_build, "others": limits.TRIED_BUILDS - 1}
         wave.database.run("note_divergence", given | {"run_id": run_id})
     if run.successor is not None:
         create_successor(wave, run, run.successor)
-    elif run.ended and run.watched and isinstance(outcome, RunClosed):
-        return msgspec.structs.replace(outcome, stirred=tell_end(wave.writer, run_id, wave.now).stirred)
-    return outcome
+    elif run.ended and run.watched:
+        wave.effects.append(notify_parents(wave.writer, run_id, wave.now))
 
 
 def _leave(wave: Wave, statement: str, given: tuple[Any, ...] | dict[str, Any]) -> None:

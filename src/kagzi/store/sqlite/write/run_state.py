@@ -42,7 +42,7 @@ _RUNNING = int(RunCode.RUNNING)
 
 def load(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
     """The run, and of its steps, attempts, signals and relatives what matters to this command. None: there is no such run."""
-    run = _held(wave, command) or _read(wave, command)
+    run = _leased(wave, command) or _read(wave, command)
     if run is None:
         return None
     step = None
@@ -62,7 +62,7 @@ def load(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
     return run
 
 
-def _held(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
+def _leased(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
     """The run as its fence knows it, which is all that matters to its steps and waits. None: the run must be read."""
     fence = wave.fences.get(command.run.run_id)
     if (

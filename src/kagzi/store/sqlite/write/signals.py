@@ -1,22 +1,23 @@
 """Signals: kept in order, each bound to one step that waits for its name."""
 
+from ....core.effects import NO_EFFECTS, Effects
 from ....core.limits import SIGNALS_BUFFERED
 from ....core.records import RunKey
 from ....core.run.commands import SignalGiven
-from ....core.run.control import refuse_signal
+from ....core.run.control import refuse_signal, result_effects
 from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
 from ...protocol import Signalled
 from ...rows import write_strings
 from ...text_validation import require_storable
 from ..connection.connection import Row
-from .endings import stir
+from .endings import run_head, wake
 from .fast_path import Writer
 
 
 def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given them
     writer: Writer, namespace: str, run_id: str, workflow_id: str, signal: SignalGiven, now: Timestamp
-) -> Signalled | Refused | None:
+) -> tuple[Signalled | Refused | None, Effects]:
     """See Store.signal_run."""
     metadata = signal.payload.metadata or {}
     require_storable(name=signal.name, request_id=signal.request_id, metadata="".join([*metadata, *metadata.values()]))
@@ -25,38 +26,35 @@ def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given t
     else:
         row = writer.database.row("run_of_workflow_for_signal", (namespace, workflow_id))
     if row is None or row[1] != namespace:
-        return None
+        return None, NO_EFFECTS
     return give(writer, row, signal, now)
 
 
-def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> Signalled | Refused:
+def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> tuple[Signalled | Refused, Effects]:
     """Bind a signal to the step that waits for it, or keep it. The row is (run_id, namespace, workflow_type, status, lease,
     nonce, worker_id)."""
-    if (repeated := _repeated(writer, row, signal)) is not None:
-        return repeated
-    run = RunKey(row[1], row[0])
+    head = run_head(row)
+    run = head.run
+    repeated = writer.database.row("signal_of_request", (run.run_id, signal.request_id))
+    if repeated is not None:
+        return Signalled(run, delivered=bool(repeated[0])), NO_EFFECTS
     last = writer.database.row("last_signal", (run.run_id,))
     number = (last[0] if last else 0) + 1
     waiting = writer.database.row("waiting_step", (run.run_id, signal.name))
     buffered = 0 if waiting is not None else _buffered(writer, run, number)
-    refused = refuse_signal(run.run_id, row[3], waited_for=waiting is not None, buffered=buffered)
+    refused = refuse_signal(run.run_id, head.status, waited_for=waiting is not None, buffered=buffered)
     if refused is not None:
-        return refused
+        return refused, NO_EFFECTS
     data, meta = signal.payload.data, write_strings(signal.payload.metadata)
     given = {"run_id": run.run_id, "number": number, "name": signal.name, "payload": data, "meta": meta}
     step_id = None if waiting is None else waiting[0]
     writer.database.run("insert_signal", given | {"request_id": signal.request_id, "now": now, "step_id": step_id})
     if step_id is None:
-        return Signalled(run, delivered=False)
-    seq, stirred = stir(writer, run, row[2:], now)
+        return Signalled(run, delivered=False), NO_EFFECTS
+    seq = wake(writer, run, now)
     result = {"run_id": run.run_id, "step_id": step_id, "seq": seq, "output": data, "output_meta": meta, "now": now}
     writer.database.run("give_signal", result)
-    return Signalled(run, delivered=True, stirred=() if stirred is None else (stirred,))
-
-
-def _repeated(writer: Writer, row: Row, signal: SignalGiven) -> Signalled | None:
-    found = writer.database.row("signal_of_request", (row[0], signal.request_id))
-    return None if found is None else Signalled(RunKey(row[1], row[0]), delivered=bool(found[0]))
+    return Signalled(run, delivered=True), result_effects(head)
 
 
 def _buffered(writer: Writer, run: RunKey, number: int) -> int:

@@ -6,10 +6,11 @@ from operator import attrgetter
 import msgspec
 
 from ....core.conversion import fields_of
-from ....core.records import NamespaceRecord, RunKey
+from ....core.ids import is_uuid
+from ....core.records import NamespaceRecord
 from ....core.run.commands import StartRun
 from ....core.run.control import replaced_error
-from ....core.run.outcomes import Existing, Ousted, Outcome, Refused, Started
+from ....core.run.outcomes import Existing, Outcome, Refused, Started
 from ....core.run.refusals import (
     namespace_disabled,
     namespace_full,
@@ -22,8 +23,8 @@ from ....core.text_validation import is_storable
 from ...rows import new_run_row, new_status, type_of
 from ..connection.connection import Row
 from ..statements import row_of
-from .admission import make_room, refuse
-from .endings import Told, end
+from .admission import evict, refuse
+from .endings import end, run_head
 from .fast_path import Wave
 from .fences import Fence
 from .namespace_quota import note_start, refuse_start
@@ -46,7 +47,8 @@ def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
     limits = wave.writer.types.limits(command.run.namespace, command.workflow_type)
     if limits is not None and limits.when_full != "queue":
         return None
-    if not all(map(is_storable, (*filter(None, _texts(command)), *command.labels, *command.labels.values()))):
+    texts = (*filter(None, _texts(command)), *command.labels, *command.labels.values())
+    if not is_uuid(command.run.run_id) or not all(map(is_storable, texts)):
         return None
     return _create(wave, command, leased=command.assignment is not None)
 
@@ -56,36 +58,32 @@ def start_one(wave: Wave, command: StartRun) -> Outcome:
     namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
     if not namespace.enabled:
         return _repeated(wave, command) or _closed(namespace)
-    told = Told()
-    if (in_the_way := _find_existing(wave, command, told)) is not None:
+    if (in_the_way := _find_existing(wave, command)) is not None:
         return _signal(wave, command, in_the_way)
     if (over := _over_limit(wave, namespace) or refuse_start(namespace, wave.now)) is not None:
         return over
     created = _create_if_allowed(wave, command, namespace)
     if isinstance(created, Started):
         note_start(wave.writer, namespace, wave.now)
-    if told.replaced and isinstance(created, Started):
-        created = msgspec.structs.replace(created, stirred=told.stirred, replaced=told.replaced)
     return _signal(wave, command, created)
 
 
-def insert_child(wave: Wave, command: StartRun) -> tuple[Ousted, ...]:
-    """A start that was decided on. Returns who has to go for it."""
-    ousted = make_room(wave, command)
+def insert_child(wave: Wave, command: StartRun) -> None:
+    """A start that was decided on."""
+    evict(wave, command)
     _create(wave, command, leased=command.assignment is not None)
     wave.flush()
-    return ousted
 
 
 def _create_if_allowed(wave: Wave, command: StartRun, namespace: NamespaceRecord) -> Started | Refused:
     command = _behind(wave, command)
     if (full := refuse(wave, command)) is not None:
         return full
-    ousted = make_room(wave, command)
+    evict(wave, command)
     leased = command.assignment is not None and namespace.running_runs_limit is None
     started = _create(wave, command, leased=leased)
     wave.flush()
-    return msgspec.structs.replace(started, ousted=ousted) if ousted else started
+    return started
 
 
 def _signal(wave: Wave, command: StartRun, outcome: Outcome) -> Outcome:
@@ -94,10 +92,9 @@ def _signal(wave: Wave, command: StartRun, outcome: Outcome) -> Outcome:
         return outcome
     row = wave.database.row("signalled_run", (outcome.run_id,))
     assert row is not None  # it was just created or found
-    given = give(wave.writer, row, command.signal, wave.now)
-    if isinstance(given, Refused):
-        return given
-    return msgspec.structs.replace(outcome, stirred=outcome.stirred + given.stirred)
+    signalled, effects = give(wave.writer, row, command.signal, wave.now)
+    wave.effects.append(effects)
+    return signalled if isinstance(signalled, Refused) else outcome
 
 
 def _closed(namespace: NamespaceRecord) -> Refused:
@@ -111,13 +108,13 @@ def _repeated(wave: Wave, command: StartRun) -> Existing | None:
     return None if row is None else _existing(row)
 
 
-def _find_existing(wave: Wave, command: StartRun, told: Told) -> Outcome | None:
+def _find_existing(wave: Wave, command: StartRun) -> Outcome | None:
     database, namespace = wave.database, command.run.namespace
     if command.request_id and (repeated := _repeated(wave, command)) is not None:
         return repeated
     row = database.row("active_run", (namespace, command.workflow_id))
     if row is not None:
-        return _conflict(wave, command, row, told)
+        return _conflict(wave, command, row)
     if command.on_conflict == "existing_or_completed":
         row = database.row("last_completed_run", (namespace, command.workflow_id, command.workflow_type))
         if row is not None:
@@ -126,7 +123,7 @@ def _find_existing(wave: Wave, command: StartRun, told: Told) -> Outcome | None:
     return None if row is None else _existing(row)
 
 
-def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | None:
+def _conflict(wave: Wave, command: StartRun, row: Row) -> Outcome | None:
     """Another run has the workflow_id. None: it was terminated to make room."""
     run_id, workflow_id, workflow_type, _status = row
     if workflow_type != command.workflow_type:
@@ -135,11 +132,14 @@ def _conflict(wave: Wave, command: StartRun, row: Row, told: Told) -> Outcome | 
         return workflow_id_active(workflow_id, run_id)
     if command.on_conflict != "replace":
         return _existing(row)
-    if (full := refuse(wave, command, leaving=run_id)) is not None:
+    namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
+    full = refuse(wave, command, leaving=run_id) or refuse_start(namespace, wave.now)
+    if full is not None:
         return full
+    replaced = wave.database.row("run_to_change", (run_id,))
+    assert replaced is not None  # it was just read
     error = replaced_error(command.run.run_id)
-    end(wave.writer, RunKey(command.run.namespace, run_id), RunStatus.CANCELLED, error, wave.now, told)
-    told.replaced = run_id
+    wave.effects.append(end(wave.writer, run_head(replaced), RunStatus.CANCELLED, error, wave.now))
     return None
 
 

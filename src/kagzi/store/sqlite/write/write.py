@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ....core.effects import Effects, merge
 from ....core.error_details import ErrorCode
 from ....core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
 from ....core.pages.sizes import outcome_bytes
@@ -24,11 +25,11 @@ from ....core.run.commands import (
     StartRun,
 )
 from ....core.run.decide import decide
+from ....core.run.faults import fault_of
 from ....core.run.outcomes import Begun, Deferred, Failed, Outcome, Recorded, RunClosed, RunNotFound, TimerSet
-from ....core.run.refusals import is_reserved, refused, unstorable
+from ....core.run.refusals import is_reserved, refused
 from ....core.run.state import RETURNS_STEP
 from ....core.states import RunStatus, StepCode
-from ....core.text_validation import is_storable, unstorable_field
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ...rows import write_strings
@@ -59,7 +60,10 @@ _ONE_COMMANDS_FAULT = (
 )
 
 
-def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> list[Outcome]:
+_Written = tuple[list[Outcome], Effects]
+
+
+def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> _Written:
     """See Store.write."""
     if not writer.fast_path:
         return _in_transaction(writer, _one_by_one, batch, now, terms)
@@ -69,15 +73,13 @@ def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: Lease
         return _in_transaction(writer, _one_by_one, batch, now, terms)
 
 
-_How = Callable[[Wave, Sequence[Command]], list[Outcome]]
+_How = Callable[[Wave, Sequence[Command]], _Written]
 
 
-def _in_transaction(
-    writer: Writer, how: _How, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
-) -> list[Outcome]:
+def _in_transaction(writer: Writer, how: _How, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> _Written:
     writer.database.begin()
     try:
-        outcomes = how(Wave(writer, now, terms), batch)
+        written = how(Wave(writer, now, terms), batch)
         writer.database.commit()
     except BaseException:
         writer.namespaces.forget_all()
@@ -85,7 +87,7 @@ def _in_transaction(
             _forget(writer, command)
         writer.database.rollback()
         raise
-    return outcomes
+    return written
 
 
 def _forget(writer: Writer, command: Command) -> None:
@@ -98,7 +100,7 @@ def _forget(writer: Writer, command: Command) -> None:
 # --- together: planned from memory ------------------------------------------------------------------------------------
 
 
-def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
+def _together(wave: Wave, batch: Sequence[Command]) -> _Written:
     fences, now = wave.fences, wave.now
     fences.load(wave.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
     outcomes: list[Outcome] = []
@@ -121,7 +123,7 @@ def _together(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
             outcome = answers.spend(command, wave)
         outcomes.append(outcome)
     wave.flush()
-    return outcomes
+    return outcomes, merge(wave.effects)
 
 
 class AnswerBudget:
@@ -230,8 +232,9 @@ _PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
 # --- one by one: looked at --------------------------------------------------------------------------------------------
 
 
-def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
+def _one_by_one(wave: Wave, batch: Sequence[Command]) -> _Written:
     outcomes: list[Outcome] = []
+    effects: list[Effects] = []
     failed: dict[str, Failed] = {}  # by run: what follows in a run waits for it, since a hole in its order is worse
     answers = AnswerBudget()
     for command in batch:
@@ -251,8 +254,10 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> list[Outcome]:
                 failed[command.run.run_id] = outcome
         else:
             wave.database.release()
+            effects += wave.effects
+            wave.effects.clear()
         outcomes.append(outcome)
-    return outcomes
+    return outcomes, merge(effects)
 
 
 def _refuse_culprit(error: Exception) -> Outcome:
@@ -263,10 +268,8 @@ def _refuse_culprit(error: Exception) -> Outcome:
 
 def apply_one(wave: Wave, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
-    if not isinstance(command, StartRun) and not is_storable(command.run.run_id):
-        return RUN_NOT_FOUND
-    if (field := unstorable_field(command)) is not None:
-        return unstorable(field)
+    if (fault := fault_of(command)) is not None:
+        return fault
     if isinstance(command, StartRun):
         return start_one(wave, command)
     if isinstance(command, StartChild):
@@ -275,4 +278,6 @@ def apply_one(wave: Wave, command: Command) -> Outcome:
     if run is None:
         return RUN_NOT_FOUND
     outcome = decide(run, command, wave.now, wave.writer.rng)
-    return save(wave, run, command, outcome) if run.changed else outcome
+    if run.changed:
+        save(wave, run, command)
+    return outcome

@@ -73,9 +73,9 @@ UPDATE runs AS r SET watched = true, seq = r.seq + 1
 FROM (SELECT DISTINCT child_run_id, namespace FROM g) AS c
 WHERE r.run_id = c.child_run_id AND r.namespace IS NOT DISTINCT FROM c.namespace;
 
--- name: tell_parents
+-- name: notify_parents
 -- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once. Runs
--- that were to begin after one begin (was 3), or may when they are resumed.
+-- that were to begin after one begin, or may when they are resumed. The status is the one in which the result met the run.
 -- What the parents are like is read by a later statement than the one that locked them.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :errors::text[]) WITH ORDINALITY AS g (run_id, error, n)
@@ -103,8 +103,8 @@ WITH g AS MATERIALIZED (
     FROM (SELECT DISTINCT parent, status, total FROM waiting) AS w
     WHERE p.run_id = w.parent AND p.status + 0 IN ({RUN.OPEN})
     RETURNING p.run_id, p.seq - w.total AS base, p.namespace, p.workflow_type, p.lease, p.nonce, p.worker_id,
-        w.status AS was
-), told AS (
+        w.status
+), resolved AS (
     UPDATE steps AS s
     SET status = CASE WHEN w.error IS NULL THEN {STEP.COMPLETED} ELSE {STEP.FAILED} END, seq = p.base + w.place, finished_at = :now, due_at = NULL,
         error = w.error::json, output = o.output, output_meta = o.output_meta
@@ -120,13 +120,11 @@ WITH g AS MATERIALIZED (
     WHERE b.blocked_by = r.run_id AND b.namespace IS NOT DISTINCT FROM r.namespace AND b.blocked_by IS NOT NULL
         AND b.status + 0 IN ({RUN.SLEEPING}, {RUN.PAUSED})
     RETURNING b.run_id, b.namespace, b.workflow_type, b.lease, b.nonce, b.worker_id,
-        CASE WHEN b.status = {RUN.PENDING} THEN {RUN.SLEEPING} ELSE b.status END AS was, g.n AS last
+        CASE WHEN b.status = {RUN.PENDING} THEN {RUN.SLEEPING} ELSE b.status END AS status
 )
-SELECT run_id::text AS run_id, namespace, workflow_type, lease, nonce, worker_id, was,
-    (SELECT max(w.n) FROM waiting AS w WHERE w.parent = parents.run_id) AS last
-FROM parents
+SELECT run_id::text AS run_id, namespace, workflow_type, lease, nonce, worker_id, status FROM parents
 UNION ALL
-SELECT run_id::text, namespace, workflow_type, lease, nonce, worker_id, was, last FROM freed
+SELECT run_id::text, namespace, workflow_type, lease, nonce, worker_id, status FROM freed
 ORDER BY run_id;
 
 -- name: continue_run

@@ -1,0 +1,68 @@
+"""Effects: what follows from a durable change for others than its caller.
+
+Every store verb that changes runs returns them beside its outcome, and the engine dispatches them once the change is
+durable. They are hints: whoever misses one finds out later, by a heartbeat, a poll or a park.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from .records import Held, RunEnd, RunKey
+from .times import Timestamp
+from .workflow_types.type_key import TypeKey
+
+Item = TypeVar("Item")
+
+LeaseEvent: TypeAlias = Literal["result", "cancel_requested", "pause_requested", "lease_lost"]
+
+
+class LeaseNotice(msgspec.Struct, frozen=True, gc=False):
+    """Something happened to a leased run. With `worker_id`, a worker that is connected to another server is notified, too."""
+
+    leased: Held
+    event: LeaseEvent
+    worker_id: str | None = None
+    reason: str = ""
+
+
+class Effects(msgspec.Struct, frozen=True, kw_only=True):
+    pending: tuple[TypeKey, ...] = ()  # types with runs that can be claimed now
+    released: tuple[TypeKey, ...] = ()  # types with runs that gave up their leases, and their permits with them
+    notices: tuple[LeaseNotice, ...] = ()
+    ended: tuple[RunEnd, ...] = ()  # otherwise than by their workers' commands
+    due: tuple[Timestamp, ...] = ()  # when the timers have something to do
+    changed: tuple[RunKey, ...] = ()  # besides those that ended, or are leased
+    children_due: bool = False  # some may have to be cancelled: see Store.cascade
+
+
+NO_EFFECTS = Effects()
+CHILDREN_DUE = Effects(children_due=True)
+
+
+def pending_effects(types: Iterable[TypeKey], *, released: bool = False) -> Effects:
+    """Runs of these types can be claimed now; `released`: because they were leased until now."""
+    keys = tuple(sorted(set(types)))
+    return Effects(pending=keys, released=keys if released else ()) if keys else NO_EFFECTS
+
+
+def merge(parts: Iterable[Effects]) -> Effects:
+    """All of them, in order. NO_EFFECTS itself if there is nothing else."""
+    some = [part for part in parts if part is not NO_EFFECTS]
+    if len(some) < 2:
+        return some[0] if some else NO_EFFECTS
+    return Effects(
+        pending=_distinct(part.pending for part in some),
+        released=_distinct(part.released for part in some),
+        notices=_distinct(part.notices for part in some),
+        ended=tuple(chain.from_iterable(part.ended for part in some)),
+        due=_distinct(part.due for part in some),
+        changed=_distinct(part.changed for part in some),
+        children_due=any(part.children_due for part in some),
+    )
+
+
+def _distinct(parts: Iterable[tuple[Item, ...]]) -> tuple[Item, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(parts)))

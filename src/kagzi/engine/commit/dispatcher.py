@@ -1,0 +1,227 @@
+"""Dispatches effects: the only translator of what a durable change means for the rest of this server, and for others.
+
+The matcher learns of work, workers of what happened to their runs, callers of ends they wait for, timers of due times,
+watchers of changes, the cascade of children; other servers get what concerns them over the bus. Nothing here waits.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.effects import NO_EFFECTS, Effects, LeaseNotice
+from ...core.providers import Clock
+from ...core.records import Held, RunEnd
+from ...core.run.commands import Command, CompleteRun, StartChild, StartRun
+from ...core.run.outcomes import (
+    ChildStarted,
+    DeadlinePassed,
+    Existing,
+    LeaseLost,
+    Outcome,
+    Parked,
+    Refused,
+    RunClosed,
+    RunNotFound,
+    Started,
+)
+from ...core.states import RunStatus
+from ...store.protocol import RemoteNotice, TypeKey
+from ..matching.lease_registry import Holder, Holding, LeaseRegistry
+from ..matching.matcher import Matcher
+from ..services.served import ServedTypes
+from ..services.waits import WaitHub
+from ..services.watching import Watching
+from ..timing.due_times import DueTimes
+from .wakeups import Wakeups
+
+
+class Dispatcher:
+    """`children_due` is set when children may have to be cancelled."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        registry: LeaseRegistry,
+        matcher: Matcher,
+        due_times: DueTimes,
+        waits: WaitHub,
+        watching: Watching,
+        wakeups: Wakeups,
+        served: ServedTypes,
+        children_due: asyncio.Event,
+    ) -> None:
+        self._clock = clock
+        self._registry = registry
+        self._matcher = matcher
+        self._due_times = due_times
+        self._waits = waits
+        self._watching = watching
+        self._wakeups = wakeups
+        self._served = served
+        self._children_due = children_due
+        self._ended: list[RunEnd] = []
+        self._starts: list[tuple[StartRun, Started | Existing]] = []
+        self._handlers: dict[type, Callable[[Any, Any], None]] = {
+            RunClosed: self._run_closed,
+            ChildStarted: self._child_started,
+            Parked: self._parked,
+            LeaseLost: self._lease_over,
+            RunNotFound: self._lease_over,
+            DeadlinePassed: self._deadline_passed,
+            Started: self._started,
+            Existing: self._existing,
+            Refused: self._refused,
+        }
+
+    def dispatch(self, effects: Effects) -> None:
+        if effects is NO_EFFECTS:
+            return
+        self._matcher.mark_all(effects.pending, announce=True)
+        for key in effects.released:
+            self._matcher.permit_free(*key)
+        for due_at in effects.due:
+            self._due_times.add(due_at)
+        if effects.children_due:
+            self._children_due.set()
+        self._watching.touched(run.run_id for run in effects.changed)
+        if effects.notices:
+            self._notify(effects.notices)
+        if effects.ended:
+            self._runs_ended(effects.ended)
+
+    def _notify(self, notices: Sequence[LeaseNotice]) -> None:
+        """The holder, if its stream ends here; otherwise the other servers, one of which may have it."""
+        lost: dict[tuple[Holder, str], list[Held]] = {}  # many to a message
+        for notice in notices:
+            leased = notice.leased
+            holding = self._registry.get(leased.run.run_id, leased.lease)
+            if holding is None:
+                if notice.worker_id:
+                    remote = RemoteNotice(notice.worker_id, leased.run.namespace, leased.run.run_id, notice.event)
+                    self._wakeups.notify(remote)
+            elif holding.holder is None:
+                continue  # a unary worker asks with its next heartbeat
+            elif notice.event == "lease_lost":
+                lost.setdefault((holding.holder, notice.reason), []).append(leased)
+            else:
+                holding.holder.notify(holding, notice.event, notice.reason)
+        for (holder, reason), leases in lost.items():
+            holder.lost_leases(leases, reason)
+        self._watching.touched(notice.leased.run.run_id for notice in notices)
+
+    def _runs_ended(self, ended: Sequence[RunEnd]) -> None:
+        for end in ended:
+            self._matcher.permit_free(end.run.namespace)
+            self._wakeups.ended(end.run)
+        self._waits.ended(ended)
+        self._watching.touched(end.run.run_id for end in ended)
+
+    # --- a batch of commands ----------------------------------------------------------------------------------------------
+
+    def committed(self, commands: Sequence[Command], outcomes: Sequence[Outcome], effects: Effects) -> None:
+        """Once per commit. What an outcome means for the command's own run and slot is known here, `effects` tell of other runs.
+        The plain outcomes of steps (recorded, begun) cost one look into a table each."""
+        handlers = self._handlers
+        for command, outcome in zip(commands, outcomes, strict=True):
+            handler = handlers.get(outcome.__class__)
+            if handler is not None:
+                handler(command, outcome)
+        if self._starts:
+            starts, self._starts = self._starts, []
+            self._matcher.started(starts)
+        if self._ended:
+            ended, self._ended = self._ended, []
+            self._waits.ended(ended)
+        self._watching.recorded(commands)
+        self.dispatch(effects)
+
+    def _run_closed(self, command: Any, outcome: RunClosed) -> None:
+        run = command.run
+        holding = self._release(command)
+        if outcome.status.ended:
+            self._wakeups.ended(run)
+            self._waits.ended_here(run)
+            if self._waits.waited_for(run):
+                self._report_end(command, outcome)
+            if outcome.continued_as is not None:
+                self._mark(command, holding)
+        elif outcome.status is RunStatus.PENDING:
+            self._mark(command, holding)
+        elif outcome.retry_at is not None:
+            self._due_times.add(outcome.retry_at)
+
+    def _release(self, command: Any) -> Holding | None:
+        """Its worker holds the run no longer: the slot and the permit are free."""
+        holding = self._registry.let_go(command.run.run_id, command.lease)
+        self._matcher.permit_free(command.run.namespace, "" if holding is None else holding.workflow_type)
+        return holding
+
+    def _mark(self, command: Any, holding: Holding | None) -> None:
+        """There is work of the type of the run that was held."""
+        if holding is not None and holding.workflow_type:
+            self._matcher.mark(TypeKey(command.run.namespace, holding.workflow_type), announce=True)
+        else:
+            self._matcher.mark_namespace(command.run.namespace)
+
+    def _report_end(self, command: Any, outcome: RunClosed) -> None:
+        """The command holds the output of a run that completed. The error of one that failed is what the store made of it."""
+        if isinstance(command, CompleteRun) and outcome.status is RunStatus.COMPLETED:
+            self._ended.append(RunEnd(run=command.run, status=outcome.status, output=command.output))
+        else:
+            self._waits.look_up((command.run,))
+
+    def _child_started(self, command: StartChild, outcome: ChildStarted) -> None:
+        start = command.start
+        if not outcome.created or outcome.child_run_id != start.run.run_id:
+            return
+        self._waits.started_here(start.run)
+        self._add_due(start)
+        if outcome.status is RunStatus.PENDING:
+            key = TypeKey(start.run.namespace, start.workflow_type)
+            self._matcher.mark(key, announce=True)
+            holding = self._registry.get(command.run.run_id, command.lease)
+            if holding is not None and not self._matcher.serves(key, start.version or ""):
+                self._served.child_started(key, start.version or "", holding)
+
+    def _parked(self, command: Any, outcome: Parked) -> None:
+        self._release(command)
+        if outcome.wake_at is not None:
+            self._due_times.add(outcome.wake_at)
+
+    def _lease_over(self, command: Any, outcome: Outcome) -> None:
+        if isinstance(command, StartRun):
+            self._matcher.unassign(command.run.run_id)
+        else:
+            self._registry.let_go(command.run.run_id, command.lease)
+
+    def _deadline_passed(self, command: Any, outcome: DeadlinePassed) -> None:
+        self._due_times.add(self._clock.now())
+
+    def _started(self, command: StartRun, outcome: Started | Existing) -> None:
+        self._waits.started_here(command.run)
+        self._add_due(command)
+        if command.assignment is not None:
+            self._starts.append((command, outcome))
+        if outcome.status is RunStatus.PENDING:
+            self._matcher.mark(TypeKey(command.run.namespace, command.workflow_type), announce=True)
+
+    def _add_due(self, start: StartRun) -> None:
+        for due_at in (start.deadline_at, start.start_at):
+            if due_at is not None:
+                self._due_times.add(due_at)
+
+    def _existing(self, command: StartRun, outcome: Existing) -> None:
+        if outcome.run_id != command.run.run_id:
+            self._matcher.unassign(command.run.run_id)
+            return
+        # Our own start, written before and repeated after an outage: which run it replaced is not known any more.
+        self._started(command, outcome)
+        if command.on_conflict == "replace":
+            self._waits.look_up_in(command.run.namespace)
+            self._wakeups.ended_somewhere(command.run.namespace)
+            self._children_due.set()
+
+    def _refused(self, command: Command, outcome: Refused) -> None:
+        if isinstance(command, StartRun):
+            self._matcher.unassign(command.run.run_id)
