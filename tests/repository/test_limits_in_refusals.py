@@ -17,8 +17,8 @@ from kagzi.core.records import Payload
 from kagzi.core.run import refusals
 from kagzi.core.run.outcomes import Refused
 from kagzi.core.states import KindCode
+from kagzi.core.workflow_types.admission import type_full
 from kagzi.engine.checks import requests, schedules
-from kagzi.store.fullness import type_full
 
 SOURCES = Path(__file__).parents[2] / "src" / "kagzi"
 PASSED_ON = ("metadata=refused.metadata", "metadata=refusal.metadata")  # of a refusal that is raised again, as it was

@@ -26,7 +26,7 @@ from kagzi.server.listen import ListenAddress
 from tests.server.stubs import Stubs
 
 ANY_PORT = ListenAddress("127.0.0.1", 0)
-QUICK = Settings(lease_ms=2_000, heartbeat_ms=500, reconnect_grace_ms=300, look_interval_ms=500)
+QUICK = Settings(lease_ms=2_000, heartbeat_ms=500, reconnect_grace_ms=300, poll_interval_ms=500)
 
 StartServer = Callable[..., Awaitable[Server]]
 

@@ -27,7 +27,7 @@ from .verbs import (
 
 S = RunStatus
 
-# Each ends the run it is given and returns the effects of that.
+# Each ends the run and returns the effects of that.
 End = Callable[[StoreHarness, Held], Awaitable[Effects]]
 
 

@@ -23,6 +23,7 @@ from kagzi.core.limits import Settings
 from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import NamespaceRecord, Payload, RunFilter, RunRecord, Served, WorkerRecord
 from kagzi.core.run.commands import StartRequest
+from kagzi.core.schedules.firing import FiredSchedule, Firing
 from kagzi.core.schedules.schedule import Fire, ScheduleRecord, ScheduleSpec
 from kagzi.core.schedules.scheduled_time import split_scheduled_time
 from kagzi.core.states import RunStatus
@@ -30,7 +31,7 @@ from kagzi.core.times import US_PER_S, Timestamp, from_datetime, to_datetime
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from kagzi.engine.timing.firing_plan import times_of
-from kagzi.store.protocol import FiredSchedule, Firing, NullBus, Store
+from kagzi.store.protocol import NullBus, Store
 from kagzi.system import SystemIds, SystemRng
 from tests.support.clock import FakeClock
 

@@ -379,7 +379,8 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
             assert await brought(harness, files[run], namespace), "the second time it is another"
         assert (await harness.steps(moved[0]))["child"].child_run_id == moved[1].run_id
         assert (await harness.run(moved[1])).parent_run_id == moved[0].run_id
-        the(RunClosed, await harness.do(complete_run(await harness.hold(moved[1]))))
+        child_lease = await harness.hold(moved[1])
+        the(RunClosed, await harness.do(complete_run(child_lease)))
         assert harness.effects.changed == (moved[0],)
     assert (await harness.run(holding.run)).status is RunStatus.SLEEPING
 

@@ -54,9 +54,10 @@ async def test_a_broken_listener_comes_back_and_polls_again(
     buses: tuple[PostgresBus, Listener, PostgresBus, Listener], connection: asyncpg.Connection
 ) -> None:
     one, _, _, listener_two = buses
-    terminate = """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-    """
+    terminate = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
     await connection.execute(terminate)
     assert await listener_two.next() == POLL_AGAIN
     wake = Wake(frozenset({TypeKey("default", "ship")}))

@@ -141,7 +141,8 @@ class Control:
             outputs=self._outputs(outputs or {}),
         )
         forked, effects = await self._store.fork_run(fork, now)
-        return self._done(forked, effects, run_id)
+        done: Started | Existing = self._done(forked, effects, run_id)
+        return done
 
     def _outputs(self, outputs: Mapping[str, Payload]) -> Mapping[str, Payload]:
         if len(outputs) > METADATA_ENTRIES:

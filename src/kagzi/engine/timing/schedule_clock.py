@@ -15,10 +15,11 @@ from ...core.limits import Settings
 from ...core.providers import Clock, Ids
 from ...core.records import RunKey
 from ...core.run.commands import StartRun
+from ...core.schedules.firing import FiredSchedule, Firing, ScheduledStart
 from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord, refusal_reason, request_of, run_name
 from ...core.schedules.scheduled_time import with_scheduled_time
 from ...core.times import US_PER_MS, US_PER_S, Timestamp
-from ...store.protocol import FiredSchedule, Firing, ScheduledStart, Store, TypeKey
+from ...store.protocol import Store, TypeKey
 from ..checks.refusals import refused
 from ..commit.dispatcher import Dispatcher
 from ..commit.outages import Outages, backoff_s

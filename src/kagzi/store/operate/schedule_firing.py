@@ -7,14 +7,15 @@ from ...core.effects import Effects, merge
 from ...core.records import RunKey
 from ...core.run.commands import StartRun
 from ...core.run.outcomes import Outcome
+from ...core.schedules.firing import FiredSchedule, Firing, FiringPlan
 from ...core.schedules.schedule import Fire, OpenRun
 from ...core.times import Timestamp
-from ..firing_plan import FiringPlan
-from ..protocol import FiredSchedule, Firing
+from ..protocol import LeaseTerms
 from ..rows import read_fire
 from ..sessions import Session
 from .schedules import fire_values, record_fires
 
+FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches no lease
 _OPEN_RUNS = 1_000
 
 _Key = tuple[str, str]

@@ -32,7 +32,7 @@ from .namespaces import NamespaceVerbs
 from .queues import QueueVerbs
 from .retention import RetentionVerbs
 from .runs import Fork, RunVerbs, Signalled, SignalReplaced
-from .schedules import DueSchedules, FiredSchedule, Firing, ScheduledStart, ScheduleVerbs
+from .schedules import DueSchedules, ScheduleVerbs
 from .schema import Migrator, SchemaStatus
 from .stats import StatsVerbs
 from .transfers import TransferVerbs
@@ -47,8 +47,6 @@ __all__ = [
     "EndedRun",
     "ExpiredLease",
     "Fired",
-    "FiredSchedule",
-    "Firing",
     "Fork",
     "Heartbeat",
     "LeaseTerms",
@@ -58,7 +56,6 @@ __all__ = [
     "PendingWork",
     "RemoteNotice",
     "Renewal",
-    "ScheduledStart",
     "SchemaStatus",
     "SignalReplaced",
     "Signalled",

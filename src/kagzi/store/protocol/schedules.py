@@ -8,45 +8,10 @@ import msgspec
 from ...core.effects import Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
-from ...core.run.commands import StartRun
 from ...core.run.outcomes import Refused
-from ...core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord
+from ...core.schedules.firing import FiredSchedule, Firing
+from ...core.schedules.schedule import Fire, ScheduleRecord
 from ...core.times import Timestamp
-
-
-class ScheduledStart(msgspec.Struct, frozen=True):
-    """A nominal time that is to become a run."""
-
-    nominal_at: Timestamp
-    cause: Cause
-    start: StartRun
-
-
-class Firing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to become of some nominal times of a schedule, decided on what it was when it was read.
-
-    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills) the
-    schedule must only exist.
-    """
-
-    schedule: ScheduleRecord
-    overlap: Overlap
-    scheduled_starts: tuple[ScheduledStart, ...]
-    skips: tuple[Fire, ...] = ()
-    moves: bool = True
-    next_at: Timestamp | None = None
-    due_at: Timestamp | None = None
-
-
-class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each scheduled start, in order. Those fired before are as they were recorded then.
-
-    `started`: ids of the new runs. `refused`: why a start was refused, by nominal time.
-    """
-
-    fires: tuple[Fire, ...]
-    started: tuple[str, ...] = ()
-    refused: dict[Timestamp, Refused] = {}
 
 
 class DueSchedules(msgspec.Struct, frozen=True):

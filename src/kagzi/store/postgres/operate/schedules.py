@@ -10,11 +10,10 @@ from ....core.errors import InternalError, Unavailable
 from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Busy, Outcome
+from ....core.schedules.firing import FiredSchedule, Firing
 from ....core.times import Timestamp
-from ...firing_plan import FIRING_TERMS
-from ...operate.schedule_firing import fire_schedules
+from ...operate.schedule_firing import FIRING_TERMS, fire_schedules
 from ...operate.schedules import Schedules
-from ...protocol import FiredSchedule, Firing
 from ..connection.connection import Session
 from ..connection.connections import Connections
 from ..connection.failures import CONTENTION

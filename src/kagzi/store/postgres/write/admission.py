@@ -12,8 +12,8 @@ from ....core.limits import CLEANUP_MS
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Refused
 from ....core.times import US_PER_MS, Timestamp
+from ....core.workflow_types.admission import begins_at_once, queues_of, type_full, why_evicted
 from ....core.workflow_types.queues import TypeLimits
-from ...fullness import begins_at_once, queues_of, type_full, why_evicted
 from ...protocol import TypeKey
 from ...rows import read_limits
 from ..claim.permits import lock_types
@@ -79,8 +79,8 @@ class Doors:
                 return type_full(queue.type.workflow_type, queue.key, limit)
         going: list[tuple[str, str]] = []
         for queue, limit in queues:
-            if self._inside[queue] >= limit and (found := self._pick(queue)) is not None:
-                going.append((found, why_evicted(start, queue.key, limit)))
+            if self._inside[queue] >= limit and (oldest := self._pick(queue)) is not None:
+                going.append((oldest, why_evicted(start, queue.key, limit)))
         for queue, _ in queues:
             self._inside[queue] += 1
             self._oldest[queue].append(start.run.run_id)

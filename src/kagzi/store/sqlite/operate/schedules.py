@@ -6,14 +6,13 @@ from ....core.effects import Effects
 from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Outcome
+from ....core.schedules.firing import FiredSchedule, Firing
 from ....core.times import Timestamp
-from ...firing_plan import FIRING_TERMS
-from ...operate.schedule_firing import fire_schedules
+from ...operate.schedule_firing import FIRING_TERMS, fire_schedules
 from ...operate.schedules import Schedules
-from ...protocol import FiredSchedule, Firing
 from ..connection.connections import Connections
 from ..run.control import cancel_run
-from ..write.fast_path import Wave, Writer
+from ..write.fast_path import WritePlan, Writer
 from ..write.starts import start_one
 
 
@@ -33,7 +32,7 @@ class _ScheduledRuns:
 
     def __init__(self, writer: Writer, now: Timestamp, cancel_by: Timestamp) -> None:
         self._writer = writer
-        self._batch = Wave(writer, now, FIRING_TERMS)
+        self._batch = WritePlan(writer, now, FIRING_TERMS)
         self._now = now
         self._cancel_by = cancel_by
 

@@ -2,16 +2,50 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..core.effects import Effects
-from ..core.errors import InternalError
-from ..core.run.commands import StartRun
-from ..core.run.control import start_effects
-from ..core.run.outcomes import Existing, Outcome, Refused, Started
-from ..core.schedules.schedule import AllowedStart, Fire, OpenRun, overlapped, refusal_reason
-from ..core.times import Timestamp
-from .protocol import FiredSchedule, Firing, LeaseTerms, ScheduledStart
+import msgspec
 
-FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches no lease
+from ..effects import Effects
+from ..errors import InternalError
+from ..run.commands import StartRun
+from ..run.control import start_effects
+from ..run.outcomes import Existing, Outcome, Refused, Started
+from ..times import Timestamp
+from .schedule import AllowedStart, Cause, Fire, OpenRun, Overlap, ScheduleRecord, overlapped, refusal_reason
+
+
+class ScheduledStart(msgspec.Struct, frozen=True):
+    """A nominal time that is to become a run."""
+
+    nominal_at: Timestamp
+    cause: Cause
+    start: StartRun
+
+
+class Firing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to become of some nominal times of a schedule, decided on what it was when it was read.
+
+    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills) the
+    schedule must only exist.
+    """
+
+    schedule: ScheduleRecord
+    overlap: Overlap
+    scheduled_starts: tuple[ScheduledStart, ...]
+    skips: tuple[Fire, ...] = ()
+    moves: bool = True
+    next_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+
+
+class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each scheduled start, in order. Those fired before are as they were recorded then.
+
+    `started`: ids of the new runs. `refused`: why a start was refused, by nominal time.
+    """
+
+    fires: tuple[Fire, ...]
+    started: tuple[str, ...] = ()
+    refused: dict[Timestamp, Refused] = {}
 
 
 class FiringPlan:

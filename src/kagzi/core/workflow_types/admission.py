@@ -1,13 +1,13 @@
-"""Types that are full, in words and values that both stores use alike."""
+"""Admission: starts of a type that has reached a limit and does not let them wait (`when_full`)."""
 
-from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ..core.errors import limit_reached
-from ..core.limits import FULL_RETRY_AFTER_MS
-from ..core.run.commands import StartRun
-from ..core.run.outcomes import Refused
-from ..core.text.plurals import counted
-from ..core.times import Timestamp
-from ..core.workflow_types.queues import TypeLimits
+from ..error_details import ErrorCode, ErrorDetail, ErrorKind
+from ..errors import limit_reached
+from ..limits import FULL_RETRY_AFTER_MS
+from ..run.commands import StartRun
+from ..run.outcomes import Refused
+from ..text.plurals import counted
+from ..times import Timestamp
+from .queues import TypeLimits
 
 
 def begins_at_once(start: StartRun, now: Timestamp) -> bool:
@@ -47,6 +47,6 @@ def type_full(workflow_type: str, key: str | None, limit: int) -> Refused:
 def why_evicted(start: StartRun, key: str | None, limit: int) -> str:
     of_key = "" if key is None else f" with key {key!r}"
     return (
-        f"run {start.run.run_id} took its place: {limit} of type {start.workflow_type!r}{of_key} may run, "
+        f"run {start.run.run_id} replaced it: {limit} runs of type {start.workflow_type!r}{of_key} may run, "
         "and when_full is cancel-oldest"
     )
