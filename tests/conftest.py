@@ -20,8 +20,8 @@ LEAST_FREE_BYTES = 4 * 2**30
 
 
 def keep_files_in_memory() -> None:
-    """Databases of tests lie in memory, where the system has a place for that: making one takes a tenth of the time, and what a
-    killed process has written stays. Campaigns measure, and use the disk."""
+    """Databases of tests lie in memory, where the system has a place for that: making one takes a tenth of the time,
+    and what a killed process has written stays. Campaigns measure, and use the disk."""
     campaigns = os.environ.get("KAGZI_TEST_CAMPAIGNS")
     if "TMPDIR" in os.environ or campaigns or not os.access(MEMORY, os.W_OK | os.X_OK):
         return
@@ -30,9 +30,9 @@ def keep_files_in_memory() -> None:
 
 
 def start_alike() -> None:
-    """However this was started: a shell's background job ignores Ctrl-C and its children inherit that, but tests press it. The C
-    core of gRPC writes lines of its own to stderr unless told not to before it is imported. And a shell that forbids compiled files
-    would have every one of a thousand servers and workers compile the same modules again."""
+    """However this was started: a shell's background job ignores Ctrl-C and its children inherit that, but tests press
+    it. The C core of gRPC writes lines of its own to stderr unless told not to before it is imported. And a shell that
+    forbids compiled files would have every one of a thousand servers and workers compile the same modules again."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -1,4 +1,4 @@
-"""A small installation of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
+"""A cluster of real processes: one server on SQLite, one on PostgreSQL, or two servers on one PostgreSQL,
 directly or through PgBouncer."""
 
 import os
@@ -19,8 +19,8 @@ from tests.support.processes import Process, Processes, ServerProcess
 from tests.support.timeouts import LOADED_MACHINE_S
 
 # One server on PostgreSQL does nothing that two on one PostgreSQL do not do; `make campaign` runs it all the same.
-# `make pgbouncer`: two servers through one pooler in transaction mode, deaf to each other; the same with a way around it for
-# wake-ups.
+# `make pgbouncer`: two servers through one pooler in transaction mode, deaf to each other; the same with a way around
+# it for wake-ups.
 POOLED = ("pgbouncer", "pgbouncer-and-direct")
 if os.environ.get("KAGZI_TEST_PGBOUNCER"):
     SETUPS: tuple[str, ...] = POOLED

@@ -1,4 +1,4 @@
-"""One workflow, at the version that the process is told."""
+"""One workflow, at the version that the environment of the process names."""
 
 import asyncio
 import os

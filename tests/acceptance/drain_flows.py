@@ -1,5 +1,5 @@
-"""Runs of several kinds for a worker that is sent home. A process is slow while it is marked so, and quick otherwise: what it does
-not finish, the next one does at once."""
+"""Workflows of several kinds for a worker that drains. A process is slow while it is marked so, and quick otherwise:
+what it does not finish, the next one does at once."""
 
 import asyncio
 import os

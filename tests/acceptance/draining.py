@@ -24,8 +24,8 @@ SERVES = re.compile(r"\bserves\b")
 
 
 class Try(msgspec.Struct, frozen=True):
-    """What came of one. From the signal, `gone_s` to the end of the process, `taken_over_s` to the last beginning elsewhere of a
-    step that it had to give up; `rest_s`: from the end of the process to the end of the last run."""
+    """What came of one. From the signal, `gone_s` to the end of the process, `taken_over_s` to the last beginning
+    elsewhere of a step that it had to give up; `rest_s`: from the end of the process to the end of the last run."""
 
     exit_code: int
     gone_s: float

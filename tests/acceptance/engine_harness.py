@@ -1,4 +1,5 @@
-"""A random program on a real engine and store, from its start to its end, with something that happens at one moment of its life."""
+"""Engine harness: runs a random program on a real engine and store, and lets something happen at one moment of its
+life."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,5 @@
-"""Workflows that real worker processes serve in these tests. What their bodies do is in the ledger, outside of Kagzi."""
+"""Workflows that real worker processes serve in these tests. What their bodies do is in the ledger, outside of
+Kagzi."""
 
 import asyncio
 import os

@@ -1,8 +1,9 @@
-"""A worker and its session without a network, on a real engine: the messages are the same, and every moment can be struck.
+"""A worker and its session without a network, on a real engine: the messages are the same, and every moment can be
+struck.
 
-The SDK's own executor, outbox and held runs on one side, the engine's session on the other. What the worker sends goes to the
-engine message by message, and what it is told comes in the order of a stream; where something is to happen, a message is cut: what
-is before is durable, what is after is not sent.
+The SDK's own executor, outbox and held runs on one side, the engine's session on the other. What the worker sends goes
+to the engine message by message, and what it is told comes in the order of a stream; where something is to happen, a
+message is cut: what is before is durable, what is after is not sent.
 """
 
 import asyncio

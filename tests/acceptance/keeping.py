@@ -1,4 +1,4 @@
-"""Workers that die are replaced, as long as the block lasts."""
+"""A supervisor of worker processes: those that die are replaced, as long as the block lasts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -1,6 +1,8 @@
-"""Random workflows: steps, failures, retries, sleeps, signals, children, parallel, race, nested. A program is plain JSON.
+"""Random workflows: steps, failures, retries, sleeps, signals, children, parallel, race, nested. A program is plain
+JSON.
 
-Bodies may kill their process, before or after they did what they do: KAGZI_TEST_CRASHES is how likely that is, in percent.
+Bodies may kill their process, before or after they did what they do: KAGZI_TEST_CRASHES is how likely that is, in
+percent.
 """
 
 import asyncio

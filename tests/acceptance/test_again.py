@@ -1,4 +1,5 @@
-"""Items 8 to 11: side effects are the same on replay; runs are retried, forked, continued; other code is told apart; explain."""
+"""Items 8 to 11: side effects are the same on replay; runs are retried, forked, continued; other code is told apart;
+explain."""
 
 from typing import Any
 

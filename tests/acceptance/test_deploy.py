@@ -1,4 +1,5 @@
-"""Deploying a new version while the old one drains: no run fails, none changes its version, and new ones get the new one."""
+"""Deploying a new version while the old one drains: no run fails, none changes its version, and new ones get the new
+one."""
 
 import asyncio
 import contextlib

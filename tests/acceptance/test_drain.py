@@ -1,5 +1,5 @@
-"""A worker that is sent home finishes what it can within its grace, hands back the rest at once, and leaves: by a signal, or by
-an operator, through whichever server."""
+"""A worker that is sent home finishes what it can within its grace, hands back the rest at once, and leaves: by a
+signal, or by an operator, through whichever server."""
 
 import re
 import signal

@@ -1,4 +1,5 @@
-"""kill -9 and SIGSTOP among running runs: all complete, nothing that was acknowledged runs again, stale holders are refused."""
+"""kill -9 and SIGSTOP among running runs: all complete, nothing that was acknowledged runs again, stale holders are
+refused."""
 
 import asyncio
 import re

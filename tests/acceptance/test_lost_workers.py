@@ -1,5 +1,5 @@
-"""A worker that dies is noticed: its runs are taken over within a lease and a second, also if its server died with it, and it is
-seen to be gone."""
+"""A worker that dies is noticed: its runs are taken over within a lease and a second, also if its server died with it,
+and it is seen to be gone."""
 
 import asyncio
 import time

@@ -1,4 +1,5 @@
-"""From the embedded default to PostgreSQL: open runs move with their history and go on there, and nothing runs twice."""
+"""From the embedded default to PostgreSQL: open runs move with their history and go on there, and nothing runs
+twice."""
 
 import asyncio
 from pathlib import Path

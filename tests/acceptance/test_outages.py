@@ -1,5 +1,5 @@
-"""Short outages of PostgreSQL with real processes: a locked table, a read-only database, internal errors. `make outages` has them
-last for a minute each."""
+"""Short outages of PostgreSQL with real processes: a locked table, a read-only database, internal errors. `make
+outages` has them last for a minute each."""
 
 from functools import partial
 from pathlib import Path

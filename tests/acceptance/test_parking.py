@@ -1,5 +1,5 @@
-"""Runs that wait behind generators, queues and agents sleep without a worker, and go on after kill -9. A worker that was stopped
-for longer than its lease begins nothing of what others have by then."""
+"""Runs that wait behind generators, queues and agents sleep without a worker, and go on after kill -9. A worker that
+was stopped for longer than its lease begins nothing of what others have by then."""
 
 import asyncio
 import re

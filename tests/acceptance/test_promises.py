@@ -1,4 +1,5 @@
-"""The promises of the backbone, each through real servers and workers: P1, P4, P5, P8, P11, P12. P2 and P3 are in test_kills."""
+"""The promises of the backbone, each through real servers and workers: P1, P4, P5, P8, P11, P12. P2 and P3 are in
+test_kills."""
 
 import asyncio
 import itertools

@@ -73,8 +73,8 @@ async def test_a_limit_of_a_type_and_of_a_key_together(cluster: Cluster) -> None
 
 
 async def test_a_freed_permit_is_taken_within_milliseconds_also_elsewhere(cluster: Cluster) -> None:
-    """Each run waits for the end of the one before it, which runs at either server. A loaded machine is seldom that quick, but a
-    server that is not told looks once in NOT_TOLD_S."""
+    """Each run waits for the end of the one before it, which runs at either server. A loaded machine is seldom that
+    quick, but a server that is not told looks once in UNNOTIFIED_S."""
     await workers(cluster, slots=1)
     async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running=1)

@@ -1,4 +1,5 @@
-"""Identity and order: concurrent branches with equal names, killed and replayed with other timings, get what is theirs."""
+"""Identity and order: concurrent branches with equal names, killed and replayed with other timings, get what is
+theirs."""
 
 from tests.support.timeouts import LOADED_MACHINE
 

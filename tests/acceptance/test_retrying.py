@@ -1,4 +1,5 @@
-"""Items 1 to 3: retries keep count over crashes, caps hold (P6), errors are results (P11), timeouts and deadlines are kept."""
+"""Items 1 to 3: retries keep count over crashes, caps hold (P6), errors are results (P11), timeouts and deadlines are
+kept."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,5 @@
-"""Servers and workers are restarted one after another while runs go on: nobody is told an error, nothing is done twice."""
+"""Servers and workers are restarted one after another while runs go on: nobody is told an error, nothing is done
+twice."""
 
 from tests.campaigns.rolling import Rolling
 

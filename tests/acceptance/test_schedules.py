@@ -99,8 +99,8 @@ async def test_firing_is_on_time(cluster: Cluster) -> None:
 
 
 async def how_late_this_machine_is(seconds: int) -> float:
-    """By how much the worst of so many sleeps of a second was too long, and a process too late to be started: other tests run
-    beside this one."""
+    """By how much the worst of so many sleeps of a second was too long, and a process too late to be started: other
+    tests run beside this one."""
     worst = 0.0
     loop = asyncio.get_running_loop()
     for _ in range(seconds):

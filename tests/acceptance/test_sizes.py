@@ -1,4 +1,5 @@
-"""Results and signals that are large together: their run ends, and its neighbour on the same worker goes on meanwhile."""
+"""Results and signals that are large together: their run ends, and its neighbour on the same worker goes on
+meanwhile."""
 
 import asyncio
 from typing import Any

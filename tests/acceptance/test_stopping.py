@@ -1,4 +1,5 @@
-"""Item 7: cancelled means stopped (P9), cleanup runs, terminate and pause do what they say, across servers and kills."""
+"""Item 7: cancelled means stopped (P9), cleanup runs, terminate and pause do what they say, across servers and
+kills."""
 
 import asyncio
 import time

@@ -48,7 +48,8 @@ def compute(seconds: float) -> int:
 
 
 def compute_in_c(times: int) -> int:
-    """Adds up, for most of a second each time, or longer if others want the processor, without letting go of the interpreter."""
+    """Adds up, for most of a second each time, or longer if others want the processor, without letting go of the
+    interpreter."""
     note()
     began = time.thread_time()
     sum(range(_SOME))

@@ -1,1 +1,2 @@
-"""What takes minutes and a quiet machine: sizes, restarts and servers side by side. `make campaigns`; not in `make test`."""
+"""What takes minutes and a quiet machine: sizes, restarts and servers side by side. `make campaigns`; not in `make
+test`."""

@@ -1,4 +1,5 @@
-"""The same question to a small store and to a large one, in turn, so that both meet the same moods of the machine."""
+"""Interleaved measurements: the same query on a small store and on a large one, in turn, so that both share the
+machine's load."""
 
 import random
 import time

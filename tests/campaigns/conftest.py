@@ -1,4 +1,5 @@
-"""Campaigns are run by name (`make campaigns`, `make rolling` ...): whoever runs all tests does not get them by accident."""
+"""Campaigns are run by name (`make campaigns`, `make rolling` ...): whoever runs all tests does not get them by
+accident."""
 
 import os
 

@@ -1,7 +1,8 @@
-"""A store with very many runs in it, made in minutes: a few are made by the store itself and then copied by SQL.
+"""Bulk test data: a store with very many runs, made in minutes: a few are made by the store itself and then copied by
+SQL.
 
-Whatever columns a table has are copied as they are, but for the few that make a run another one: ids, names and times. Run
-number `g` was created `g` seconds after BEGAN; which kind it is follows from `g`, so that kinds are mixed evenly.
+Whatever columns a table has are copied as they are, but for the few that make a run another one: ids, names and times.
+Run number `g` was created `g` seconds after BEGAN; which kind it is follows from `g`, so that kinds are mixed evenly.
 """
 
 import sqlite3
@@ -42,7 +43,8 @@ PAYLOAD = Payload(b'{"amount": 1200, "currency": "EUR"}')
 
 
 class Kind(NamedTuple):
-    """Which of `g` are of this kind (SQL), from which model they are copied, and what of their row is different (SQL)."""
+    """Which of `g` are of this kind (SQL), from which model they are copied, and what of their row is different
+    (SQL)."""
 
     name: str
     model: str
@@ -78,7 +80,7 @@ def kinds(total: int) -> list[Kind]:
     ]
 
 
-# --- the models ---------------------------------------------------------------------------------------------------------
+# --- the models -------------------------------------------------------------------------------------------------------
 
 
 async def make_models(store: Store) -> dict[str, str]:
@@ -142,7 +144,7 @@ async def claim(store: Store, workflow_type: str, limit: int = 1) -> list[Held]:
     return [Held(each.run, each.lease) for each in getattr(claimed, "runs", claimed)]
 
 
-# --- copying ------------------------------------------------------------------------------------------------------------
+# --- copying ----------------------------------------------------------------------------------------------------------
 
 _ID = {
     "postgresql": (

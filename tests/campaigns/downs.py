@@ -1,6 +1,7 @@
 """What people see while the server or its database is down, second by second, and that everything goes on afterwards.
 
-A client waits for a result, another one starts a run and has the patience for it, a third has the usual 30 s; at the command line
+A client waits for a result, another one starts a run and has the patience for it, a third has the usual 30 s; at the
+command line
 `kagzi start --wait` waits, and `kagzi list` asks. What each is told is kept with its time since the fault began.
 """
 

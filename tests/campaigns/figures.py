@@ -1,7 +1,7 @@
-"""What a campaign measured: said aloud, and kept in a file, part by part, so that a campaign that was cut short goes on.
+"""Figures of a campaign: printed, and kept in a file, part by part, so that an interrupted campaign continues.
 
-The files are `build/campaigns/<campaign>.json` (KAGZI_CAMPAIGN_RESULTS names another directory). A part that was measured at
-this commit is not measured again, unless KAGZI_CAMPAIGN_AGAIN=1.
+The files are `build/campaigns/<campaign>.json` (KAGZI_CAMPAIGN_RESULTS names another directory). A part that was
+measured at this commit is not measured again, unless KAGZI_CAMPAIGN_AGAIN=1.
 """
 
 import json

@@ -70,7 +70,8 @@ async def runs_locked(url: str) -> AsyncIterator[Hits]:
 
 @asynccontextmanager
 async def read_only(url: str) -> AsyncIterator[Hits]:
-    """As after a failover to a standby, for those who are connected and for those who come. Counts what was rolled back."""
+    """As after a failover to a standby, for those who are connected and for those who come. Counts what was rolled
+    back."""
     rolled_back = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()"
     hits = Hits()
     async with connected(url) as connection:
@@ -197,8 +198,8 @@ class Storm:
                     raise AssertionError(f"a client was told {error!r}") from error
 
     async def _settle(self, client: Kagzi) -> None:
-        """Every schedule has fired after the fault, and whatever was started has ended: the schedules go on, so that a few of
-        their runs are always open."""
+        """Every schedule has fired after the fault, and whatever was started has ended: the schedules go on, so that a
+        few of their runs are always open."""
         before = await self._patiently(lambda: self._last_fires(client))
 
         async def settled() -> bool:

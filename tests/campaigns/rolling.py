@@ -18,7 +18,8 @@ from .figures import spread
 from .load import Done, Load
 
 STEP_S = 0.1
-# As a deployment has them; the worker's grace is shorter than a run, so that some are handed over and not only waited for.
+# As a deployment has them; the worker's grace is shorter than a run, so that some are handed over and not only waited
+# for.
 SERVER_OPTIONS = ("--lease", "15s", "--heartbeat", "5s", "--reconnect-grace", "3s")
 WORKER_OPTIONS = ("--shutdown-grace", "200ms", "--max-concurrent", "50")
 
@@ -36,7 +37,8 @@ class Restart(NamedTuple):
 
 
 class Rolling:
-    """`cluster` has its servers; `prepare` starts the workers, `run` puts everything under load and restarts it in turn."""
+    """`cluster` has its servers; `prepare` starts the workers, `run` puts everything under load and restarts it in
+    turn."""
 
     def __init__(self, cluster: Cluster, *, workers: int) -> None:
         self._cluster = cluster
@@ -118,8 +120,8 @@ class Rolling:
 
 
 def takeover_times(entries: list[Entry], restart: Restart) -> list[float]:
-    """Milliseconds for which each run that was under way at that moment (at that worker) showed nothing, beyond what a step
-    takes."""
+    """Milliseconds for which each run that was under way at that moment (at that worker) showed nothing, beyond what a
+    step takes."""
     runs: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         runs[entry.run_id].append(entry)

@@ -1,7 +1,8 @@
-"""PostgreSQL is killed while commits wait for its synchronous standby, and started again in place; at the end it is gone and
-the standby takes over. Whatever anybody was told, the standby must have.
+"""PostgreSQL is killed while commits wait for its synchronous standby, and started again in place; at the end it is
+gone and the standby takes over. Whatever anybody was told, the standby must have.
 
-Acknowledged is: a start and a signal whose call returned, a result that was heard, and a step if the next one has begun.
+Acknowledged is: a start and a signal whose call returned, a result that was heard, and a step if the next one has
+begun.
 """
 
 import asyncio
@@ -50,7 +51,8 @@ class Round(NamedTuple):
 
 
 class Campaign:
-    """`round` after `round`, with `recover` between them; then `stop`, `lost`, and `finish` with a client of a server on the standby.
+    """`round` after `round`, with `recover` between them; then `stop`, `lost`, and `finish` with a client of a server
+    on the standby.
 
     `window_s`: how long a wrong answer has to show itself. On a quiet machine half a second is enough.
     """
@@ -132,7 +134,7 @@ class Campaign:
                 steps.add(f"{entry.run_id}/s{number - 1}")
         return Acknowledged({run.id for run in self._started}, set(self._signalled), steps, set(self._ended))
 
-    # --- calls ----------------------------------------------------------------------------------------------------------
+    # --- calls --------------------------------------------------------------------------------------------------------
 
     async def _start_all(self) -> list[Run[int]]:
         """Runs that wait for their signal."""
@@ -162,7 +164,7 @@ class Campaign:
         assert await _insist(lambda: run.result(timeout="60s")) == 1
         self._ended.add(run.id)
 
-    # --- faults ---------------------------------------------------------------------------------------------------------
+    # --- faults -------------------------------------------------------------------------------------------------------
 
     async def _cancel_one(self) -> None:
         """As an operator would who sees a backend wait."""

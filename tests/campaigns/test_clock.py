@@ -1,5 +1,5 @@
-"""Servers whose machine's clock is set an hour forward, an hour back, and right again, under load, by libfaketime: no timer early,
-no lease ended, no run failed, and a dead worker's runs are taken over in time."""
+"""Servers whose machine's clock is set an hour forward, an hour back, and right again, under load, by libfaketime: no
+timer early, no lease ended, no run failed, and a dead worker's runs are taken over in time."""
 
 import asyncio
 import time

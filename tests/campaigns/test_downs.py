@@ -1,4 +1,5 @@
-"""The server, then its database, is down for 60 s: everybody who waits is told what is down, and everything completes afterwards."""
+"""The server, then its database, is down for 60 s: everybody who waits is told what is down, and everything completes
+afterwards."""
 
 from pathlib import Path
 

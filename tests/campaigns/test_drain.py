@@ -1,5 +1,6 @@
-"""SIGTERM of a worker with 20 running runs, 100 times: short and long async steps, steps that block in threads, sleeps, waits for a
-retry. In at least 95 of 100 tries all are finished or in other hands within the grace, and no run waits for a lease to end."""
+"""SIGTERM of a worker with 20 running runs, 100 times: short and long async steps, steps that block in threads, sleeps,
+waits for a retry. In at least 95 of 100 tries all are finished or in other hands within the grace, and no run waits for
+a lease to end."""
 
 from pathlib import Path
 

@@ -1,6 +1,8 @@
-"""1,000,000 finished and 100,000 sleeping runs in each store: what people and workers do takes no longer than in a small one.
+"""1,000,000 finished and 100,000 sleeping runs in each store: what people and workers do takes no longer than in a
+small one.
 
-Both stores are open in this process, and are asked in turn; test_million_served.py asks servers over the wire. The large one is kept below KAGZI_CAMPAIGN_DIRECTORY, if that is set, so that it need not be filled again (SQLite).
+Both stores are open in this process, and are asked in turn; test_million_served.py asks servers over the wire. The
+large one is kept below KAGZI_CAMPAIGN_DIRECTORY, if that is set, so that it need not be filled again (SQLite).
 """
 
 import time
@@ -22,8 +24,8 @@ from .compare import PAGE, RUNS, SMALL_RUNS, Ask, Sized, check, compare
 from .crowds import crowd_directory, fill_postgres_store, kept_sqlite_store
 from .figures import Figures
 
-# In the same process a small store answers some questions in 60 microseconds, from pages it has in memory: less than this is
-# no difference. Over the wire there is no such allowance: see test_million_served.py.
+# In the same process a small store answers some questions in 60 microseconds, from pages it has in memory: less than
+# this is no difference. Over the wire there is no such allowance: see test_million_served.py.
 LEAST_DIFFERENCE_MS = {"p50": 1.0, "p99": 1.0}
 LIMIT_S = 3_600
 

@@ -1,5 +1,5 @@
-"""1,000,000 finished and 100,000 sleeping runs in each store, as people and workers meet them: a server on the small store and
-one on the large one, each with a worker, asked over the wire in turn."""
+"""1,000,000 finished and 100,000 sleeping runs in each store, as people and workers meet them: a server on the small
+store and one on the large one, each with a worker, asked over the wire in turn."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,5 +1,5 @@
-"""`runs` locked, a read-only database, and internal errors on 1 % of the rows of steps, 60 s each, under load with two servers:
-no server ends, no run fails, no schedule stops, everything completes."""
+"""`runs` locked, a read-only database, and internal errors on 1 % of the rows of steps, 60 s each, under load with two
+servers: no server ends, no run fails, no schedule stops, everything completes."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Whatever is asked for at once, a server keeps below 256 MB: the largest pages of every kind for 20 callers, ends of runs that
-nobody reads, exports. Peaks are what the kernel says (VmHWM), of a real server on each store."""
+"""Whatever is asked for at once, a server keeps below 256 MB: the largest pages of every kind for 20 callers, ends of
+runs that nobody reads, exports. Peaks are what the kernel says (VmHWM), of a real server on each store."""
 
 import asyncio
 import time
@@ -117,7 +117,7 @@ async def many_schedules(client: Client) -> None:
         await client.schedules.CreateWorkflowSchedule(request, timeout=CALL_S)
 
 
-# --- what is asked for at once --------------------------------------------------------------------------------------------------
+# --- what is asked for at once ----------------------------------------------------------------------------------------
 
 
 async def all_pages(ask: Callable[[common_pb2.PageRequest], Awaitable[Any]], field: str, most: int = PAGES) -> int:

@@ -1,4 +1,5 @@
-"""A real PgBouncer in transaction mode, as another user than root: what strangers leave in its sessions does not reach us."""
+"""A real PgBouncer in transaction mode, as another user than root: what strangers leave in its sessions does not reach
+us."""
 
 import asyncio
 import os

@@ -1,4 +1,5 @@
-"""The older half of a million runs is forgotten while 50 runs a second go on: nobody waits for it, and nothing else goes."""
+"""The older half of a million runs is forgotten while 50 runs a second go on: nobody waits for it, and nothing else
+goes."""
 
 import asyncio
 import sqlite3

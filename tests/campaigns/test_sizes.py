@@ -1,5 +1,5 @@
-"""Large results and signals beside a neighbour on the same worker, and a worker that sends and does not read: the server stays
-within 256 MB, streams do not break, and the neighbour keeps its pace."""
+"""Large results and signals beside a neighbour on the same worker, and a worker that sends and does not read: the
+server stays within 256 MB, streams do not break, and the neighbour keeps its pace."""
 
 import asyncio
 import time
@@ -72,7 +72,8 @@ class Neighbour:
 
 
 async def beside(cluster: Cluster, client: Kagzi, worker: Process, run: Run[int], expected: int) -> dict[str, Any]:
-    """Figures of this run with a neighbour beside it. `run` has not begun: its signal, or its start, comes from here."""
+    """Figures of this run with a neighbour beside it. `run` has not begun: its signal, or its start, comes from
+    here."""
     assert await run.result(timeout="5m") == expected
     return {
         "server_peak_mb": peak_mb(cluster.servers[0]),

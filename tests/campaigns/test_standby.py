@@ -1,5 +1,6 @@
-"""A synchronous standby has whatever was acknowledged: PostgreSQL is killed 20 times while commits wait for it, and started again
-in place; then it is gone, and the standby takes over. The same with the barrier taken out, which must be seen."""
+"""A synchronous standby has whatever was acknowledged: PostgreSQL is killed 20 times while commits wait for it, and
+started again in place; then it is gone, and the standby takes over. The same with the barrier taken out, which must be
+seen."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""A second server on another port: with the load balanced over both, throughput does not fall, and a run that is started at one
-is picked up at the other in milliseconds."""
+"""A second server on another port: with the load balanced over both, throughput does not fall, and a run that is
+started at one is picked up at the other in milliseconds."""
 
 import asyncio
 import re
@@ -27,7 +27,8 @@ IN_FLIGHT = 100
 STEPS = 10
 PICKUPS = int(number("PICKUPS", 300))
 PICKUP_P99_MS = 20.0
-# Two servers are two more processes on the same cores: what is asked for is that they cost nothing that can be told from noise.
+# Two servers are two more processes on the same cores: what is asked for is that they cost nothing that can be told
+# from noise.
 LEAST_RATIO = 0.9
 
 

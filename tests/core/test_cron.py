@@ -115,8 +115,8 @@ def test_next_and_latest_are_neighbours(expression: str, zone: str, moment: date
 
 
 def expected_by_walking(expression: str, zone: str, begin: Timestamp, end: Timestamp) -> list[Timestamp]:
-    """Another way to the same answer: every minute of UTC says what the clock shows, every minute of the calendar what it
-    should show."""
+    """Another way to the same answer: every minute of UTC says what the clock shows, every minute of the calendar what
+    it should show."""
     matches = Times(Cron(expression))  # read as if it were UTC, for what the calendar says
     every_hour = expression.split()[1] == "*"
     shown: dict[datetime, list[Timestamp]] = {}
@@ -196,7 +196,7 @@ def test_a_rare_day_matches_and_the_end_of_the_calendar_is_not_an_error() -> Non
     assert Cron("0 0 1 1 *").next(at("9500-01-01T00:00:00+00:00")) is None
 
 
-# --- the search ---------------------------------------------------------------------------------------------------------
+# --- the search -------------------------------------------------------------------------------------------------------
 
 _rare_days = st.sampled_from(["*", "29", "30,31", "L", "LW", "1", "*/31", "*/10"])
 _rare_months = st.sampled_from(["*", "2", "2,4", "12", "*/5", "6-7"])

@@ -1,4 +1,4 @@
-"""Who takes part in these tests: a clock to be moved, a worker's end of a stream, a store that can be told to misbehave."""
+"""Fakes: a clock that a test moves, a worker's end of a session, a store whose calls fail, wait or are counted."""
 
 import asyncio
 from collections import Counter
@@ -83,7 +83,8 @@ class RecordingOutlet:
 
 
 class TroubledStore:
-    """A real store behind a door that can be shut, slowed or watched. Everything not named here goes straight through."""
+    """A real store behind a door that can be shut, slowed or watched. Everything not named here goes straight
+    through."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

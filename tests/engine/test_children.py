@@ -1,4 +1,5 @@
-"""A child is a run with a parent: its end wakes the parent, and the parent's end stops it, also when a server dies in between."""
+"""A child is a run with a parent: its end wakes the parent, and the parent's end stops it, also when a server dies in
+between."""
 
 from typing import Any
 

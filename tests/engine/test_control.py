@@ -49,7 +49,7 @@ async def pair(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     return here, there
 
 
-# --- pause and resume -----------------------------------------------------------------------------------------------------
+# --- pause and resume -------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_waits_for_a_worker_is_paused_and_resumed(engine: Engine) -> None:
@@ -78,7 +78,7 @@ async def test_the_holder_is_notified_of_a_pause_and_releases_the_run(engine: En
     await outlet.until_received(2)
 
 
-# --- cancel and terminate ---------------------------------------------------------------------------------------------------
+# --- cancel and terminate ---------------------------------------------------------------------------------------------
 
 
 async def test_pause_and_cancel_cross_over_to_the_holder_s_server(make_engine: MakeEngine) -> None:
@@ -142,7 +142,7 @@ async def test_nobody_is_touched_in_another_namespace(engine: Engine) -> None:
     assert await status_of(engine, started.run_id) == RunStatus.PENDING
 
 
-# --- retry and fork ---------------------------------------------------------------------------------------------------------
+# --- retry and fork ---------------------------------------------------------------------------------------------------
 
 
 async def failed_run(engine: Engine, outlet: RecordingOutlet) -> tuple[Session, ClaimedRun]:
@@ -191,7 +191,7 @@ async def test_a_fork_begins_at_the_named_step_with_the_replaced_outputs(engine:
         await engine.control.fork("default", run.run.run_id, outputs={"": Payload(b"1")})
 
 
-# --- what the engine pauses by itself -----------------------------------------------------------------------------------------
+# --- what the engine pauses by itself ---------------------------------------------------------------------------------
 
 
 async def test_a_run_that_does_not_fit_is_offered_to_the_next_build(engine: Engine) -> None:
@@ -239,7 +239,7 @@ async def test_a_run_whose_every_worker_is_lost_is_quarantined(make_engine: Make
     assert await engine.control.resume("default", run_id=started.run_id) is RunStatus.PENDING
 
 
-# --- small things -----------------------------------------------------------------------------------------------------------
+# --- small things -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_status_is_seen_and_its_limits_are_kept(engine: Engine) -> None:

@@ -1,4 +1,5 @@
-"""One sentence says why a run is where it is, a word says it to programs, and where something can be done it is said what."""
+"""One sentence says why a run is where it is, a word says it to programs, and where something can be done it is said
+what."""
 
 from typing import Any
 
@@ -63,7 +64,7 @@ async def scene(engine: Engine) -> Scene:
     return Scene(engine, outlet, session, run)
 
 
-# --- waiting for a worker -------------------------------------------------------------------------------------------------
+# --- waiting for a worker ---------------------------------------------------------------------------------------------
 
 
 async def test_no_worker_serves_the_type(engine: Engine) -> None:
@@ -122,7 +123,7 @@ async def test_a_delayed_start(engine: Engine) -> None:
     assert "to start at 20" in explained.sentence
 
 
-# --- in a worker's hands ----------------------------------------------------------------------------------------------------
+# --- in a worker's hands ----------------------------------------------------------------------------------------------
 
 
 async def test_the_worker_and_the_step_are_named(scene: Scene) -> None:
@@ -179,7 +180,7 @@ async def test_a_cancellation_or_pause_under_way(scene: Scene) -> None:
     assert "too dear" in explained.sentence
 
 
-# --- waiting for something ----------------------------------------------------------------------------------------------------
+# --- waiting for something --------------------------------------------------------------------------------------------
 
 
 async def test_a_sleep(scene: Scene) -> None:
@@ -266,7 +267,7 @@ async def test_behind_another_run(engine: Engine, store: TroubledStore, clock: M
     assert first.run_id in explained.sentence
 
 
-# --- paused and ended ---------------------------------------------------------------------------------------------------------
+# --- paused and ended -------------------------------------------------------------------------------------------------
 
 
 async def test_paused_by_somebody(engine: Engine) -> None:

@@ -1,4 +1,5 @@
-"""What a server says of runs that it fails, or takes from their workers: each by name, with what to do, and never without end."""
+"""What a server says of runs that it fails, or takes from their workers: each by name, with what to do, and never
+without end."""
 
 import logging
 

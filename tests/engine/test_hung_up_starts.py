@@ -1,4 +1,5 @@
-"""A caller that hangs up in the middle of a start takes nothing away: every slot it reserved is offered again, or has a run."""
+"""A caller that hangs up in the middle of a start takes nothing away: every slot it reserved is offered again, or has a
+run."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

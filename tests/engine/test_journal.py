@@ -149,7 +149,8 @@ async def test_an_operation_larger_than_a_batch_is_the_only_large_one_of_its_bat
 async def test_large_operations_keep_no_neighbour_waiting_and_their_own_runs_in_order(
     journal: Journal, notebook: Notebook
 ) -> None:
-    """Of the same namespace as of others: a small operation is in the next batch, however many large ones came before it."""
+    """Of the same namespace as of others: a small operation is in the next batch, however many large ones came before
+    it."""
     large = limits.BATCH_BYTES // 3
     operations = [(n, completion(f"large-{n % 5}", f"{n}", size=large if n % 3 else 0)) for n in range(60)]
     operations.append((60, completion("small")))

@@ -54,7 +54,7 @@ class Watched:
         setattr(store._store, verb, call)
 
 
-# --- heartbeats ---------------------------------------------------------------------------------------------------------------
+# --- heartbeats -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_heartbeat_names_no_more_leases_than_a_worker_may_hold(engine: Engine) -> None:
@@ -98,7 +98,7 @@ async def test_one_statement_renews_at_a_time_and_other_namespaces_take_turns(
     assert store.calls["renew"] == 16 * 4 + 1
 
 
-# --- schedules ----------------------------------------------------------------------------------------------------------------
+# --- schedules --------------------------------------------------------------------------------------------------------
 
 
 async def test_a_preview_of_rare_times_stops_searching_and_says_so(engine: Engine) -> None:
@@ -120,7 +120,7 @@ async def test_a_backfill_of_rare_times_stops_searching(engine: Engine) -> None:
         await engine.schedules.backfill("default", "rare", 0, end)
 
 
-# --- waits --------------------------------------------------------------------------------------------------------------------
+# --- waits ------------------------------------------------------------------------------------------------------------
 
 
 async def test_an_end_elsewhere_costs_one_read_of_that_run_whoever_else_is_waited_for(

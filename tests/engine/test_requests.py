@@ -1,4 +1,5 @@
-"""What is refused at the door names the field, the limit and the remedy, and changes nothing; lists go on from page to page."""
+"""What is refused at the door names the field, the limit and the remedy, and changes nothing; lists go on from page to
+page."""
 
 from typing import Any
 

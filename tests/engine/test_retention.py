@@ -1,4 +1,5 @@
-"""How long runs are kept: as their namespace says, by how they ended, else as the server says; and never an open one."""
+"""How long runs are kept: as their namespace says, by how they ended, else as the server says; and never an open
+one."""
 
 from typing import cast
 

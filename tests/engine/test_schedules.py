@@ -1,5 +1,5 @@
-"""The clock of schedules while an engine runs: on time, through outages and lost answers, and without asking when there is
-nothing to do."""
+"""The clock of schedules while an engine runs: on time, through outages and lost answers, and without asking when there
+is nothing to do."""
 
 import asyncio
 from itertools import takewhile
@@ -92,7 +92,8 @@ async def test_an_outage_and_a_lost_answer_double_nothing(engine: Engine, store:
 
 
 async def test_a_change_meets_a_fire_that_is_under_way(engine: Engine, store: TroubledStore) -> None:
-    """The pause was decided on a schedule that has moved on since: it is decided anew, and nothing is lost or doubled."""
+    """The pause was decided on a schedule that has moved on since: it is decided anew, and nothing is lost or
+    doubled."""
     await engine.schedules.create("here", "s", EVERY_SECOND)
     barrier = Barrier()
     store.before["put_schedule"] = barrier

@@ -1,5 +1,5 @@
-"""Names that no worker serves are said, and only those: where somebody starts a run of one, to the parent of such a child, and in
-the log if they go on waiting."""
+"""Names that no worker serves are said, and only those: where somebody starts a run of one, to the parent of such a
+child, and in the log if they go on waiting."""
 
 import pytest
 

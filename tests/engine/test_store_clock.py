@@ -1,4 +1,5 @@
-"""Whose clock decides: the store's, followed between polls by the time that has passed, whatever the wall clock says."""
+"""Whose clock decides: the store's, followed between polls by the time that has passed, whatever the wall clock
+says."""
 
 import logging
 import time

@@ -1,4 +1,5 @@
-"""New runs are pinned to a version when they start, from what is remembered of their type; a change is heard of everywhere."""
+"""New runs are pinned to a version when they start, from what is remembered of their type; a change is heard of
+everywhere."""
 
 import asyncio
 

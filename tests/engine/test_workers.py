@@ -1,4 +1,5 @@
-"""Workers that are told to drain, that break off, that are silent, that are in trouble: what is done about them, and what is kept."""
+"""Workers that are told to drain, that break off, that are silent, that are in trouble: what is done about them, and
+what is kept."""
 
 import msgspec
 import pytest

@@ -1,4 +1,5 @@
-"""What waits to be written, in any order of events: nothing is lost, a run's operations stay in order, and the count is right."""
+"""What waits to be written, in any order of events: nothing is lost, a run's operations stay in order, and the count is
+right."""
 
 from typing import Any
 

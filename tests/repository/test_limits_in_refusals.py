@@ -1,4 +1,5 @@
-"""A refusal by a limit names it in metadata["limit"] and says how much it allows in metadata["maximum"]: made in one place."""
+"""A refusal by a limit names it in metadata["limit"] and says how much it allows in metadata["maximum"]: made in one
+place."""
 
 import ast
 import inspect

@@ -1,4 +1,5 @@
-"""`kagzi.X` is public, everything else is private; what is exported says that it is `kagzi.X`, wherever its file lies."""
+"""`kagzi.X` is public, everything else is private; what is exported says that it is `kagzi.X`, wherever its file
+lies."""
 
 import ast
 import pickle

@@ -18,8 +18,8 @@ OK = grpc.StatusCode.OK
 
 
 class Case(NamedTuple):
-    """What to ask, with the names of ours or of nothing. `code`: how both are answered. `new`: something is made in their own
-    namespace, so that the answers differ in what was drawn."""
+    """What to ask, with the names of ours or of nothing. `code`: how both are answered. `new`: something is made in
+    their own namespace, so that the answers differ in what was drawn."""
 
     ask: Callable[[Names], Sequence[Message]]
     code: grpc.StatusCode = NOT_FOUND

@@ -129,7 +129,8 @@ PAGE = common_pb2.PageRequest(page_size=1)
 
 
 async def furnish(caller: Caller) -> Names:
-    """A namespace of ours: a run in a worker's hands with a recorded step, one that failed, others, and all the rest."""
+    """A namespace of ours: a run in a worker's hands with a recorded step, one that failed, others, and all the
+    rest."""
     worker_id = (
         await caller.one(
             workers("Register"),

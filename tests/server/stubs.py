@@ -1,4 +1,4 @@
-"""All services of one channel, and the few calls that many tests begin with."""
+"""gRPC stubs of all services of one channel, and the few calls that many tests begin with."""
 
 from collections.abc import Awaitable
 from typing import Any

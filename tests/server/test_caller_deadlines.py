@@ -1,4 +1,5 @@
-"""The caller's deadline comes with its call. The server answers before it, with what is wrong: at the deadline nobody would know."""
+"""The caller's deadline comes with its call. The server answers before it, with what is wrong: at the deadline nobody
+would know."""
 
 import asyncio
 from typing import Any

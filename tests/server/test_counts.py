@@ -1,4 +1,5 @@
-"""Costs that do not drift: round trips and transactions, counted through a real server with real SDK workers, on both stores."""
+"""Costs that do not drift: round trips and transactions, counted through a real server with real SDK workers, on both
+stores."""
 
 import asyncio
 
@@ -75,7 +76,8 @@ async def test_a_step_costs_one_round_trip(start_server: StartServer, database_u
     store = store_of(server)
     used: list[int] = []
     async with Kagzi.connect(server.grpc_address) as client, Worker(server.grpc_address, workflows=[many]):
-        # An announced begin that is held for more than 5 ms by a busy machine leaves by itself: the best of some tries counts.
+        # An announced begin that is held for more than 5 ms by a busy machine leaves by itself: the best of some tries
+        # counts.
         for _ in range(5):
             before = store.transactions
             assert await client.run(many, timeout="20s") == STEPS

@@ -1,4 +1,5 @@
-"""Strangers that connect and say nothing, or half of something, lock nobody out: real sockets, a real process, few descriptors."""
+"""Strangers that connect and say nothing, or half of something, lock nobody out: real sockets, a real process, few
+descriptors."""
 
 import asyncio
 import re

@@ -1,4 +1,5 @@
-"""Signals, children, pause, terminate, retry, fork, count, explain: each call of the contract, through a server, on each store."""
+"""Signals, children, pause, terminate, retry, fork, count, explain: each call of the contract, through a server, on
+each store."""
 
 from typing import Any
 
@@ -48,7 +49,7 @@ def calls(stubs: Stubs) -> Calls:
     return Calls(stubs)
 
 
-# --- signals --------------------------------------------------------------------------------------------------------------
+# --- signals ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_signal_wakes_the_run_that_waits_for_it(calls: Calls, stubs: Stubs) -> None:
@@ -105,7 +106,7 @@ async def test_signal_with_start(calls: Calls, stubs: Stubs) -> None:
         assert (got.received, got.payload.data) == (True, data)
 
 
-# --- children -------------------------------------------------------------------------------------------------------------
+# --- children ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_child_s_result_comes_to_its_parent(calls: Calls, stubs: Stubs) -> None:
@@ -161,7 +162,7 @@ async def test_what_a_child_cannot_be_is_refused(calls: Calls, stubs: Stubs) -> 
         assert field in (refusal.details() or "")
 
 
-# --- control --------------------------------------------------------------------------------------------------------------
+# --- control ----------------------------------------------------------------------------------------------------------
 
 
 async def test_pause_and_resume(calls: Calls, stubs: Stubs) -> None:
@@ -235,7 +236,7 @@ async def test_fork(calls: Calls, stubs: Stubs) -> None:
     assert unknown.code() in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.FAILED_PRECONDITION)
 
 
-# --- looking --------------------------------------------------------------------------------------------------------------
+# --- looking ----------------------------------------------------------------------------------------------------------
 
 
 async def test_count(calls: Calls, stubs: Stubs) -> None:

@@ -1,4 +1,5 @@
-"""The write-ahead log is deleted under a real server, which is then killed: what it acknowledged is there when it is back."""
+"""The write-ahead log is deleted under a real server, which is then killed: what it acknowledged is there when it is
+back."""
 
 import re
 from pathlib import Path

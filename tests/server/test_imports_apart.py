@@ -1,5 +1,5 @@
-"""Imports see nothing of other namespaces: whatever id a file claims or names, what comes of it is what would come of an id that
-nobody has, and nothing of ours changes.
+"""Imports see nothing of other namespaces: whatever id a file claims or names, what comes of it is what would come of
+an id that nobody has, and nothing of ours changes.
 """
 
 import json

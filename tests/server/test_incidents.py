@@ -1,5 +1,5 @@
-"""What clients are told when the server or its store is in trouble: a number that is in the log, or that the store is busy. Never
-what the store said, nor where it is."""
+"""What clients are told when the server or its store is in trouble: a number that is in the log, or that the store is
+busy. Never what the store said, nor where it is."""
 
 import logging
 import re

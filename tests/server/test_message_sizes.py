@@ -1,5 +1,5 @@
-"""Nothing that was accepted makes a message that its reader refuses: the largest of everything a worker and a server say to each
-other. A field or a call that is added has to be added here."""
+"""Nothing that was accepted makes a message that its reader refuses: the largest of everything a worker and a server
+say to each other. A field or a call that is added has to be added here."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -198,7 +198,7 @@ def test_runs_steps_and_errors_are_never_larger_than_they_are_counted(
     assert write_answer(2**62, Refused(error), 0).ByteSize() <= error_bytes(error) + 256
 
 
-# --- unary calls ---------------------------------------------------------------------------------------------------------
+# --- unary calls ------------------------------------------------------------------------------------------------------
 
 
 def test_what_other_calls_of_a_worker_answer() -> None:
@@ -222,7 +222,7 @@ def test_what_other_calls_of_a_worker_answer() -> None:
     assert set(methods) == plain | set(answers) | {"Session"}
 
 
-# --- what a worker says --------------------------------------------------------------------------------------------------
+# --- what a worker says -----------------------------------------------------------------------------------------------
 
 
 def _operations(port: OutPort) -> Iterator[pb.Operation]:
@@ -288,7 +288,8 @@ def test_what_a_worker_sends_beside_its_operations() -> None:
 
 
 def test_what_no_server_reads_is_refused_by_the_worker_itself() -> None:
-    """Otherwise it would be sent for ever: a message that is too large ends the stream, and is sent again on the next one."""
+    """Otherwise it would be sent for ever: a message that is too large ends the stream, and is sent again on the next
+    one."""
     outbox = Outbox(lambda: None, lambda: None)
     port = OutPort(outbox, "run", (1, 1), b"")
     race = port.send(_ignore).race

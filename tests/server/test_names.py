@@ -1,4 +1,5 @@
-"""Names of workflows: `my_flow` and `my-flow` are one, in every call that takes one; and names that nobody serves are said."""
+"""Names of workflows: `my_flow` and `my-flow` are one, in every call that takes one; and names that nobody serves are
+said."""
 
 from collections.abc import Iterator
 from typing import Any

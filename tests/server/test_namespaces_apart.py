@@ -1,5 +1,5 @@
-"""Namespaces see nothing of each other (P7), on every method there is: whoever names what belongs to another namespace hears what
-they would hear of something that does not exist, and changes nothing.
+"""Namespaces see nothing of each other (P7), on every method there is: whoever names what belongs to another namespace
+hears what they would hear of something that does not exist, and changes nothing.
 
 A method without a case (apart_cases.py) fails the suite.
 """

@@ -225,7 +225,7 @@ async def test_lists_carry_no_payloads_unless_requested(stubs: Stubs) -> None:
     assert not runs.workflows[0].HasField("input")
 
 
-# --- ends of runs -------------------------------------------------------------------------------------------------------------
+# --- ends of runs -----------------------------------------------------------------------------------------------------
 
 
 async def test_outcomes_that_nobody_reads_are_not_kept(
@@ -268,7 +268,7 @@ async def many_endings(stubs: Stubs, answers: Answers, kept: int) -> None:
     assert (answers.keepable, answers.used) == (kept, 0)
 
 
-# --- what users call ----------------------------------------------------------------------------------------------------------
+# --- what users call --------------------------------------------------------------------------------------------------
 
 
 async def test_steps_with_20_mb_of_results_are_read_by_the_sdk_and_the_command(server: Server, stubs: Stubs) -> None:

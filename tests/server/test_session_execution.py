@@ -1,4 +1,5 @@
-"""The session's newer words: signals, children, races, statuses and ends, spoken by hand; and notices that cross servers."""
+"""The session's newer words: signals, children, races, statuses and ends, spoken by hand; and notices that cross
+servers."""
 
 from typing import Any
 

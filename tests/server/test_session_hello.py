@@ -101,7 +101,8 @@ async def test_the_welcome_cannot_be_written(lasting: Server) -> None:
 
 
 async def test_hung_up_at_every_step(lasting: Server) -> None:
-    """Cut at once, after one turn of the loop, after two, and so on; and again, counted from when the session is open."""
+    """Cut at once, after one turn of the loop, after two, and so on; and again, counted from when the session is
+    open."""
     welcomed = 0
     for opened, turns in [*((False, turns) for turns in range(3)), *((True, turns) for turns in range(30))]:
         context = BrokenContext(hello(update=pb.SessionUpdate(completed_delta=1)))

@@ -1,4 +1,5 @@
-"""A worker that sends and does not read: what waits for it is bounded, what it asked waits in the journal, and others go on."""
+"""A worker that sends and does not read: what waits for it is bounded, what it asked waits in the journal, and others
+go on."""
 
 import asyncio
 

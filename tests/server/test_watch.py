@@ -189,7 +189,7 @@ async def test_a_server_that_goes_away_costs_no_event_and_repeats_none(
         check_numbers(events)
 
 
-# --- by message --------------------------------------------------------------------------------------------------------
+# --- by message -------------------------------------------------------------------------------------------------------
 
 
 async def responses(stubs: Stubs, **fields: Any) -> AsyncGenerator[pb.WatchResponse]:

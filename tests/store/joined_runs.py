@@ -1,9 +1,10 @@
 """Reads SQL and finds where rows of two runs meet without a comparison of their namespaces.
 
-Every row that belongs to a run names it by `run_id`; some columns name another run (a child, a parent, a blocker). What a statement
-equates is put into classes, each of which is one run. Two runs meet where one names the other, where their rows are in the same FROM
-clause, or where one's rows are looked for within a statement about the other. Where they meet, both must have a namespace, and the
-statement must hold these two equal; a run that the caller names by itself has the namespace that the caller names beside it.
+Every row that belongs to a run names it by `run_id`; some columns name another run (a child, a parent, a blocker). What
+a statement equates is put into classes, each of which is one run. Two runs meet where one names the other, where their
+rows are in the same FROM clause, or where one's rows are looked for within a statement about the other. Where they
+meet, both must have a namespace, and the statement must hold these two equal; a run that the caller names by itself has
+the namespace that the caller names beside it.
 """
 
 import itertools

@@ -1,4 +1,5 @@
-"""What a statement says about rows of runs: which columns it holds equal, and which runs it brings together. See joined_runs.py."""
+"""What a statement says about rows of runs: which columns it holds equal, and which runs it brings together. See
+joined_runs.py."""
 
 import itertools
 from collections.abc import Generator, Mapping
@@ -101,7 +102,7 @@ class Reader:
         self._parameter_rows: dict[int, Source] = {}
         self._reading: list[str] = []
 
-    # --- queries ----------------------------------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------------------------------
 
     def query(self, tree: exp.Expression, outer: Scope | None, ctes: Ctes) -> tuple[Outputs, tuple[Node, ...]]:
         """The columns it gives, and the runs its rows belong to."""
@@ -216,7 +217,7 @@ class Reader:
                 self._equate(column, output)
         scope.sources["$rows"] = Source(outputs, None, inner)
 
-    # --- sources ----------------------------------------------------------------------------------------------------------
+    # --- sources ------------------------------------------------------------------------------------------------------
 
     def _add(self, tree: exp.Expression, scope: Scope) -> None:
         alias = tree.alias_or_name or f"${len(scope.sources)}"
@@ -287,7 +288,7 @@ class Reader:
         yield
         self._context = before
 
-    # --- what holds -------------------------------------------------------------------------------------------------------
+    # --- what holds ---------------------------------------------------------------------------------------------------
 
     def _hold(self, tree: exp.Expression, scope: Scope) -> None:
         match tree:
@@ -365,7 +366,7 @@ class Reader:
                     self.meetings.add((node, own))
             self.runs.merge(one, other)
 
-    # --- expressions ------------------------------------------------------------------------------------------------------
+    # --- expressions --------------------------------------------------------------------------------------------------
 
     def _output(self, tree: exp.Expression, scope: Scope) -> list[tuple[str, Node | None]]:
         if isinstance(tree, exp.Star):

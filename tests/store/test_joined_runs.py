@@ -1,4 +1,5 @@
-"""Namespaces see nothing of each other, so no statement brings rows of two runs together without comparing their namespaces.
+"""Namespaces see nothing of each other, so no statement brings rows of two runs together without comparing their
+namespaces.
 
 Every named statement of both stores is read (joined_runs.py says how); what is left is in EXEMPT, with its reason.
 """

@@ -1,6 +1,8 @@
-"""Random programs whose code changes while they run: a step moves into a task, a gather or a helper, to another place, or is renamed.
+"""Random programs whose code changes while they run: a step moves into a task, a gather or a helper, to another place,
+or is renamed.
 
-Every action has a mark, and the names of its steps end with it. So a body is known again wherever its step was moved to.
+Every action has a mark, and the names of its steps end with it. So a body is known again wherever its step was moved
+to.
 """
 
 import asyncio

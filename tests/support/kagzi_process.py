@@ -64,7 +64,8 @@ class RunningCommand:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # a terminal of its own, so to say: Ctrl-C reaches it and its children, and nobody else
+            # A terminal of its own, so to say: Ctrl-C reaches it and its children, and nobody else.
+            start_new_session=True,
         )
         self.out: list[str] = []
         self.err: list[str] = []

@@ -87,7 +87,8 @@ def check_acknowledged_run_once(entries: Iterable[Entry], acknowledged_at: Calla
 
 
 def check_one_holder(entries: Iterable[Entry]) -> None:
-    """One holder (P3): once a newer lease has begun a body of a run, none is begun under an older one by another process."""
+    """One holder (P3): once a newer lease has begun a body of a run, none is begun under an older one by another
+    process."""
     newest: dict[str, Entry] = {}
     for entry in entries:
         if entry.event != "begin" or entry.lease == 0:

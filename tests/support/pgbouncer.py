@@ -3,8 +3,8 @@
     with PgBouncer(databases.url) as pooler:
         url = pooler.through(databases.create())
 
-The binary is the distribution's (`make pgbouncer` installs it where there is apt). As root it runs as `nobody`: PgBouncer
-refuses to run as root. It ends with this process, also when that is killed.
+The binary is the distribution's (`make pgbouncer` installs it where there is apt). As root it runs as `nobody`:
+PgBouncer refuses to run as root. It ends with this process, also when that is killed.
 """
 
 import os

@@ -27,8 +27,8 @@ async def until(
 ) -> object:
     """Returns the first true value of the condition, which may be a coroutine function.
 
-    Raises AssertionError with `what` and the last value if there is none within the timeout. An error of the condition is
-    the caller's.
+    Raises AssertionError with `what` and the last value if there is none within the timeout. An error of the condition
+    is the caller's.
     """
     value: object = None
     deadline = asyncio.timeout(timeout_s)

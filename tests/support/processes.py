@@ -5,7 +5,8 @@
         worker = await processes.worker(server.grpc, "tests.acceptance.flows", KAGZI_TEST_LEDGER=str(ledger))
         worker.kill()
 
-Everything started here has ended when the block does. If the block fails, what the processes printed is part of the error.
+Everything started here has ended when the block does. If the block fails, what the processes printed is part of the
+error.
 """
 
 import asyncio
@@ -102,7 +103,8 @@ class Process:
         return await self.wait(timeout_s)
 
     async def end(self) -> None:
-        """Gone, at once, and its output read. For tidying up: what a test wants to know of an end it asks `terminate`."""
+        """Gone, at once, and its output read. For tidying up: what a test wants to know of an end it asks
+        `terminate`."""
         if self.running:
             self.kill()
             await self._child.wait()
@@ -155,8 +157,8 @@ class Processes:
             error.add_note("\n\n".join(reports))
 
     async def server(self, database: str, *options: str, program: str = "kagzi", **environment: str) -> ServerProcess:
-        """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"; `program`: a module that
-        does as `kagzi` does."""
+        """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"; `program`: a
+        module that does as `kagzi` does."""
         ports = () if "--listen" in options else ("--listen", "127.0.0.1:0")
         web = () if "--http" in options else ("--http", "127.0.0.1:0")
         command = [sys.executable, "-m", program, "server", "--db", database, *ports, *web, *options]
@@ -168,7 +170,8 @@ class Processes:
         return server
 
     async def worker(self, address: str, module: str, *options: str, **environment: str) -> Process:
-        """A worker that serves every workflow of `module`, connected. See tests/support/worker_process.py for options."""
+        """A worker that serves every workflow of `module`, connected. See tests/support/worker_process.py for
+        options."""
         command = [sys.executable, "-m", "tests.support.worker_process", address, module, *options]
         worker = await self.run(*command, name="worker", **environment)
         await worker.wait_for(WORKER_READY)

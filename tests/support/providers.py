@@ -29,7 +29,8 @@ class CountingIds:
 
 
 class LoadedRng:
-    """A `kagzi.core.providers.Rng` that throws the given fractions in turn, for ever. By default 0: no jitter at all."""
+    """A `kagzi.core.providers.Rng` that throws the given fractions in turn, for ever. By default 0: no jitter at
+    all."""
 
     def __init__(self, fractions: Iterable[float] = (0.0,)) -> None:
         self._fractions = itertools.cycle(fractions)

@@ -1,7 +1,8 @@
 """Random workflows whose end is the same whatever is killed when: no action looks at the order in which things happen.
 
-A program is a list of actions, each a tuple of its name and its parts; `Player` is the workflow function. Every action returns what
-it saw, but for what may differ between two executions that are both right (whether a step to be run once was lost).
+A program is a list of actions, each a tuple of its name and its parts; `Player` is the workflow function. Every action
+returns what it saw, but for what may differ between two executions that are both right (whether a step to be run once
+was lost).
 """
 
 import asyncio

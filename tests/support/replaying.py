@@ -1,10 +1,13 @@
-"""A finished run, replayed on this machine: its code against its recorded steps, with nothing that could execute or record.
+"""A finished run, replayed on this machine: its code against its recorded steps, with nothing that could execute or
+record.
 
     history = await history_of(run)                 # from a real server
     await check_replays(history, flows.order)       # many times, in many arrival orders
 
-How results arrive may differ each time (in which pages, in which order within them); in which order they are delivered is recorded.
-`reorder` makes the history of another execution: one in which things that were going on at the same time ended in another order.
+How results arrive may differ each time (in which pages, in which order within them); in which order they are delivered
+is recorded.
+`reorder` makes the history of another execution: one in which things that were going on at the same time ended in
+another order.
 """
 
 import asyncio
@@ -64,7 +67,8 @@ async def check_replays(
 ) -> None:
     """The code comes to the recorded end each time, without executing or recording anything.
 
-    `reordered`: also if what was going on at the same time ends in other orders. Only for code that does not look at that.
+    `reordered`: also if what was going on at the same time ends in other orders. Only for code that does not look at
+    that.
     """
     expected = _end_of(history.run)
     registry = Registry(workflows)
@@ -90,7 +94,8 @@ async def replay(history: History, registry: Registry, rng: Random) -> End:
 
 
 def reorder(steps: Sequence[StepRecord], rng: Random) -> tuple[StepRecord, ...]:
-    """The same results in another order: neighbours change places if the later one was begun before the earlier one ended."""
+    """The same results in another order: neighbours change places if the later one was begun before the earlier one
+    ended."""
     results = sorted((step for step in steps if _is_movable(step)), key=lambda step: step.seq)
     seqs = [step.seq for step in results]
     for _ in range(4 * len(results)):

@@ -1,4 +1,5 @@
-"""Servers whose clock is wrong: by Python's wall clock alone, or, with libfaketime, by everything that asks the machine."""
+"""Servers whose clock is wrong: by Python's wall clock alone, or, with libfaketime, by everything that asks the
+machine."""
 
 import os
 from pathlib import Path
@@ -28,7 +29,8 @@ class ShiftedClock:
 
     @property
     def faketime_environment(self) -> dict[str, str]:
-        """The machine's wall clock as the whole process sees it; elapsed time goes on, as it does when a clock is set."""
+        """The machine's wall clock as the whole process sees it; elapsed time goes on, as it does when a clock is
+        set."""
         assert LIBFAKETIME.exists(), "libfaketime is not installed: this campaign would prove nothing"
         return {
             "LD_PRELOAD": str(LIBFAKETIME),

@@ -3,8 +3,8 @@
     with Pair() as pair:
         url = pair.url               # of a database on the primary
         await pair.detach()          # from now on commits wait
-        pair.primary.kill()          # ... and are visible after a restart in place, although the standby has none of them
-        pair.primary.start()
+        pair.primary.kill()          # ... and are visible after a restart in place, although the standby has none of
+        them pair.primary.start()
         await pair.promote()         # the standby is the primary now
 
 What a commit waits for is what the standby has on its disk. It follows, and can be asked, all the time (`standby_url`).
@@ -94,7 +94,8 @@ class Pair:
             return int(await primary.fetchval(WAITING))
 
     async def replayed(self) -> None:
-        """The detached standby shows all that it has: a commit waits for its disk, and what is there is seen a little later."""
+        """The detached standby shows all that it has: a commit waits for its disk, and what is there is seen a little
+        later."""
         async with connected(self.standby_url) as standby:
             await until(lambda: standby.fetchval("SELECT pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn()"))
 

@@ -1,6 +1,8 @@
-"""An event loop whose time does not pass by itself: when all tasks wait, it is at once as late as the next of them wants it.
+"""An event loop whose time does not pass by itself: when all tasks wait, it is at once as late as the next of them
+wants it.
 
-Hours go by in no time, and equal seeds give equal runs. A loop in which nothing can ever happen again says so instead of waiting.
+Hours go by in no time, and equal seeds give equal runs. A loop in which nothing can ever happen again says so instead
+of waiting.
 """
 
 import asyncio

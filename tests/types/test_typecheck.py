@@ -1,4 +1,5 @@
-"""The types help those who write workflows: right programs pass both checkers, wrong lines are rejected, a forgotten await is seen."""
+"""The types help those who write workflows: right programs pass both checkers, wrong lines are rejected, a forgotten
+await is seen."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""Reads what workers and clients read from messages in forms of their own: here as records, to compare with what was written."""
+"""Reads what workers and clients read from messages in forms of their own: here as records, to compare with what was
+written."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Values of core, as anything that may be written into a message."""
+"""Hypothesis strategies: any record of core that may be written into a message."""
 
 from hypothesis import strategies as st
 
@@ -84,9 +84,8 @@ attributes = {
     "deadline_at": maybe_times,
     "retry": maybe_retries,
 }
-attributes |= {
-    name: texts for name in RunAttributes.__struct_fields__ if name not in attributes
-}  # the others are texts
+# The others are texts.
+attributes |= {name: texts for name in RunAttributes.__struct_fields__ if name not in attributes}
 
 history_steps = st.builds(
     HistoryStep,

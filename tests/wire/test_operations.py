@@ -233,7 +233,7 @@ def test_an_operation_of_a_newer_worker_is_refused() -> None:
     assert refused.error.code is ErrorCode.UNIMPLEMENTED
 
 
-# --- answers -----------------------------------------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------------------------------
 
 DONE = HistoryStep(step_id="a", kind=StepKind.FUNCTION, status=StepStatus.COMPLETED, begun_seq=2, seq=3, at=40)
 

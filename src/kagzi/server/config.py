@@ -174,20 +174,6 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "no_migrate": _flag,
 }
 
-_FIELD_NAMES = {
-    key: f"{key}_ms"
-    for key in (
-        "lease",
-        "heartbeat",
-        "reconnect_grace",
-        "poll_interval",
-        "resident_wait",
-        "cleanup",
-        "schedule_late",
-        "retention",
-        "housekeeping",
-        "grace",
-    )
-}
+_FIELD_NAMES = {key: f"{key}_ms" for key, read in _READERS.items() if read is _duration_ms}
 
 SETTING_NAMES = tuple(_READERS)

@@ -193,7 +193,8 @@ def by_column(field: Field) -> Callable[[Row], Any]:
 def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
     """None: the value is the field's."""
     if kind in CODES:
-        return {None: None, **CODES[kind]}.__getitem__
+        values: dict[Any, Any] = {None: None, **CODES[kind]}
+        return values.__getitem__
     if kind is ErrorDetail:
         return read_error
     if get_origin(kind) is Mapping:
@@ -210,7 +211,8 @@ def value_writer(field: Field) -> Callable[[Any], Any] | None:
     then."""
     kind = type_of(field)
     if kind in CODES:
-        return {None: None, **{value: code for code, value in CODES[kind].items()}}.__getitem__
+        codes: dict[Any, int | None] = {None: None, **{value: code for code, value in CODES[kind].items()}}
+        return codes.__getitem__
     if kind is str and field.default == "":
         return _text_or_null
     if get_origin(kind) is tuple:

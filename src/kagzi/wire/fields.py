@@ -277,7 +277,7 @@ class _Pairs:
 
     def fields_of(self, record: type[Any], named: Collection[str]) -> tuple[Field, ...]:
         """Raises TypeError if one that was named is not there."""
-        fields = _fields_of(record)
+        fields = _fields_of(cast("Any", record))  # mypy: a class is not hashable
         if unknown := set(named) - {field.name for field in fields}:
             raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")
         return fields

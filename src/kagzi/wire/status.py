@@ -62,7 +62,7 @@ _STATUS_OF_CODE = {
     ErrorCode.USER: grpc.StatusCode.UNKNOWN,
 }
 
-_REQUEST_ERROR_OF_CODE: dict[ErrorCode, type[RequestError]] = {
+_ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.NOT_FOUND: NotFound,
     ErrorCode.INVALID_ARGUMENT: InvalidArgument,
     ErrorCode.PRECONDITION_FAILED: PreconditionFailed,
@@ -73,9 +73,6 @@ _REQUEST_ERROR_OF_CODE: dict[ErrorCode, type[RequestError]] = {
     ErrorCode.CANCELLED: CancelRequested,
     ErrorCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     ErrorCode.UNIMPLEMENTED: Unimplemented,
-}
-
-_ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.UNAVAILABLE: Unavailable,
     ErrorCode.INTERNAL: InternalError,
     ErrorCode.USER: InternalError,
@@ -157,26 +154,16 @@ def detail_of(error: KagziError) -> ErrorDetail:
 
 def error_of(detail: ErrorDetail) -> KagziError:
     """The exception a detail stands for: the inverse of `detail_of`."""
-    retry_after = timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None
-    request_error = _REQUEST_ERROR_OF_CODE.get(detail.code)
-    if request_error is None:
-        error = _ERROR_OF_CODE[detail.code](
-            detail.message,
-            subject=detail.subject,
-            subject_id=detail.subject_id,
-            metadata=detail.metadata,
-            retry_after=retry_after,
-        )
-    else:
-        error = request_error(
-            detail.message,
-            field=detail.subject_id if detail.subject == "field" else "",
-            subject=detail.subject,
-            subject_id=detail.subject_id,
-            metadata=detail.metadata,
-            retry_after=retry_after,
-        )
-    return error
+    kind = _ERROR_OF_CODE[detail.code]
+    field = {"field": detail.subject_id if detail.subject == "field" else ""} if issubclass(kind, RequestError) else {}
+    return kind(
+        detail.message,
+        subject=detail.subject,
+        subject_id=detail.subject_id,
+        metadata=detail.metadata,
+        retry_after=timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None,
+        **field,
+    )
 
 
 def from_rpc_error(error: grpc.RpcError) -> KagziError:

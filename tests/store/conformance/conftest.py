@@ -111,7 +111,8 @@ async def store(place: Place) -> Store:
 
 @pytest.fixture
 async def second_store(place: Place, store: Store) -> Store:
-    """Another opener of the same database. SQLite has one opener: there it is the same store, used by another caller."""
+    """Another opener of the same database. SQLite has one opener: there it is the same store, used by another
+    caller."""
     return await place.open() if place.shared else store
 
 

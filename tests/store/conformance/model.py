@@ -1,4 +1,4 @@
-"""The main verbs of a store, told with dictionaries: small enough to be believed, exact enough to be compared with.
+"""A model of the main verbs of a store, in dictionaries: small enough to be believed, exact enough to be compared with.
 
 For each command the model answers what happens: the shape of the outcome, and the change that goes with it.
 """

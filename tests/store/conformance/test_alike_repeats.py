@@ -1,5 +1,5 @@
-"""Every command of a worker, in every state of a step and of its run, by its holder and by the one before: both stores answer
-alike, word for word. What test_alike finds by chance is gone through here."""
+"""Every command of a worker, in every state of a step and of its run, by its holder and by the one before: both stores
+answer alike, word for word. What test_alike finds by chance is gone through here."""
 
 from collections.abc import Callable, Iterator
 

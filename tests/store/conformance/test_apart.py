@@ -1,7 +1,7 @@
 """Rows that name a run of another namespace: no statement of the store follows the name.
 
-Nothing that is sent makes such rows, since an import renames what it brings (engine/transfers). They are put there all the same: each
-store must hold by itself.
+Nothing that is sent makes such rows, since an import renames what it brings (engine/transfers). They are put there all
+the same: each store must hold by itself.
 """
 
 import msgspec

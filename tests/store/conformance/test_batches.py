@@ -1,4 +1,5 @@
-"""Nothing blocks its neighbours (P12): each command of a batch is recorded or refused on its own, in order, in few commits."""
+"""Nothing blocks its neighbours (P12): each command of a batch is recorded or refused on its own, in order, in few
+commits."""
 
 import msgspec
 import pytest

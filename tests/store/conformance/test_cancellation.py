@@ -110,7 +110,7 @@ async def test_a_cancellation_in_the_same_moment_as_a_begin(
         refused(await harness.do(begin(holding, "after")), ErrorCode.CANCELLED)
 
 
-# --- terminate ----------------------------------------------------------------------------------------------------------
+# --- terminate --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "sleeping", "paused"])

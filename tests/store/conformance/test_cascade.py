@@ -1,4 +1,5 @@
-"""What a parent leaves behind: its children are cancelled or let go, durably, whenever the parent ended and whoever died."""
+"""What a parent leaves behind: its children are cancelled or let go, durably, whenever the parent ended and whoever
+died."""
 
 import pytest
 

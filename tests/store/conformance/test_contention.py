@@ -1,4 +1,5 @@
-"""Locks are taken in one order: any two verbs, on two connections, over the same runs, end without deadlock or damage."""
+"""Locks are taken in one order: any two verbs, on two connections, over the same runs, end without deadlock or
+damage."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,5 @@
-"""Accepted means kept (P1): over closing, killing and broken connections at any moment, nothing acknowledged is lost."""
+"""Accepted means kept (P1): over closing, killing and broken connections at any moment, nothing acknowledged is
+lost."""
 
 import asyncio
 import random

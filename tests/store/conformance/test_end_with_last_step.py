@@ -1,4 +1,5 @@
-"""The end of a run travels with the result it follows from: if that is refused because the run is to be cancelled, so is the end."""
+"""The end of a run travels with the result it follows from: if that is refused because the run is to be cancelled, so
+is the end."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Runs are found by any combination of what is known of them, page by page and back again, as a plain loop would find them."""
+"""Runs are found by any combination of what is known of them, page by page and back again, as a plain loop would find
+them."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple

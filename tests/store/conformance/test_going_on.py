@@ -1,5 +1,5 @@
-"""continue_as_new: one transaction ends a run and starts its successor, which takes over what was the run's. Divergence: code
-that does not fit pauses the run until other code comes."""
+"""continue_as_new: one transaction ends a run and starts its successor, which takes over what was the run's.
+Divergence: code that does not fit pauses the run until other code comes."""
 
 from kagzi.core import limits
 from kagzi.core.effects import NO_EFFECTS
@@ -145,7 +145,7 @@ async def test_a_cancelled_run_does_not_escape_by_going_on(harness: StoreHarness
     assert len(await harness.runs()) == 1
 
 
-# --- divergence ---------------------------------------------------------------------------------------------------------
+# --- divergence -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_whose_code_does_not_fit_is_paused_with_its_problem(harness: StoreHarness) -> None:

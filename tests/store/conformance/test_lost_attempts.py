@@ -1,4 +1,5 @@
-"""An attempt whose worker is lost stays visible: when its lease ends it is kept, with the worker and the time, and has its event."""
+"""An attempt whose worker is lost stays visible: when its lease ends it is kept, with the worker and the time, and has
+its event."""
 
 from kagzi.core.events import EventKind
 from kagzi.core.limits import LOST_ATTEMPT_NUMBERS
@@ -128,7 +129,8 @@ async def test_of_a_long_history_the_last_numbers_are_searched(harness: StoreHar
 
 
 async def test_who_reports_it_without_beginning_it_again_leaves_both_records(harness: StoreHarness) -> None:
-    """The next holder takes the attempt over and says how it ended: that is an attempt of its own, beside the lost one."""
+    """The next holder takes the attempt over and says how it ended: that is an attempt of its own, beside the lost
+    one."""
     old = await harness.running()
     the(Begun, await harness.do(begin(old, "charge")))
     new = await harness.take_over(old)

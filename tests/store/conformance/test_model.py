@@ -1,4 +1,5 @@
-"""Any sequence of verbs, with any token ever seen and any command ever said, does what a few dictionaries say it should."""
+"""Any sequence of verbs, with any token ever seen and any command ever said, does what a few dictionaries say it
+should."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,5 @@
-"""Steps that run for longer than they may are found when their holder's lease is renewed; and what the code has given up wakes nobody."""
+"""Steps that run for longer than they may are found when their holder's lease is renewed; and what the code has given
+up wakes nobody."""
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import Held
@@ -104,7 +105,7 @@ async def test_a_step_with_a_timeout_is_no_wait(harness: StoreHarness) -> None:
     assert (await harness.run(holding.run)).waits == ("nap",)
 
 
-# --- what the code has given up -----------------------------------------------------------------------------------------
+# --- what the code has given up ---------------------------------------------------------------------------------------
 
 
 async def test_only_the_waits_that_are_named_wake_it(harness: StoreHarness) -> None:

@@ -193,7 +193,7 @@ async def export(read: Callable[[Any], Awaitable[Sequence[Item]]]) -> list[Item]
     return everything
 
 
-# --- scans go apart ---------------------------------------------------------------------------------------------------------
+# --- scans go apart ---------------------------------------------------------------------------------------------------
 
 
 class BlockedScans:

@@ -181,7 +181,7 @@ async def test_a_paused_run_never_claimed_is_cancelled_at_once(harness: StoreHar
     assert (await harness.run(run)).status == S.CANCELLED
 
 
-# --- quarantine ---------------------------------------------------------------------------------------------------------
+# --- quarantine -------------------------------------------------------------------------------------------------------
 
 
 async def expire_lease(harness: StoreHarness, claim_cap: int) -> RunStatus:
@@ -306,7 +306,7 @@ async def test_a_lost_stream_of_a_run_to_be_paused_pauses_it(harness: StoreHarne
     assert not record.pause_requested
 
 
-# --- cancellation goes before pausing -----------------------------------------------------------------------------------
+# --- cancellation goes before pausing ---------------------------------------------------------------------------------
 
 
 async def test_a_run_being_cancelled_is_not_paused(harness: StoreHarness) -> None:
@@ -335,7 +335,7 @@ async def test_quarantined_while_it_cleans_up_it_is_still_closed_at_its_limit(ha
     assert (await harness.run(run)).status == S.CANCELLED
 
 
-# --- the reason, and a clean sheet --------------------------------------------------------------------------------------
+# --- the reason, and a clean sheet ------------------------------------------------------------------------------------
 
 
 async def test_the_reason_is_kept_until_it_is_resumed(harness: StoreHarness) -> None:

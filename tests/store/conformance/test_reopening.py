@@ -150,7 +150,7 @@ async def test_the_retry_of_a_child_is_its_own_affair(harness: StoreHarness) -> 
     assert (await harness.steps(parent.run))["child"] == step
 
 
-# --- fork ---------------------------------------------------------------------------------------------------------------
+# --- fork -------------------------------------------------------------------------------------------------------------
 
 
 async def forked(harness: StoreHarness, source: RunKey, from_step: str, **options: object) -> RunKey:
@@ -333,7 +333,8 @@ async def test_the_children_of_a_source_are_referred_to_and_not_copied(harness: 
 
 
 async def begun_again(harness: StoreHarness, last: Held, child: RunKey) -> None:
-    """The step of the child is begun, in its place, and has none; a start makes another, once, whose end it hears of."""
+    """The step of the child is begun, in its place, and has none; a start makes another, once, whose end it hears
+    of."""
     claimed = await harness.claim_one()
     steps = by_id(claimed.history.steps)
     assert [step.step_id for step in claimed.history.steps][:2] == ["child", "a"]

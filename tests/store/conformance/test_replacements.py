@@ -1,4 +1,5 @@
-"""A signal's value that does not fit pauses its run; then it is replaced or dropped, and nothing of that is lost or done twice."""
+"""A signal's value that does not fit pauses its run; then it is replaced or dropped, and nothing of that is lost or
+done twice."""
 
 import pytest
 

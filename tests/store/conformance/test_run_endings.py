@@ -226,7 +226,8 @@ async def test_a_repeated_failure_of_a_run_that_is_to_be_claimed_again_is_counte
     holding = await harness.running(retry=AT_ONCE)
     the(RunClosed, await harness.do(fail_run(holding)))
     before = await harness.picture(holding.run)
-    # Pending after its failure, or after its lease was lost: that cannot be told apart. Either way it is no longer held.
+    # Pending after its failure, or after its lease was lost: that cannot be told apart. Either way it is no longer
+    # held.
     assert await harness.do(fail_run(holding)) == LeaseLost()
     assert await harness.picture(holding.run) == before
 

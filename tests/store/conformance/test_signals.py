@@ -71,7 +71,7 @@ async def waiting(harness: StoreHarness, *, s: float | None = None, **options: o
     return holding
 
 
-# --- early, in order, once ----------------------------------------------------------------------------------------------
+# --- early, in order, once --------------------------------------------------------------------------------------------
 
 
 async def test_a_signal_that_came_early_is_kept(harness: StoreHarness) -> None:
@@ -158,7 +158,7 @@ async def test_a_payload_is_kept_byte_for_byte(harness: StoreHarness) -> None:
     assert received(await harness.do(wait_signal(holding, "näme"))) == value
 
 
-# --- whom it reaches ----------------------------------------------------------------------------------------------------
+# --- whom it reaches --------------------------------------------------------------------------------------------------
 
 
 async def test_a_signal_wakes_a_run_that_sleeps_for_it(harness: StoreHarness) -> None:
@@ -205,7 +205,8 @@ async def test_a_run_nobody_holds_finds_the_signal_when_it_is_claimed(harness: S
     holding = await harness.running()
     await harness.do(wait_signal(holding))
     await harness.do(hand_back(holding))
-    # It is PENDING already; whoever claims is told again, since a claim may just have passed it over while it was locked.
+    # It is PENDING already; whoever claims is told again, since a claim may just have passed it over while it was
+    # locked.
     await harness.signal(holding.run)
     assert harness.effects == woken_by_result(holding.run)
     assert (await harness.run(holding.run)).status == S.PENDING
@@ -287,7 +288,7 @@ async def test_a_workflow_id_means_the_run_that_has_not_ended(harness: StoreHarn
     the(SignalBound, await harness.do(wait_signal(new)))
 
 
-# --- against time -------------------------------------------------------------------------------------------------------
+# --- against time -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_wait_that_comes_to_its_end_fails(harness: StoreHarness) -> None:
@@ -368,7 +369,7 @@ async def test_a_wait_of_no_time_takes_what_is_there(harness: StoreHarness) -> N
     assert (step.step_id, step.status) == ("nothing", StepStatus.FAILED)
 
 
-# --- many, and at once --------------------------------------------------------------------------------------------------
+# --- many, and at once ------------------------------------------------------------------------------------------------
 
 
 async def test_many_signals_at_once_are_each_bound_once(harness: StoreHarness, second_harness: StoreHarness) -> None:
@@ -426,7 +427,7 @@ async def test_a_run_keeps_a_limited_number_of_signals(harness: StoreHarness, mo
     the(Signalled, await one_more())
 
 
-# --- signal-with-start --------------------------------------------------------------------------------------------------
+# --- signal-with-start ------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_may_be_started_with_a_signal(harness: StoreHarness) -> None:
@@ -468,7 +469,7 @@ async def test_racing_starts_with_signals_make_one_run_that_gets_them_all(
     assert sorted(int(received(outcome).data) for outcome in waits) == list(range(12))
 
 
-# --- refusals -----------------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 async def test_only_the_holder_waits(harness: StoreHarness) -> None:

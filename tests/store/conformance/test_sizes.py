@@ -1,4 +1,5 @@
-"""How much one answer, and one batch of answers, may hold: results come in pages, and what would read too much comes in the next batch."""
+"""How much one answer, and one batch of answers, may hold: results come in pages, and what would read too much comes in
+the next batch."""
 
 import pytest
 

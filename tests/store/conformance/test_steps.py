@@ -247,7 +247,8 @@ async def test_an_attempt_that_is_not_the_current_one_is_refused(harness: StoreH
 
 
 async def test_a_repeated_begin_of_an_attempt_that_failed_meanwhile_is_no_refusal(harness: StoreHarness) -> None:
-    # Begin and failure are both sent again when neither was acknowledged; a refused begin would cost the worker its run.
+    # Begin and failure are both sent again when neither was acknowledged; a refused begin would cost the worker its
+    # run.
     old = await harness.running()
     batch = [begin(old, "a", retry=STEADY), fail(old, "a")]
     await harness.write(*batch)

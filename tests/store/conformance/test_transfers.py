@@ -92,7 +92,7 @@ async def third(place: Place, harness: StoreHarness) -> AsyncIterator[StoreHarne
     await fresh.close()
 
 
-# --- every kind of run -------------------------------------------------------------------------------------------------------
+# --- every kind of run ------------------------------------------------------------------------------------------------
 
 
 async def populate(harness: StoreHarness) -> None:
@@ -211,7 +211,7 @@ async def _related(harness: StoreHarness) -> None:
     the(Parked, await harness.do(park(guest, "attached")))
 
 
-# --- the trip ----------------------------------------------------------------------------------------------------------------
+# --- the trip ---------------------------------------------------------------------------------------------------------
 
 
 async def all_runs(harness: StoreHarness) -> list[RunRecord]:
@@ -344,7 +344,7 @@ async def test_who_was_to_begin_after_a_run_that_is_not_here_begins(harness: Sto
     assert (await other.run(blocked)).status is RunStatus.PENDING
 
 
-# --- refusals ----------------------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 async def test_the_same_again_is_already_there(harness: StoreHarness, other: StoreHarness) -> None:
@@ -386,7 +386,8 @@ async def test_a_family_moves_to_another_namespace_of_the_same_store(harness: St
 
 
 async def test_ids_from_before_there_were_markers(harness: StoreHarness) -> None:
-    """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they have."""
+    """Whoever has one keeps it; what comes in anew has an id of its namespace, and finds relatives by the ids that they
+    have."""
     old = [RunKey("default", uuid7(harness.now, number)) for number in (1, 2)]
     assert not any(is_of("default", run.run_id) for run in old)
     await harness.do(msgspec.structs.replace(harness.start_command("old"), run=old[0]))

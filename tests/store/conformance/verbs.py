@@ -1,4 +1,4 @@
-"""The words in which the promises are told: commands by one short name each, and a harness to say them to."""
+"""Store harness: commands by one short name each, and a store with a clock and ids of its own to send them to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -263,7 +263,8 @@ def cancel_notice(holding: Held, reason: str = "no longer wanted", worker_id: st
 
 
 class StoreHarness:
-    """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled in."""
+    """A store, the time and the ids of one test. Each method is one verb of the store, with the usual arguments filled
+    in."""
 
     def __init__(self, store: Store, clock: FakeClock, ids: CountingIds) -> None:
         self.store = store

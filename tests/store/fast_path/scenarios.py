@@ -1,7 +1,7 @@
 """Random scenarios: batches of commands, and between them everything else that changes a run.
 
-An operation names runs, leases and attempts by how they came about ("the run started second", "the lease before the current
-one"). It becomes concrete when it is played, so that a scenario makes sense after any part of it was dropped.
+An operation names runs, leases and attempts by how they came about ("the run started second", "the lease before the
+current one"). It becomes concrete when it is played, so that a scenario makes sense after any part of it was dropped.
 """
 
 import random
@@ -23,7 +23,8 @@ UNKNOWN, OTHER_NAMESPACE, NOT_A_UUID, ANY = -1, -2, -3, 100
 """Runs. Other numbers: one of those that workers hold; from ANY on one of all."""
 
 OPEN = "an open one"
-"""Steps of functions and sleeps: one that was begun and not ended, as far as its worker knows. If there is none, one begins."""
+"""Steps of functions and sleeps: one that was begun and not ended, as far as its worker knows. If there is none, one
+begins."""
 
 FAILURES = (
     BOOM,
@@ -197,7 +198,7 @@ class _Drafts:
         fields |= some(0.1, request_id=f"request-{rng.randint(1, 3)}") | some(0.1, version="1")
         return Draft(c.StartRun, NOT_A_UUID if self._odd(0.1) else 0, fields=fields | fixed)
 
-    # --- what a draft is made of ----------------------------------------------------------------------------------------
+    # --- what a draft is made of --------------------------------------------------------------------------------------
 
     def _some(self, chance: float, **fields: Any) -> Fields:
         return fields if self.rng.random() < chance else {}
@@ -243,7 +244,7 @@ class _Drafts:
     def _place(self) -> Fields:
         return self._some(0.1, parent_step_id=self._text("f1")) | self._some(0.1, parallel_group_id=self._text("all"))
 
-    # --- commands -------------------------------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------------------------------
 
     def _begin(self, step_id: str = "") -> Draft:
         step_id = step_id or (OPEN if self.rng.random() < 0.2 else self._step("f", fresh=0.5))

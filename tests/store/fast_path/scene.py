@@ -1,4 +1,4 @@
-"""What a scenario has come to: makes commands of its drafts, and knows how to ask a store for everything else."""
+"""The state of a scenario: makes commands of its drafts, and calls of everything else that a store is asked for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -44,7 +44,7 @@ class Scene:
     def holds(self) -> int:
         return len(self._leased)
 
-    # --- commands -------------------------------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------------------------------
 
     def command(self, draft: Draft | Again) -> c.Command:
         if isinstance(draft, Again):

@@ -19,7 +19,8 @@ JITTER = (0.5,)
 
 
 class SqliteTwins(Twins):
-    """Opened anew for each scenario: a store knows by heart what it has written. `template`: an empty file; None: in memory."""
+    """Opened anew for each scenario: a store knows by heart what it has written. `template`: an empty file; None: in
+    memory."""
 
     def __init__(self, template: Path | None = None, *, careful_jitter: tuple[float, ...] = JITTER) -> None:
         self._template = template
@@ -65,7 +66,8 @@ def _sqlite_tables(database: Database) -> Tables:
 
 
 class PostgresTwins(Twins):
-    """Two databases of one server. They are emptied by deleting, which is quicker than truncating when there is little."""
+    """Two databases of one server. They are emptied by deleting, which is quicker than truncating when there is
+    little."""
 
     def __init__(self, urls: tuple[str, str], connections: tuple[asyncpg.Connection, asyncpg.Connection]) -> None:
         fast, careful = urls

@@ -1,7 +1,9 @@
-"""The fast path is an optimisation: in any state, any batch comes to what load, decide and save come to, outcomes and rows.
+"""The fast path is an optimisation: in any state, any batch comes to what load, decide and save come to, outcomes and
+rows.
 
-KAGZI_TEST_PAIRS says how many pairs of a state and a batch are played on each set-up (300 if nothing is said); `make fast-path`
-plays 10,000. The states are those that scenarios come through: after each batch all rows of the two stores are compared.
+KAGZI_TEST_PAIRS says how many pairs of a state and a batch are played on each set-up (300 if nothing is said); `make
+fast-path` plays 10,000. The states are those that scenarios come through: after each batch all rows of the two stores
+are compared.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""Two stores that are sent the same: one takes its fast path where it can, the other loads, decides and saves every command."""
+"""Two stores that are sent the same: one takes its fast path where it can, the other loads, decides and saves every
+command."""
 
 from abc import ABC, abstractmethod
 from collections import Counter

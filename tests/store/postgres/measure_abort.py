@@ -1,4 +1,5 @@
-"""What a transaction around a batch costs: why a batch that does not fit aborts itself. `python -m tests.store.postgres.measure_abort`"""
+"""What a transaction around a batch costs: why a batch that does not fit aborts itself. `python -m
+tests.store.postgres.measure_abort`"""
 
 import asyncio
 import time

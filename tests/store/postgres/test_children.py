@@ -94,7 +94,8 @@ async def test_a_locked_parent_delays_the_end_of_its_child_only(
 async def test_runs_that_wait_for_each_other_s_children_do_not_lock_each_other_out(
     store: PostgresStore, url: str
 ) -> None:
-    """Parents that attached to runs older than themselves: both servers lock in the order of ids, whoever waits for whom."""
+    """Parents that attached to runs older than themselves: both servers lock in the order of ids, whoever waits for
+    whom."""
     second = PostgresStore(url, rng=SystemRng())
     await second.open()
     try:

@@ -1,4 +1,5 @@
-"""What is an outage, what is contention and what is a fault; and that each of them is treated as such on every connection."""
+"""What is an outage, what is contention and what is a fault; and that each of them is treated as such on every
+connection."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -108,7 +109,7 @@ def test_a_fault_is_reported_without_the_words_of_the_database() -> None:
     assert isinstance(fault(asyncpg.UniqueViolationError("runs_pkey")), StatementFailed)
 
 
-# --- on real connections ----------------------------------------------------------------------------------------------------
+# --- on real connections ----------------------------------------------------------------------------------------------
 
 Verb = Callable[[PostgresStore, Held], Awaitable[object]]
 

@@ -21,7 +21,8 @@ PAGE = 50
 
 FILL = [
     "INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0)",
-    # Of ten one sleeps, the rest has completed, but for a few: pending, running, failed, cancelled, paused with a problem.
+    # Of ten one sleeps, the rest has completed, but for a few: pending, running, failed, cancelled, paused with a
+    # problem.
     f"""
     INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, version, created_at, status, ready_at,
         lease, nonce, worker_id, lease_until, wait_reason, due_at, finished_at, error, problem, schedule_id,

@@ -1,4 +1,5 @@
-"""Nothing is acknowledged from a read that shows what the synchronous standby may not have. Real primary, real standby."""
+"""Nothing is acknowledged from a read that shows what the synchronous standby may not have. Real primary, real
+standby."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -55,7 +56,7 @@ async def opened(url: str) -> PostgresStore:
     return store
 
 
-# --- what can befall a commit that waits --------------------------------------------------------------------------------
+# --- what can befall a commit that waits ------------------------------------------------------------------------------
 
 
 async def restart(pair: Pair, store: PostgresStore) -> None:
@@ -99,8 +100,8 @@ async def state(url: str) -> int:
 
 
 async def answered_alone(pair: Pair, answer: Coroutine[Any, Any, object], *, waiting: int = 1) -> bool:
-    """Whether the answer comes although no standby is there to confirm it; otherwise there are so many that wait for one.
-    When it is there again, the answer comes."""
+    """Whether the answer comes although no standby is there to confirm it; otherwise there are so many that wait for
+    one. When it is there again, the answer comes."""
     answering = asyncio.create_task(answer)
     await answered_or_waiting(pair, answering, waiting)
     alone = answering.done()
@@ -164,7 +165,7 @@ async def commit_here_only(pair: Pair, store: PostgresStore, command: Command, f
         await asyncio.wait_for(writing, 60)
 
 
-# --- other servers --------------------------------------------------------------------------------------------------------
+# --- other servers ----------------------------------------------------------------------------------------------------
 
 
 Call = Callable[[PostgresStore], Coroutine[Any, Any, object]]
@@ -198,7 +199,8 @@ def end_and_get(leased: Held) -> tuple[Call, Call]:
 async def test_another_server_does_not_return_what_a_lost_backend_left_behind(
     pair: Pair, url: str, store: PostgresStore, options: str, what: Callable[[Held], tuple[Call, Call]]
 ) -> None:
-    """Its own connections have lost nothing: that something is not replicated can be known from nothing but a barrier."""
+    """Its own connections have lost nothing: that something is not replicated can be known from nothing but a
+    barrier."""
     other = await opened(url + options)
     [leased] = await running(store, 1)
     write_it, read_it = what(leased)
@@ -234,7 +236,7 @@ async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytes
     await store.close()
 
 
-# --- commits are never cancelled --------------------------------------------------------------------------------------------
+# --- commits are never cancelled --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,4 +1,4 @@
-"""What a worker says, as short as it can be said."""
+"""Commands of a worker, as short as they can be written."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
 """What the writer knows by heart makes it quicker and nothing else.
 
-The same commands are given to three stores: one that remembers and writes in batches, one that forgets everything before
-each write, and one that looks at each command alone. Outcomes and tables must not differ.
+The same commands are given to three stores: one that remembers and writes in batches, one that forgets everything
+before each write, and one that looks at each command alone. Outcomes and tables must not differ.
 """
 
 import random

@@ -1,4 +1,5 @@
-"""Deleting goes by whole keys. One part of a key too few, and each batch would read all runs, or all labels of one value."""
+"""Deleting goes by whole keys. One part of a key too few, and each batch would read all runs, or all labels of one
+value."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""An explicit retry and the families of runs: what was lost with the first life is started again, what is known is kept."""
+"""An explicit retry and the families of runs: what was lost with the first life is started again, what is known is
+kept."""
 
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.records import Held, RunKey

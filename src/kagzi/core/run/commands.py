@@ -121,22 +121,27 @@ class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     lease: Lease
 
 
-class BeginStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class OpenStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Base of what records a new step."""
+
+    step_id: str
+    parent_step_id: str = ""
+    parallel_group_id: str = ""
+    cleanup: bool = False  # after a cancellation only these are accepted; others are Refused(CANCELLED)
+
+
+class BeginStep(OpenStep, frozen=True, kw_only=True, gc=False):
     """An attempt of a step begins. The retry policy is recorded with the first begin and decides from then on.
 
     attempt 0: the next one. Returns Begun; or Known if the step has a result, or (attempt 0 only) waits for its retry.
     """
 
-    step_id: str
     name: str
     attempt: int = 1
     retry: RetryPolicy | None = None
     timeout_ms: int = 0
     input: Payload | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
     once: bool = False
-    cleanup: bool = False  # after a cancellation only these are accepted; others are Refused(CANCELLED)
 
 
 class CompleteStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -155,19 +160,15 @@ class FailStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     error: ErrorDetail
 
 
-class BeginSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class BeginSleep(OpenStep, frozen=True, kw_only=True, gc=False):
     """Set a timer: `duration_us` from now, or `until`. The wake time is fixed the first time this is recorded.
 
     Returns TimerSet; or Recorded if the time has come already (the sleep is then complete).
     """
 
-    step_id: str
     name: str
     duration_us: int | None = None
     until: Timestamp | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    cleanup: bool = False
 
 
 class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -220,32 +221,24 @@ class ReleaseRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
     reason: str = ""
 
 
-class WaitSignal(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class WaitSignal(OpenStep, frozen=True, kw_only=True, gc=False):
     """Wait for the next signal of that name. A buffered one is bound at once, oldest first: SignalBound. Otherwise
     TimerSet, with the time at which the wait fails (kind TIMEOUT), None for never."""
 
-    step_id: str
     signal_name: str
     timeout_us: int | None = None
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    cleanup: bool = False
 
 
-class StartChild(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class StartChild(OpenStep, frozen=True, kw_only=True, gc=False):
     """Start a run as a step of this one. Unique by (run, step_id): a repeat returns the same child.
 
     Returns ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
     """
 
-    step_id: str
     name: str
     start: StartRun
     on_close: Literal["cancel", "abandon"] = "cancel"
     attach: bool = False
-    parent_step_id: str = ""
-    parallel_group_id: str = ""
-    cleanup: bool = False
 
 
 class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):

@@ -1,12 +1,15 @@
 """What the handles of one client share: its connection and its waits; calls, lists, and calls about one run."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import urlencode
 
 import grpc.aio
 
+from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, NotFound
 from ...core.ids import is_uuid
 from ...core.records import DEFAULT_NAMESPACE, RunEnd, RunKey
@@ -141,6 +144,17 @@ class Backend:
             if continued_as is None:
                 return status
             request.run_id = continued_as
+
+
+@asynccontextmanager
+async def time_limit(limit: Duration | None, what: str) -> AsyncGenerator[None]:
+    """Raises TimeoutError after `limit`. `what` is waited for, and goes on."""
+    timeout_s = None if limit is None else parse_duration(limit, what="timeout").total_seconds()
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError:
+        raise TimeoutError(f"{what} has not ended within {limit}. It continues.") from None
 
 
 def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:

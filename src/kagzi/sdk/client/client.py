@@ -18,7 +18,7 @@ from ..transport.credentials import Tls
 from ..workflow.codec import ANY
 from ..workflow.signals import Signal
 from ..workflow.workflow import Workflow
-from .backend import Backend
+from .backend import Backend, time_limit
 from .cancel import Cancel
 from .connecting import Connecting
 from .filters import Matching, run_filter
@@ -236,14 +236,9 @@ class Kagzi:
     ) -> Any:
         """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout` waiting
         stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
-        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-        try:
-            async with asyncio.timeout(timeout_s):
-                run = await self._starter.start(StartOptions(workflow=workflow, input=input, id=id))
-                return await run.result()
-        except TimeoutError:
-            name = workflow if isinstance(workflow, str) else workflow.name
-            raise TimeoutError(f"{name} has not ended within {timeout}. The run continues.") from None
+        async with time_limit(timeout, f"the run of {workflow if isinstance(workflow, str) else workflow.name}"):
+            run = await self._starter.start(StartOptions(workflow=workflow, input=input, id=id))
+            return await run.result()
 
     # --- asking --------------------------------------------------------------------------------------------------------
 

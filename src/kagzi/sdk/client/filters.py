@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
@@ -32,35 +32,29 @@ class Matching(TypedDict, total=False):
     problem: bool | None  #: True: only runs that the engine has paused because of a problem; False: all others
 
 
-def run_filter(
-    now: Timestamp,
-    *,
-    status: RunStatus | str | Iterable[RunStatus | str] = (),
-    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str] = (),
-    labels: Mapping[str, str] | None = None,
-    since: datetime | Duration | None = None,
-    until: datetime | Duration | None = None,
-    id: str | None = None,
-    parent: Run[Any] | str | None = None,
-    version: int | str | None = None,
-    schedule: str | None = None,
-    concurrency_key: str | None = None,
-    problem: bool | None = None,
-) -> RunFilter:
+def run_filter(now: Timestamp, **matching: Unpack[Matching]) -> RunFilter:
     """The filter for the keywords of `Matching`. Raises InvalidArgument."""
+    check_keywords(matching, Matching)
+    parent, version = matching.get("parent"), matching.get("version")
     return RunFilter(
-        statuses=_statuses(status),
-        workflow_types=_types(workflow),
-        labels=checked_labels(labels),
-        created_after=moment(since, now, "since"),
-        created_before=moment(until, now, "until"),
-        workflow_id=id or "",
+        statuses=_statuses(matching.get("status", ())),
+        workflow_types=_types(matching.get("workflow", ())),
+        labels=checked_labels(matching.get("labels")),
+        created_after=moment(matching.get("since"), now, "since"),
+        created_before=moment(matching.get("until"), now, "until"),
+        workflow_id=matching.get("id") or "",
         parent_run_id=parent.id if isinstance(parent, Run) else parent or "",
         version="" if version is None else str(version),
-        schedule_id=schedule or "",
-        concurrency_key=concurrency_key or "",
-        has_problem=problem,
+        schedule_id=matching.get("schedule") or "",
+        concurrency_key=matching.get("concurrency_key") or "",
+        has_problem=matching.get("problem"),
     )
+
+
+def check_keywords(keywords: Mapping[str, object], known: type[Any]) -> None:
+    """Raises TypeError, as Python does, for a keyword that is not in a TypedDict."""
+    for name in keywords.keys() - known.__annotations__.keys():
+        raise TypeError(f"got an unexpected keyword argument {name!r}")
 
 
 def _statuses(status: object) -> tuple[RunStatus, ...]:

@@ -1,11 +1,10 @@
 """A handle to one run. Each verb builds its request here and sends it over the client's connection."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from ...core.duration import Duration, parse_duration
+from ...core.duration import Duration
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import InvalidArgument, PreconditionFailed, RunError
 from ...core.ids import is_uuid
@@ -18,7 +17,7 @@ from ...wire.requests import read_run_status
 from ..workflow import codec
 from ..workflow.codec import ANY, Codec, read_payload
 from ..workflow.signals import Signal
-from .backend import Backend, Request, Response, encode_signal, signal_name
+from .backend import Backend, Request, Response, encode_signal, signal_name, time_limit
 from .run_namespace import RunNamespace
 from .run_records import RunInfo, read_explanation
 
@@ -165,12 +164,8 @@ class Run(Generic[O_co]):
         return await self._backend.get(self._namespace, run_id=end.run.run_id)
 
     async def _end(self, timeout: Duration | None) -> RunEnd:  # noqa: ASYNC109  a word of the public API
-        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-        try:
-            async with asyncio.timeout(timeout_s):
-                end = await self._backend.ended(await self._key())
-        except TimeoutError:
-            raise TimeoutError(f"run {self._run_id or self._searched_id} has not ended within {timeout}.") from None
+        async with time_limit(timeout, f"run {self._run_id or self._searched_id}"):
+            end = await self._backend.ended(await self._key())
         self._last_status = end.status
         return end
 
@@ -249,14 +244,10 @@ class Run(Generic[O_co]):
             try:
                 response = await self._backend.call(lambda link: link.workflows.SignalWorkflow, request)
             except PreconditionFailed:
-                continued_as = (
-                    (await self._backend.get(self._namespace, run_id=request.run_id)).continued_as
-                    if request.run_id
-                    else None
-                )
-                if not continued_as:
+                ended = await self._backend.get(self._namespace, run_id=request.run_id) if request.run_id else None
+                if ended is None or ended.continued_as is None:
                     raise
-                request.run_id = continued_as
+                request.run_id = ended.continued_as
             else:
                 if request.workflow_id:
                     self._run_id, self._workflow_id = response.run_id, request.workflow_id

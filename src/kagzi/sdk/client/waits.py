@@ -116,9 +116,7 @@ class _Waiting:
                 problem = await self._one_stream(link)
                 if not self._wanted:
                     return
-                pause_s = tries.pause_s(problem)
-                await self._connection.move(link)
-                await asyncio.sleep(pause_s)
+                await self._connection.try_again(tries, link, problem)
 
     async def _one_stream(self, link: Link) -> KagziError | Outage:
         """Ask for everything that is wanted, until the stream ends. Returns why it ended."""

@@ -215,9 +215,13 @@ class Connection:
                 except asyncio.CancelledError:
                     self.raise_if_closed()
                     raise
-                pause_s = tries.pause_s(problem)
-                await self.move(link)
-                await asyncio.sleep(pause_s)
+                await self.try_again(tries, link, problem)
+
+    async def try_again(self, tries: Tries, failed: Link, problem: "KagziError | Outage") -> None:
+        """Returns when the next try is due, perhaps at another server. Raises the problem if there is to be none."""
+        pause_s = tries.pause_s(problem)
+        await self.move(failed)
+        await asyncio.sleep(pause_s)
 
     def tries(self, timeout_s: float | None = None, *, last_try_s: float | None = None, stream: bool = False) -> Tries:
         """For a call or a stream, which is tried for `timeout_s` (the client's time limit, if not given)."""

@@ -31,26 +31,18 @@ class InProcessChannel:
     def __init__(self, open_call: OpenCall) -> None:
         self._open_call = open_call
         self._calls: set[Call] = set()
+        self.unary_unary = self._callable(self._one_request, UnaryCall)
+        self.unary_stream = self._callable(self._one_request, StreamCall)
+        self.stream_unary = self._callable(self._many_requests, UnaryCall)
+        self.stream_stream = self._callable(self._many_requests, StreamCall)
 
-    def unary_unary(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._one_request, UnaryCall, path, request_serializer, response_deserializer)
+    def _callable(self, begin: Callable[..., "Call"], kind: "type[Call]") -> Callable[..., Any]:
+        def method(
+            path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
+        ) -> Callable[..., Any]:
+            return partial(begin, kind, path, request_serializer, response_deserializer)
 
-    def unary_stream(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._one_request, StreamCall, path, request_serializer, response_deserializer)
-
-    def stream_unary(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._many_requests, UnaryCall, path, request_serializer, response_deserializer)
-
-    def stream_stream(
-        self, path: str, request_serializer: Encode = None, response_deserializer: Decode = None, **_: object
-    ) -> Callable[..., Any]:
-        return partial(self._many_requests, StreamCall, path, request_serializer, response_deserializer)
+        return method
 
     async def close(self) -> None:
         for call in tuple(self._calls):

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Unpack
 
 from ....core.bulk import BulkAction
-from ....core.duration import Duration, parse_duration
+from ....core.duration import Duration
 from ....core.errors import InvalidArgument
 from ....core.public import exported
 from ....core.records import RunFilter
@@ -15,7 +15,7 @@ from ....v1 import workflow_pb2 as pb
 from ....wire.bulk import BULK_ACTION_TO_WIRE
 from ....wire.fields import reader
 from ....wire.requests import write_filter
-from ..backend import Backend
+from ..backend import Backend, time_limit
 from ..filters import Matching, run_filter
 from . import Operations
 
@@ -65,15 +65,11 @@ class BulkOperation:
 
     async def wait(self, timeout: Duration | None = None) -> BulkProgress:  # noqa: ASYNC109  a word of the public API
         """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
-        timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
         pause_s = _FIRST_POLL_S
-        try:
-            async with asyncio.timeout(timeout_s):
-                while not (progress := await self.progress()).finished:
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(pause_s * 1.5, _LAST_POLL_S)
-        except TimeoutError:
-            raise TimeoutError(f"bulk operation {self.id} has not finished within {timeout}. It continues.") from None
+        async with time_limit(timeout, f"bulk operation {self.id}"):
+            while not (progress := await self.progress()).finished:
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, _LAST_POLL_S)
         return progress
 
     async def stop(self) -> BulkProgress:

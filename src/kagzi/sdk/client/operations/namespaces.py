@@ -12,8 +12,8 @@ from ....core.records import NamespaceRecord
 from ....v1 import namespace_pb2 as pb
 from ....wire.fields import reader
 from ....wire.namespaces import LIMITS, limit_reader, write_changes
+from ..filters import check_keywords
 from . import Operations
-from .workflow_types import check_keywords
 
 
 @exported

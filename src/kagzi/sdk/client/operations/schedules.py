@@ -20,6 +20,7 @@ from ...transport.connection import Connection
 from ...workflow.codec import ANY
 from ...workflow.workflow import Workflow
 from ..builder import Builder
+from ..filters import check_keywords
 from ..run import Run
 from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
 from ..unserved import UNSERVED
@@ -35,7 +36,6 @@ from .schedule_options import (
     schedule_request,
 )
 from .schedule_records import Schedule, ScheduleFire, read_schedule, read_schedule_fire
-from .workflow_types import check_keywords
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")

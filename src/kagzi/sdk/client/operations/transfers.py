@@ -1,6 +1,5 @@
 """Exports and imports runs as lines of JSON."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from ....core.public import exported
 from ....core.text.lines import LineBuffer
 from ....core.transfers.images import begins_run
 from ....v1 import workflow_pb2 as pb
-from ...transport.connection import CALL_TIMEOUT_S, Connection, Link
+from ...transport.connection import CALL_TIMEOUT_S, Connection
 from ...transport.unreachable import Outage
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Transfers:
                     problem = self._connection.problem_of(error)
                 if has_begun:  # what was yielded cannot be taken back
                     raise problem.error() if isinstance(problem, Outage) else problem
-                await self._again(link, tries.pause_s(problem))
+                await self._connection.try_again(tries, link, problem)
 
     async def import_runs(self, lines: AsyncIterable[bytes]) -> AsyncIterator[ImportedRun]:
         """Run after run, each whole or not at all."""
@@ -100,11 +99,7 @@ class Transfers:
                         f"the run that begins on line {first_line} was refused. In it, {problem.message}",
                         field=problem.field,
                     )
-                await self._again(link, tries.pause_s(problem))
-
-    async def _again(self, link: Link, pause_s: float) -> None:
-        await self._connection.move(link)
-        await asyncio.sleep(pause_s)
+                await self._connection.try_again(tries, link, problem)
 
     def _requests(self, spool: "SpooledTemporaryFile[bytes]") -> Iterator[pb.ImportWorkflowRequest]:
         spool.seek(0)

@@ -1,6 +1,6 @@
 """`client.workflow_types`: workflow types as queues: their limits, depth and state."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
@@ -12,6 +12,7 @@ from ....v1 import admin_pb2 as pb
 from ....wire.fields import reader
 from ....wire.queues import write_limits
 from ...workflow.workflow import Workflow
+from ..filters import check_keywords
 from ..unserved import UNSERVED
 from . import Operations
 
@@ -124,9 +125,3 @@ def type_of(workflow: Workflow[Any, Any] | str) -> str:
     if not name:
         raise InvalidArgument("workflow is empty. Name one, or give the workflow itself.", field="workflow")
     return name
-
-
-def check_keywords(keywords: Mapping[str, object], known: type[Any]) -> None:
-    """Raises TypeError, as Python does, for a keyword that is not in a TypedDict."""
-    for name in keywords.keys() - known.__annotations__.keys():
-        raise TypeError(f"got an unexpected keyword argument {name!r}")

@@ -103,6 +103,6 @@ def _swap(  # noqa: PLR0917  one row for another
     end = (last[0] if last else 0) + 1
     database.run("put_aside_signal", {"run_id": run.run_id, "number": number, "end": end, "dropped": misfits.DROPPED})
     dropped = change.payload is None
-    given = {"run_id": run.run_id, "number": end + 1 if dropped else number, "name": change.name, "now": now}
+    parameters = {"run_id": run.run_id, "number": end + 1 if dropped else number, "name": change.name, "now": now}
     value = {"payload": payload.data, "meta": write_strings(payload.metadata), "request_id": change.request_id}
-    database.run("insert_signal", given | value | {"step_id": misfits.DROPPED if dropped else step_id})
+    database.run("insert_signal", parameters | value | {"step_id": misfits.DROPPED if dropped else step_id})
