@@ -1,8 +1,8 @@
 """A program on the tiny server, from its start to its end, with something that happens to it at one moment of its life.
 
-Moments are counted: each claim, and just before and just after each operation is durable. A crash takes the whole worker
-with it: every run that it holds, also children; nothing that it sent later is heard, and no answer reaches it. Another
-worker goes on.
+Moments are counted: each claim, and just before and just after each operation is durable. A crash takes the whole
+worker with it: every run that it holds, also children; nothing that it sent later is heard, and no answer reaches it.
+Another worker goes on.
 """
 
 import asyncio

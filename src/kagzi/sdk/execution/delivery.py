@@ -46,8 +46,9 @@ class Delivery:
         self._tasks.idle.start()
 
     @property
-    def has_results(self) -> bool:
-        return bool(self._results)
+    def next_seq(self) -> int | None:
+        """The number of what is delivered next; None: there is nothing."""
+        return self._results[0][0] if self._results else None
 
     def deliver_next(self) -> bool:
         """To be called when the run is idle. False if there is nothing to deliver."""

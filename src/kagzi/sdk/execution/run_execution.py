@@ -236,7 +236,7 @@ class RunExecution:
     def _on_idle(self) -> None:
         if self.state is not RunState.RUNNING or self.delivery.restarting:
             return
-        if self.delivery.has_results and self.incoming.fetch_foreign():
+        if self.delivery.next_seq is not None and self.incoming.fetch_foreign():
             return  # the answer makes it idle again
         if self.delivery.deliver_next():
             self.tasks.idle.start()

@@ -1,4 +1,5 @@
-"""The open waits of a run: sleeps, steps until their next attempt, signals, children. Short waits are waited for in place.
+"""The open waits of a run: sleeps, steps until their next attempt, signals, children. Short waits are waited for in
+place.
 
 While the run is on the worker each wait with a time has a timer here. A sleep that is over is confirmed by the server,
 whose clock decides; a retry that is due begins; for a signal whose time is up the server is asked. A parked run has no
@@ -161,8 +162,12 @@ class TimedWaits:
         _disarm(wait)
 
     def first_external_seq(self) -> int | None:
-        """What comes for a signal or a child has a higher number than this. None: there is no such wait."""
-        return min((wait.begun_seq for wait in self.by_id.values() if wait.is_external), default=None)
+        """What comes for a signal or a child has a higher number than this. None: there is no such wait.
+
+        Also a child that was started, and of whose start the code has not been told: that has a turn like any result."""
+        begun = min((wait.begun_seq for wait in self.by_id.values() if wait.is_external), default=None)
+        next_seq = self._delivery.next_seq
+        return begun if next_seq is None or (begun is not None and begun < next_seq) else next_seq
 
     def soonest_s(self) -> float:
         """How long until the first of them is due."""
