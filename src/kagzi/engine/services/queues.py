@@ -108,8 +108,8 @@ class Queues:
         words: dict[str, str] = {}
         for name in sorted({depth.workflow_type for depth in depths})[:_TYPES_IN_WORDS]:
             pressure = await self._store.type_pressure(namespace, name, "")
-            leased = None if pressure is None else limited_by(pressure, name, "", now)
-            words[name] = "" if leased is None else leased.sentence
+            limit = None if pressure is None else limited_by(pressure, name, "", now)
+            words[name] = "" if limit is None else limit.sentence
         return [_standing(depth, workers, words.get(depth.workflow_type, "")) for depth in depths]
 
     # --- saying ---------------------------------------------------------------------------------------------------------------

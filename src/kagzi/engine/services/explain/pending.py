@@ -29,9 +29,9 @@ class PendingExplanations:
         self._sessions = sessions
 
     async def explain(self, run: RunRecord) -> Explanation:
-        leased = await self._limit_waits(run)
-        if leased is not None and leased.reason == "type_paused":
-            return leased
+        limit = await self._limit_waits(run)
+        if limit is not None and limit.reason == "type_paused":
+            return limit
         workers = await self._workers(run)
         what = _served(run)
         if not workers:
@@ -56,7 +56,7 @@ class PendingExplanations:
                 facts=_named(fitting),
                 remedy=f"Start a worker for {run.workflow_type}.",
             )
-        return leased or self._slots(run, active)
+        return limit or self._slots(run, active)
 
     async def _no_worker(self, run: RunRecord) -> Explanation:
         similar = await self._served.similar(TypeKey(run.run.namespace, run.workflow_type))
@@ -101,12 +101,12 @@ class PendingExplanations:
         key = run.concurrency_key
         pressure = await self._store.type_pressure(run.run.namespace, run.workflow_type, key)
         begun = run.started_at is not None
-        leased = pressure and limited_by(pressure, run.workflow_type, key, self._clock.now(), begun=begun)
-        if not leased:
+        limit = pressure and limited_by(pressure, run.workflow_type, key, self._clock.now(), begun=begun)
+        if not limit:
             return None
-        facts = {"key": key, "held_back_by": leased.reason}
+        facts = {"key": key, "held_back_by": limit.reason}
         return Explanation(
-            sentence=f"It waits: {leased.sentence}.", reason=leased.reason, facts=facts, remedy=leased.remedy
+            sentence=f"It waits: {limit.sentence}.", reason=limit.reason, facts=facts, remedy=limit.remedy
         )
 
     async def _workers(self, run: RunRecord) -> list[WorkerRecord]:

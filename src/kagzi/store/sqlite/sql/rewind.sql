@@ -76,7 +76,7 @@ UPDATE runs SET request_id = NULL, watched = 0 WHERE run_id IN (SELECT value FRO
 -- name: reopen_run
 -- The one way back from an end. A deadline that has passed does not hold for the second life.
 UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, finished_at = NULL, error = NULL, problem = NULL, seq = seq + 1, nonce = 0,
-                retried_lease = NULL, lost_leases = 0, pause_requested = 0, retry_request_id = :request_id,
+                lost_leases = 0, pause_requested = 0, retry_request_id = :request_id,
                 cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cancel_lease = NULL, cascade_due = 0,
                 deadline_at = iif(deadline_at <= :now, NULL, deadline_at)
 WHERE run_id = :run_id AND status + 0 = {RUN.FAILED};
