@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from ..core.records import DEFAULT_NAMESPACE, RunKey
+from ..v1 import admin_pb2 as pb
+from ..wire.fields import writer
 from .grpc.features import FEATURES
 
 API_VERSION = "v1"
@@ -29,3 +31,11 @@ class ServerInfo(msgspec.Struct, kw_only=True):
             return ""
         suffix = "" if run.namespace == DEFAULT_NAMESPACE else f"?{urlencode({'namespace': run.namespace})}"
         return f"{self.http_url}/runs/{run.run_id}{suffix}"
+
+
+write_info = writer(
+    pb.GetServerInfoResponse,
+    ServerInfo,
+    names={"features": "supported_features"},
+    unset=("now", "store_problem"),
+)

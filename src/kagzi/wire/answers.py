@@ -176,39 +176,31 @@ def _writers() -> dict[type, _Writer]:
 _WRITERS = _writers()
 
 
+def _of_the_run(code: ErrorCode, kind: ErrorKind, message: str) -> ErrorDetail:
+    return ErrorDetail(code=code, kind=kind, message=message, subject="run")
+
+
+_LOCKED = _of_the_run(ErrorCode.UNAVAILABLE, ErrorKind.TRANSIENT, "the run is locked: try again")
+_REFUSALS: dict[type, ErrorDetail] = {
+    LeaseLost: _of_the_run(
+        ErrorCode.LEASE_LOST,
+        ErrorKind.LOST,
+        "the run is held by another worker, sleeps or has ended: abandon it",
+    ),
+    RunNotFound: _of_the_run(ErrorCode.NOT_FOUND, ErrorKind.PERMANENT, "run not found"),
+    DeadlinePassed: _of_the_run(ErrorCode.TIMEOUT, ErrorKind.TIMEOUT, "the run's deadline has passed"),
+    Busy: _LOCKED,
+    Deferred: _LOCKED,
+    Failed: _of_the_run(  # its reason is not for clients
+        ErrorCode.UNAVAILABLE, ErrorKind.TRANSIENT, "the store failed on this operation: try again"
+    ),
+}
+
+
 def refusal(outcome: Outcome) -> ErrorDetail:
     """Why nothing was recorded, in words."""
-    match outcome:
-        case Refused(error=error):
-            return error
-        case LeaseLost():
-            return ErrorDetail(
-                code=ErrorCode.LEASE_LOST,
-                kind=ErrorKind.LOST,
-                message="the run is held by another worker, sleeps or has ended: abandon it",
-                subject="run",
-            )
-        case RunNotFound():
-            return ErrorDetail(
-                code=ErrorCode.NOT_FOUND, kind=ErrorKind.PERMANENT, message="run not found", subject="run"
-            )
-        case DeadlinePassed():
-            return ErrorDetail(
-                code=ErrorCode.TIMEOUT, kind=ErrorKind.TIMEOUT, message="the run's deadline has passed", subject="run"
-            )
-        case Busy() | Deferred():
-            return ErrorDetail(
-                code=ErrorCode.UNAVAILABLE,
-                kind=ErrorKind.TRANSIENT,
-                message="the run is locked: try again",
-                subject="run",
-            )
-        case Failed():  # its reason is not for clients
-            return ErrorDetail(
-                code=ErrorCode.UNAVAILABLE,
-                kind=ErrorKind.TRANSIENT,
-                message="the store failed on this operation: try again",
-                subject="run",
-            )
-        case _:
-            raise AssertionError(f"{type(outcome).__name__} is not a refusal")
+    if isinstance(outcome, Refused):
+        return outcome.error
+    if type(outcome) not in _REFUSALS:
+        raise AssertionError(f"{type(outcome).__name__} is not a refusal")
+    return _REFUSALS[type(outcome)]

@@ -141,8 +141,9 @@ class Control:
             outputs=self._outputs(outputs or {}),
         )
         forked, effects = await self._store.fork_run(fork, now)
-        done: Started | Existing = self._done(forked, effects, run_id)
-        return done
+        if isinstance(forked, Started):  # apart, since mypy takes a union of structs for a Struct
+            return self._done(forked, effects, run_id)
+        return self._done(forked, effects, run_id)
 
     def _outputs(self, outputs: Mapping[str, Payload]) -> Mapping[str, Payload]:
         if len(outputs) > METADATA_ENTRIES:

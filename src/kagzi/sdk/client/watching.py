@@ -13,7 +13,6 @@ from ...core.events import EventKind, RunEvent
 from ...core.records import RunKey
 from ...core.times import Timestamp, to_datetime
 from ...v1 import workflow_pb2 as pb
-from ...wire.common import read_error
 from ...wire.enums import RUN_STATUS_FROM_WIRE
 from ...wire.events import read_event
 from ..transport.connection import Connection, Link
@@ -84,7 +83,7 @@ class Watch:
                 continue
             self._after = max(self._after, event.seq)
             self._ended = self._ended or event.kind in _ENDINGS
-            events.append(_as_dict(event, message, self._run_id))
+            events.append(_as_dict(event, self._run_id))
         standing = _standing(response)
         ended = RUN_STATUS_FROM_WIRE[response.status].ended
         if standing != self._last_standing and not ended:
@@ -100,19 +99,13 @@ _ENDINGS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAIL
 
 def _standing(response: pb.WatchResponse) -> Event:
     standing: Event = {"status": str(RUN_STATUS_FROM_WIRE[response.status])}
-    if response.status_text:
-        standing["status_text"] = response.status_text
     if response.HasField("progress"):
         standing["progress"] = response.progress
-    for name in ("pause_requested", "cancel_requested"):
-        if getattr(response, name):
-            standing[name] = True
-    if response.pause_reason:
-        standing["pause_reason"] = response.pause_reason
-    return standing
+    names = ("status_text", "pause_requested", "cancel_requested", "pause_reason")
+    return standing | {name: value for name in names if (value := getattr(response, name))}
 
 
-def _as_dict(event: RunEvent, message: pb.RunEvent, run_id: str) -> Event:
+def _as_dict(event: RunEvent, run_id: str) -> Event:
     """Plain values only, so that it can be sent on as JSON; what an event does not have is not in it."""
     view: Event = {"kind": str(event.kind), "run_id": run_id, "seq": event.seq, "at": _moment(event.at)}
     if event.step_id:
@@ -120,14 +113,8 @@ def _as_dict(event: RunEvent, message: pb.RunEvent, run_id: str) -> Event:
     if event.output is not None:
         view["output"] = read_payload(ANY, event.output, what=f"output in event {event.seq}", hook=None)
     if event.error is not None:
-        error = read_error(message.error)
-        view["error"] = {
-            "type": error.type,
-            "message": error.message,
-            "kind": str(error.kind),
-            "exhausted": error.exhausted,
-            "text": error.text,
-        }
+        names = ("type", "message", "kind", "exhausted", "text")
+        view["error"] = {name: getattr(event.error, name) for name in names} | {"kind": str(event.error.kind)}
     if event.until is not None:
         view["until"] = _moment(event.until)
     if event.child_run_id is not None:

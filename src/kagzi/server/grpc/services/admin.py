@@ -8,7 +8,7 @@ from ....wire.common import read_time_if, read_type, write_time
 from ....wire.stats import write_bucket
 from ....wire.steps import write_step
 from ...health import Health
-from ...info import ServerInfo
+from ...info import ServerInfo, write_info
 from ..paging import read_page, write_page
 from .queues import QueueAdmin
 from .worker_admin import WorkerAdmin
@@ -59,19 +59,10 @@ class AdminService(WorkerAdmin, QueueAdmin):
         )
 
     async def GetServerInfo(self, request: pb.GetServerInfoRequest) -> pb.GetServerInfoResponse:
-        info = self._info
-        return pb.GetServerInfoResponse(
-            version=info.version,
-            api_version=info.api_version,
-            supported_features=info.features,
-            min_sdk_version=info.min_sdk_version,
-            http_url=info.http_url,
-            store=info.store,
-            server_id=info.server_id,
-            max_payload_bytes=info.max_payload_bytes,
-            now=write_time(self._clock.now()),
-            store_problem=self._engine.store_problem(),
-        )
+        response = write_info(self._info)
+        response.now.CopyFrom(write_time(self._clock.now()))
+        response.store_problem = self._engine.store_problem()
+        return response
 
 
 def _require_run_id(run_id: str) -> None:

@@ -1,6 +1,7 @@
 """WorkflowService: what clients do with runs. Read the message, ask the engine, write the answer."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, TypedDict
 
 from ....core import limits
 from ....core.errors import InvalidArgument, KagziError
@@ -82,7 +83,7 @@ class WorkflowService(BulkService, TransferService):
         return pb.StartBatchResponse(items=items)
 
     async def GetWorkflow(self, request: pb.GetWorkflowRequest) -> pb.GetWorkflowResponse:
-        record = await self._runs.get(request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id)
+        record = await self._runs.get(**_run_of(request))
         return pb.GetWorkflowResponse(workflow=write_run(record, url=self._url_of(record.run)))
 
     async def ListWorkflows(self, request: pb.ListWorkflowsRequest) -> pb.ListWorkflowsResponse:
@@ -92,46 +93,25 @@ class WorkflowService(BulkService, TransferService):
 
     async def CancelWorkflow(self, request: pb.CancelWorkflowRequest) -> pb.CancelWorkflowResponse:
         """`request_id` needs no memory: asking twice for the same end is asking once."""
-        status = await self._control.cancel(
-            request.namespace_id,
-            run_id=request.run_id,
-            workflow_id=request.workflow_id,
-            reason=request.reason,
-        )
+        status = await self._control.cancel(**_run_of(request), reason=request.reason)
         return pb.CancelWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
     async def TerminateWorkflow(self, request: pb.TerminateWorkflowRequest) -> pb.TerminateWorkflowResponse:
         """`request_id`: as with a cancellation."""
-        status = await self._control.terminate(
-            request.namespace_id,
-            run_id=request.run_id,
-            workflow_id=request.workflow_id,
-            reason=request.reason,
-        )
+        status = await self._control.terminate(**_run_of(request), reason=request.reason)
         return pb.TerminateWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
     async def PauseWorkflow(self, request: pb.PauseWorkflowRequest) -> pb.PauseWorkflowResponse:
-        status = await self._control.pause(
-            request.namespace_id,
-            run_id=request.run_id,
-            workflow_id=request.workflow_id,
-            reason=request.reason,
-        )
+        status = await self._control.pause(**_run_of(request), reason=request.reason)
         return pb.PauseWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
     async def ResumeWorkflow(self, request: pb.ResumeWorkflowRequest) -> pb.ResumeWorkflowResponse:
-        status = await self._control.resume(
-            request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id
-        )
+        status = await self._control.resume(**_run_of(request))
         return pb.ResumeWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
     async def RetryWorkflow(self, request: pb.RetryWorkflowRequest) -> pb.RetryWorkflowResponse:
         status = await self._control.retry(
-            request.namespace_id,
-            run_id=request.run_id,
-            workflow_id=request.workflow_id,
-            from_step=request.from_step,
-            request_id=request.request_id,
+            **_run_of(request), from_step=request.from_step, request_id=request.request_id
         )
         return pb.RetryWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
@@ -150,21 +130,11 @@ class WorkflowService(BulkService, TransferService):
         return pb.ForkWorkflowResponse(run_id=forked.run_id, workflow_id=forked.workflow_id, url=url)
 
     async def SignalWorkflow(self, request: pb.SignalWorkflowRequest) -> pb.SignalWorkflowResponse:
-        signalled = await self._control.signal(
-            request.namespace_id,
-            run_id=request.run_id,
-            workflow_id=request.workflow_id,
-            signal=read_signal(request),
-        )
+        signalled = await self._control.signal(**_run_of(request), signal=read_signal(request))
         return pb.SignalWorkflowResponse(delivered=signalled.delivered, run_id=signalled.run.run_id)
 
     async def ReplaceSignal(self, request: pb.ReplaceSignalRequest) -> pb.ReplaceSignalResponse:
-        replaced = await self._control.replace_signal(
-            request.namespace_id,
-            run_id=request.run_id,
-            workflow_id=request.workflow_id,
-            change=read_replacement(request),
-        )
+        replaced = await self._control.replace_signal(**_run_of(request), change=read_replacement(request))
         return pb.ReplaceSignalResponse(
             run_id=replaced.run.run_id, status=RUN_STATUS_TO_WIRE[replaced.status], resumed=replaced.resumed
         )
@@ -181,16 +151,12 @@ class WorkflowService(BulkService, TransferService):
         return pb.CountWorkflowsResponse(count=count, capped=capped)
 
     async def ExplainWorkflow(self, request: pb.ExplainWorkflowRequest) -> pb.ExplainWorkflowResponse:
-        explanation = await self._explanations.explain(
-            request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id
-        )
+        explanation = await self._explanations.explain(**_run_of(request))
         return write_explanation(explanation)
 
     async def Wait(self, request: pb.WaitRequest, remaining_s: float | None) -> pb.WaitResponse:
         end = await self._deadlines.poll(
-            lambda wait_ms: self._runs.wait(
-                request.namespace_id, run_id=request.run_id, workflow_id=request.workflow_id, timeout_ms=wait_ms
-            ),
+            lambda wait_ms: self._runs.wait(**_run_of(request), timeout_ms=wait_ms),
             wait_ms=_read_wait_ms(request),
             remaining_s=remaining_s,
         )
@@ -225,6 +191,27 @@ class WorkflowService(BulkService, TransferService):
                 error=write_error(detail_of(self._incidents.public_error("StartBatch", outcome)))
             )
         return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
+
+
+class RunRequest(Protocol):
+    """A request about a run, by its id or by its workflow_id."""
+
+    @property
+    def namespace_id(self) -> str: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def workflow_id(self) -> str: ...
+
+
+class RunOf(TypedDict):
+    namespace: str
+    run_id: str
+    workflow_id: str
+
+
+def _run_of(request: RunRequest) -> RunOf:
+    return {"namespace": request.namespace_id, "run_id": request.run_id, "workflow_id": request.workflow_id}
 
 
 def _read_or_refuse(start: pb.StartWorkflowRequest, namespace: str) -> StartRequest | InvalidArgument:

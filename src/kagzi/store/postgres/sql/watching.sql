@@ -1,5 +1,5 @@
 -- name: events_after
--- One number, one event: begins and results of steps beyond a number, with those of failed attempts. They are numbered first and
+-- One number, one event: begins and results of steps beyond a number, with those of failed attempts. They are found first and
 -- measured; then, for the page, read. The run's row comes with them, from the same moment.
 WITH r AS MATERIALIZED (
     SELECT run_id, namespace, seq, status, created_at, finished_at, status_text, progress, pause_requested, pause_reason,

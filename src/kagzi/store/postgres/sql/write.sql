@@ -96,7 +96,7 @@ SELECT base, 1 / (SELECT count(*) FROM begun) AS fits FROM leased;
 
 -- name: read_for_write
 -- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.
--- Payloads only of what is shown_to_worker to the worker, and only as far as the page of its run (:page_bytes) and the answers of the batch (:answer_bytes) go,
+-- Payloads only of what is returned to the worker, and only as far as the page of its run (:page_bytes) and the answers of the batch (:answer_bytes) go,
 -- in the order in which the commands came (place); `withheld` marks the others. The first of all is never withheld.
 -- What is joined is kept: the planner takes lists of commands to be short, and would make it anew for each of them.
 WITH g AS MATERIALIZED (
