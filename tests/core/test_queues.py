@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core.times import US_PER_S
-from kagzi.core.workflow_types.queues import Candidate, Rate, TypePermits, TypeLimits, begins_at, choose
+from kagzi.core.workflow_types.queues import Candidate, Rate, TypeLimits, TypePermits, begins_at, choose
 
 NOW = 1_000_000 * US_PER_S
 
