@@ -48,10 +48,9 @@ from .operate.stats import PostgresStats
 from .operate.transfers import PostgresTransfers
 from .operate.workers import PostgresWorkers
 from .run import control as controls
-from .run import retry_and_fork as revivals
+from .run import retry_and_fork, steps
 from .run import runs as run_questions
 from .run import signal_changes as replacements
-from .run import steps
 from .run.counts import ListCounts
 from .run.watching import WatchDesk
 from .write import signals
@@ -224,11 +223,11 @@ class PostgresStore(
         self, run: RunKey, from_step: str, request_id: str, now: Timestamp
     ) -> tuple[RunStatus | Refused | None, Effects]:
         async with self._questions.use() as session:
-            return await revivals.retry_run(session, run, from_step, request_id, now)
+            return await retry_and_fork.retry_run(session, run, from_step, request_id, now)
 
     async def fork_run(self, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
         async with self._questions.use() as session:
-            return await revivals.fork_run(session, fork, now)
+            return await retry_and_fork.fork_run(session, fork, now)
 
     async def resume_diverged(self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp) -> Effects:
         async with self._questions.use() as session:

@@ -44,8 +44,7 @@ from .operate.schedules import SqliteSchedules
 from .operate.stats import SqliteStats
 from .operate.transfers import SqliteTransfers
 from .operate.workers import SqliteWorkers
-from .run import control, steps
-from .run import retry_and_fork as rewind
+from .run import control, retry_and_fork, steps
 from .run import runs as run_rows
 from .run import signal_changes as replacements
 from .run.counts import ListCounts
@@ -148,10 +147,10 @@ class SqliteStore(
     async def retry_run(
         self, run: RunKey, from_step: str, request_id: str, now: Timestamp
     ) -> tuple[RunStatus | Refused | None, Effects]:
-        return await self._change(rewind.retry_run, run, from_step, request_id, now)
+        return await self._change(retry_and_fork.retry_run, run, from_step, request_id, now)
 
     async def fork_run(self, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
-        return await self._change(rewind.fork_run, fork, now)
+        return await self._change(retry_and_fork.fork_run, fork, now)
 
     async def resume_diverged(self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp) -> Effects:
         return await self._change(control.resume_diverged, namespace, served, build_id, now) if served else NO_EFFECTS

@@ -110,8 +110,8 @@ WHERE run_id = :run_id::uuid AND step_id = ANY (:step_ids::text[]) AND kind < {K
 -- name: copy_results
 -- The history below a number, some results with another output. What had begun by then and ended later has begun; failed
 -- attempts come along; children are referenced.
-WITH given AS MATERIALIZED (
-    SELECT * FROM unnest(:step_ids::text[], :outputs::bytea[], :output_metas::text[]) AS given (step_id, output, metadata)
+WITH replaced AS MATERIALIZED (
+    SELECT * FROM unnest(:step_ids::text[], :outputs::bytea[], :output_metas::text[]) AS replaced (step_id, output, metadata)
 ), source AS MATERIALIZED (
     SELECT s.*, least(s.begun_seq, a.first) AS first, s.seq > 0 AND s.seq < :before::bigint AS ended
     FROM steps AS s
@@ -134,7 +134,7 @@ WITH given AS MATERIALIZED (
         CASE WHEN NOT s.ended THEN NULL WHEN g.step_id IS NULL THEN s.output ELSE g.output END,
         CASE WHEN NOT s.ended THEN NULL WHEN g.step_id IS NULL THEN s.output_meta ELSE g.metadata::json END,
         CASE WHEN NOT s.ended AND s.kind IN ({KIND.SLEEP}, {KIND.SIGNAL}, {KIND.CHILD}) THEN coalesce(s.wake_at, :never::bigint) END
-    FROM source AS s LEFT JOIN given AS g ON g.step_id = s.step_id
+    FROM source AS s LEFT JOIN replaced AS g ON g.step_id = s.step_id
     WHERE s.first < :before
     RETURNING step_id, seq
 ), attempts AS (
