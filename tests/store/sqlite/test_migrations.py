@@ -18,10 +18,12 @@ from tests.support.providers import CountingIds, LoadedRng
 
 LATER = tuple(f"{migration.version:04d}_{migration.name}" for migration in load_migrations(PACKAGE)[1:])
 
-_RUN = """INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, seq, lease, nonce, ready_at,
+_RUN = """INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, seq, lease,
+    nonce, ready_at,
                             due_at, attempt, created_at, started_at)
 VALUES (?, 'default', ?, 'hello', '1', ?, ?, 6, 1, 1, ?, ?, 1, 1, 1)"""
-_STEP = """INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, output, error, retry_at, wake_at,
+_STEP = """INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, output,
+    error, retry_at, wake_at,
                               created_at, started_at, finished_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1, ?, ?, ?, ?, 1, 1, ?)"""
 _ATTEMPT = (
@@ -37,7 +39,8 @@ def old_path(tmp_path: Path) -> str:
     database = sqlite3.connect(path)
     database.executescript(first.sql)
     database.execute(
-        "CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
+        "CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum "
+        "TEXT NOT NULL) STRICT"
     )
     database.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (first.version, first.name, first.checksum))
     database.execute("INSERT INTO namespaces (namespace, created_at) VALUES ('default', 1)")
