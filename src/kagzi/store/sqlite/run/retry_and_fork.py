@@ -11,7 +11,7 @@ from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ....core.times import Timestamp
 from ...protocol import Fork, LeaseTerms, TypeKey
 from ...rows import fork_start, read_error, write_json, write_strings
-from ...text_validation import require_storable
+from ...storable import require_storable
 from ..connection.connection import Row
 from ..write.endings import give_result
 from ..write.fast_path import WritePlan, Writer

@@ -12,7 +12,7 @@ from ....core.states import RUN_STATUS_OF_CODE, RunStatus
 from ....core.times import Timestamp
 from ...protocol import SignalReplaced
 from ...rows import read_error, read_labels, write_error, write_strings
-from ...text_validation import require_storable
+from ...storable import require_storable
 from ..connection.connection import Row
 from ..write.endings import run_head, wake
 from ..write.fast_path import Writer

@@ -9,7 +9,7 @@ from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
 from ...protocol import Signalled
 from ...rows import write_strings
-from ...text_validation import require_storable
+from ...storable import require_storable
 from ..connection.connection import Row
 from .endings import run_head, wake
 from .fast_path import Writer

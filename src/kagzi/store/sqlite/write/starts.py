@@ -19,7 +19,7 @@ from ....core.run.refusals import (
     workflow_id_of_type,
 )
 from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
-from ....core.text_validation import is_storable
+from ....core.text.storable import is_storable
 from ...rows import new_run_row, new_status, type_of
 from ..connection.connection import Row
 from ..statements import row_of
