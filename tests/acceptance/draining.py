@@ -94,7 +94,9 @@ async def _begun(cluster: Cluster, run: Run[Any]) -> None:
 def words(outcome: Try) -> str:
     how = "well" if outcome.well else "NOT WELL"
     return (
-        f"{how}: exit {outcome.exit_code} after {outcome.gone_s:.2f} s, {outcome.finished} finished, {outcome.handed_back} "
-        f"handed back (begun elsewhere after {outcome.taken_over_s:.2f} s), the last run ended {outcome.rest_s:.2f} s after "
+        f"{how}: exit {outcome.exit_code} after {outcome.gone_s:.2f} s, {outcome.finished} finished, "
+        f"{outcome.handed_back} "
+        f"handed back (begun elsewhere after {outcome.taken_over_s:.2f} s), the last run ended "
+        f"{outcome.rest_s:.2f} s after "
         f"that, {outcome.failed} failed"
     )

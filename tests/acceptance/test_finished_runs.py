@@ -5,7 +5,7 @@
 | 1 retries | test_retrying: fifty failures, three attempts, once, poison | three_tries |
 | 2 errors | below | errors_are_kept, with a good and a bad end |
 | 3 timeouts, deadlines | test_retrying: times_out; below: too_long | times_out |
-| 4 parallel | test_at_once: all but two | much_at_once, mapped (other completion orders), one_fails, races, race_lost_by_a_step |
+| 4 parallel | test_at_once: all but two | much_at_once, mapped (other orders), one_fails, races, race_lost_by_a_step |
 | 5 signals | test_signals: most | approval, impatient, in_order |
 | 6 children | test_children: most | parent, wide (other completion orders) |
 | 7 cancellation | test_stopping: cleanup, sleeper, pause | tidies_up |

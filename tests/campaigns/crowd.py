@@ -185,7 +185,8 @@ async def fill_postgres(url: str, models: Mapping[str, str], total: int, progres
         await connection.execute("SET synchronous_commit = off; SET jit = off")
         for table in TABLES:
             rows = await connection.fetch(
-                "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1",
+                "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND "
+                "table_name = $1",
                 table,
             )
             columns = [row["column_name"] for row in rows]

@@ -25,7 +25,7 @@ from .crowds import crowd_directory, fill_postgres_store, kept_sqlite_store
 from .figures import Figures
 
 # In the same process a small store answers some questions in 60 microseconds, from pages it has in memory: less than
-# this is no difference. Over the wire there is no such allowance: see test_million_served.py.
+# this does not count. Over the wire there is no such allowance: see test_million_served.py.
 LEAST_DIFFERENCE_MS = {"p50": 1.0, "p99": 1.0}
 LIMIT_S = 3_600
 

@@ -45,7 +45,8 @@ async def test_standby(program: str, tmp_path: Path) -> None:
                     done = campaign.rounds[-1]
                     alone = done.acknowledged_alone.count
                     print(
-                        f"{part} {each + 1}: waiting {done.waiting}, unreplicated {done.unreplicated}, acknowledged {alone}"
+                        f"{part} {each + 1}: waiting {done.waiting}, unreplicated {done.unreplicated}, acknowledged "
+                        f"{alone}"
                     )
                     if each + 1 == rounds or alone:
                         break

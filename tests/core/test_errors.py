@@ -167,7 +167,8 @@ def test_kagzis_own_errors_are_named_as_they_are_exported() -> None:
 
 def test_a_record_that_names_an_error_by_the_file_it_was_in_is_read_as_today() -> None:
     old = decode_detail(
-        b'{"type": "kagzi.core.errors.InvalidArgument", "bases": ["kagzi.core.errors.RequestError", "shop.Mine", "ValueError"],'
+        b'{"type": "kagzi.core.errors.InvalidArgument", "bases": ["kagzi.core.errors.RequestError", '
+        b'"shop.Mine", "ValueError"],'
         b' "cause": {"type": "kagzi.core.errors.ChildError"}}'
     )
     assert (old.type, old.bases) == ("kagzi.InvalidArgument", ("kagzi.RequestError", "shop.Mine", "ValueError"))

@@ -28,7 +28,7 @@ class MovableClock(SystemClock):
     def now(self) -> Timestamp:
         return super().now() + self.ahead_us
 
-    def follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
+    def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp) -> None:
         """Time is what the test says."""
 
 

@@ -60,8 +60,8 @@ async def test_a_worker_that_is_connected_here_is_notified_here(make_engine: Mak
             )
         )
     )
-    told = [(notice.leased, notice.kind, notice.reason) for notice in outlet.notices_received]
-    assert told == [
+    received = [(notice.leased, notice.kind, notice.reason) for notice in outlet.notices_received]
+    assert received == [
         (one, "pause_requested", "lunch"),
         (one, "lease_lost", "it ended"),
         (other, "lease_lost", "it ended"),
@@ -72,14 +72,14 @@ async def test_a_worker_that_is_connected_here_is_notified_here(make_engine: Mak
 
 async def test_callers_timers_and_the_cascade_hear_of_what_concerns_them(engine: Engine) -> None:
     started = await engine.runs.start(start(workflow_type="nobody"))
-    ends: list[RunEnd] = []
-    waits = engine.runs.open_waits("default", lambda some, _: ends.extend(some))
+    endings: list[RunEnd] = []
+    waits = engine.runs.open_waits("default", lambda some, _: endings.extend(some))
     waits.add((started.run_id,))
     end = RunEnd(run=RunKey("default", started.run_id), status=RunStatus.CANCELLED)
     due_at = engine._due_times._clock.now() + 1_000
     calls_before = engine._cascade._work.is_set()
     engine._dispatcher.dispatch(Effects(ended=(end,), due=(due_at,), children_due=True))
-    assert ends == [end]
+    assert endings == [end]
     assert due_at in engine._due_times
     assert (calls_before, engine._cascade._work.is_set()) == (False, True)
 

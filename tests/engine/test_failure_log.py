@@ -35,7 +35,8 @@ def test_lost_quarantined_and_late_runs_are_named(caplog: pytest.LogCaptureFixtu
         (
             "WARNING",
             (
-                "checkout 'order-2', run r-2 of namespace shop, lost its worker, which did not renew the lease (3 in a row): "
+                "checkout 'order-2', run r-2 of namespace shop, lost its worker, which did not renew the lease (3 in "
+                "a row): "
                 "another worker takes it over"
             ),
         ),

@@ -31,8 +31,8 @@ class World:
     def now(self) -> Timestamp:
         return BEGINNING + self.passed_us + self._offset_us
 
-    def follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
-        self._offset_us += store_now - (asked_at + answered_at) // 2
+    def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp) -> None:
+        self._offset_us += store_now - (sent_at + received_at) // 2
 
     async def poll(self, heartbeats: object, now: Timestamp) -> PendingWork:
         self.polls += 1

@@ -96,18 +96,23 @@ def test_there_is_no_other_sql_about_runs() -> None:
 BAD = {
     "a child's row": "SELECT c.status FROM steps AS s JOIN runs AS c ON c.run_id = s.child_run_id WHERE s.run_id = $1",
     "a child's output": (
-        "SELECT o.output FROM steps AS s JOIN steps AS o ON o.run_id = s.child_run_id WHERE s.run_id = $1 AND o.step_id = $2"
+        "SELECT o.output FROM steps AS s JOIN steps AS o ON o.run_id = s.child_run_id WHERE s.run_id = $1 "
+        "AND o.step_id = $2"
     ),
-    "a parent, by two names": "SELECT p.status FROM runs AS c, runs AS p WHERE p.run_id = c.parent_run_id AND c.run_id = $1",
+    "a parent, by two names": (
+        "SELECT p.status FROM runs AS c, runs AS p WHERE p.run_id = c.parent_run_id AND c.run_id = $1"
+    ),
     "only one is in the namespace": (
-        "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id WHERE c.run_id = $1 AND c.namespace = $2"
+        "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id WHERE c.run_id = $1 AND "
+        "c.namespace = $2"
     ),
     "each in one of several": (
         "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id "
         "WHERE c.namespace = ANY ($1) AND p.namespace = ANY ($1)"
     ),
     "compared, or not": (
-        "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id AND (p.namespace = c.namespace OR $1)"
+        "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id AND (p.namespace = "
+        "c.namespace OR $1)"
     ),
     "watched by id": (
         "UPDATE runs SET watched = true WHERE run_id IN (SELECT child_run_id FROM steps WHERE run_id = $1 AND kind = 4)"
@@ -127,8 +132,13 @@ BAD = {
         "UNION SELECT l.parent_run_id, l.namespace FROM child_links AS l WHERE l.child_run_id = $1) "
         "SELECT p.status FROM w JOIN runs AS p ON p.run_id = w.parent AND p.namespace = w.home"
     ),
-    "there is none": "SELECT 1 FROM steps AS s WHERE s.run_id = $1 AND NOT EXISTS (SELECT 1 FROM runs AS c WHERE c.run_id = s.child_run_id)",
-    "signals of another": "SELECT g.payload FROM signals AS g JOIN runs AS r ON g.run_id = r.forked_from WHERE r.run_id = $1",
+    "there is none": (
+        "SELECT 1 FROM steps AS s WHERE s.run_id = $1 AND NOT EXISTS (SELECT 1 FROM runs AS c WHERE c.run_id "
+        "= s.child_run_id)"
+    ),
+    "signals of another": (
+        "SELECT g.payload FROM signals AS g JOIN runs AS r ON g.run_id = r.forked_from WHERE r.run_id = $1"
+    ),
     "rows of the caller": (
         "SELECT p.run_id FROM unnest($1::uuid[]) AS g (run_id) JOIN runs AS c ON c.run_id = g.run_id "
         "JOIN runs AS p ON p.run_id = c.parent_run_id"
@@ -136,19 +146,26 @@ BAD = {
 }
 
 GOOD = {
-    "compared": "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id AND p.namespace = c.namespace",
+    "compared": (
+        "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id AND p.namespace = c.namespace"
+    ),
     "both in the caller's": (
-        "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id WHERE c.namespace = $1 AND p.namespace = $1"
+        "SELECT p.status FROM runs AS c JOIN runs AS p ON p.run_id = c.parent_run_id WHERE c.namespace = $1 "
+        "AND p.namespace = $1"
     ),
     "a run and its steps": "SELECT s.output FROM runs AS r JOIN steps AS s ON s.run_id = r.run_id WHERE r.run_id = $1",
     "one's own steps by the same id": (
-        "SELECT s.output FROM steps AS s WHERE s.run_id = $1 AND EXISTS (SELECT 1 FROM signals AS g WHERE g.run_id = $1)"
+        "SELECT s.output FROM steps AS s WHERE s.run_id = $1 AND EXISTS (SELECT 1 FROM signals AS g WHERE "
+        "g.run_id = $1)"
     ),
     "children of the caller's run": (
-        "SELECT c.status FROM steps AS s JOIN runs AS c ON c.run_id = s.child_run_id AND c.namespace = $2 WHERE s.run_id = $1"
+        "SELECT c.status FROM steps AS s JOIN runs AS c ON c.run_id = s.child_run_id AND c.namespace = $2 "
+        "WHERE s.run_id = $1"
     ),
     "who is blocked": "UPDATE runs SET blocked_by = NULL WHERE blocked_by = $1 AND namespace = $2",
-    "counted apart": "SELECT (SELECT count(*) FROM runs WHERE status = 1), (SELECT count(*) FROM runs WHERE status = 2)",
+    "counted apart": (
+        "SELECT (SELECT count(*) FROM runs WHERE status = 1), (SELECT count(*) FROM runs WHERE status = 2)"
+    ),
 }
 
 
@@ -164,11 +181,13 @@ def test_what_compares_them_is_not(sql: str) -> None:
 
 RELATIVES = {
     "sqlite": (
-        "links_of unlink unblock_runs waiting_parent give_child_result children_to_cancel delete_links_from lost_children "
+        "links_of unlink unblock_runs waiting_parent give_child_result children_to_cancel delete_links_from "
+        "lost_children "
         "ended_children disown_children waiting_steps_of follow_child move_links move_blocked watch_children"
     ),
     "postgres": (
-        "children_to_cancel lock_family lock_parents find_children notify_parents continue_run delete_runs forget_steps "
+        "children_to_cancel lock_family lock_parents find_children notify_parents continue_run delete_runs "
+        "forget_steps "
         "ended_children watch_children"
     ),
 }

@@ -15,7 +15,7 @@ class FakeClock:
     def now(self) -> Timestamp:
         return self._at
 
-    def follow(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
+    def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp) -> None:
         """Time is the test's affair: whatever the store says, this clock stays."""
 
     def advance(self, *, s: float = 0, ms: int = 0, us: int = 0) -> Timestamp:

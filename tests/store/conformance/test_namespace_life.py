@@ -295,7 +295,8 @@ async def tables_with(place: Place, namespace: str) -> dict[str, int]:
     database = sqlite3.connect(place.address)
     try:
         names: Sequence[tuple[str]] = database.execute(
-            "select m.name from sqlite_master m, pragma_table_info(m.name) c where m.type = 'table' and c.name = 'namespace'"
+            "select m.name from sqlite_master m, pragma_table_info(m.name) c where m.type = 'table' and c.name = "
+            "'namespace'"
         ).fetchall()
         return {
             name: database.execute(f"select count(*) from {name} where namespace = ?", (namespace,)).fetchone()[0]

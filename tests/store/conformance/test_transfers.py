@@ -445,7 +445,7 @@ async def test_a_damaged_file_leaves_no_trace(harness: StoreHarness) -> None:
     damages: list[tuple[list[bytes], str]] = [
         (lines[:-1], "cut off"),
         (lines[:-2] + lines[-1:], "lines are missing"),
-        (lines[1:], "line 1 is no run"),
+        (lines[1:], "line 1 is not a run"),
         ([lines[0], *lines[2:]], "lines are missing"),
         ([*lines[:2], lines[1], *lines[2:]], "line 3.*occurs twice"),
         ([lines[0], lines[0], *lines[1:]], "line 2 is another run"),

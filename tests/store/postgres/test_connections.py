@@ -18,7 +18,10 @@ from tests.support.timeouts import LOADED_MACHINE_S
 
 from .verbs import NOW, begin, complete, running, write
 
-TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+TERMINATE = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid "
+    "<> pg_backend_pid()"
+)
 
 
 async def test_a_call_whose_connection_breaks_is_unavailable_and_the_next_one_works(

@@ -15,7 +15,8 @@ from kagzi.system import SystemRng
 
 OLD_RUN = """
 INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0);
-INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, created_at, status, wait_reason, due_at, seq, lease)
+INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, created_at, status, wait_reason, due_at,
+    seq, lease)
 VALUES ('019b7ca9-8f2e-7e6a-8000-000000000001', 'default', 'id', 'ship', 'request', 0, 3, 1, 1, 1, 1);
 INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, wake_at, due_at)
 VALUES ('019b7ca9-8f2e-7e6a-8000-000000000001', 'nap', 'nap', 2, 2, 1, 0, 1, 1);

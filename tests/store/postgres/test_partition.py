@@ -16,7 +16,10 @@ SELECT c.relname, i.relname AS index, pg_get_indexdef(i.oid) AS definition
 FROM pg_index AS x JOIN pg_class AS i ON i.oid = x.indexrelid JOIN pg_class AS c ON c.oid = x.indrelid
 WHERE c.relname = ANY ($1) ORDER BY 1, 2
 """
-CHECKS = "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND conrelid::regclass::text = ANY ($1) ORDER BY 1, 2"
+CHECKS = (
+    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE "
+    "contype = 'c' AND conrelid::regclass::text = ANY ($1) ORDER BY 1, 2"
+)
 
 
 async def test_everything_is_as_before_but_divided(url: str) -> None:

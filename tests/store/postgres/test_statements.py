@@ -128,7 +128,8 @@ TABLES = ("runs", "steps", "signals", "child_links")
 FILL = [
     "INSERT INTO namespaces (namespace, created_at) VALUES ('default', 0)",
     f"""
-    INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, created_at, status, ready_at, lease, nonce,
+    INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, created_at, status, ready_at, lease,
+        nonce,
         worker_id, lease_until, finished_at)
     SELECT gen_random_uuid(), 'default', 'id-' || i, 'type-' || i % 20, 'request-' || i, {NOW} + i,
         CASE WHEN i % 10 = 0 THEN 1 WHEN i % 10 = 1 THEN 2 ELSE 4 END,

@@ -61,7 +61,8 @@ async def test_a_row_that_fails_costs_its_own_run_only(store: SqliteStore, harne
     execute = store._writer.database.execute
     await store._writing.call(
         execute,
-        "CREATE TRIGGER fail_step BEFORE INSERT ON steps WHEN NEW.step_id = 'bad' BEGIN SELECT RAISE(ABORT, 'inside'); END",
+        "CREATE TRIGGER fail_step BEFORE INSERT ON steps WHEN NEW.step_id = 'bad' BEGIN SELECT RAISE(ABORT, "
+        "'inside'); END",
     )
     outcomes = await harness.write(
         begin(first, "a"),

@@ -20,7 +20,8 @@ PAGE = 50
 # Of ten one sleeps, the rest has completed, but for a few: pending, running, failed, cancelled, paused with a problem.
 FILL = [
     f"""
-    INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, version, created_at, status, ready_at, worker_id,
+    INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, version, created_at, status,
+        ready_at, worker_id,
         lease_until, wait_reason, due_at, finished_at, error, problem, schedule_id, concurrency_key, labels)
     SELECT printf('%08x-0000-7000-8000-000000000000', i), 'default', 'id-' || i,
         iif(i % 1000 = 7, 'rare', 'type-' || i % 3), 'request-' || i, iif(i % 2000 = 9, '2', '1'), {NOW} + i, status,

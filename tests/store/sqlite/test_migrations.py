@@ -18,15 +18,16 @@ from tests.support.providers import CountingIds, LoadedRng
 
 LATER = tuple(f"{migration.version:04d}_{migration.name}" for migration in load_migrations(PACKAGE)[1:])
 
-_RUN = """INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, seq, lease, nonce, ready_at,
+FIRST, SECOND = (f"00000000-0000-7000-8000-00000000000{number}" for number in (1, 2))
+_RUN = """INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, version, status, wait_reason, seq, lease,
+    nonce, ready_at,
                             due_at, attempt, created_at, started_at)
 VALUES (?, 'default', ?, 'hello', '1', ?, ?, 6, 1, 1, ?, ?, 1, 1, 1)"""
-_STEP = """INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, output, error, retry_at, wake_at,
+_STEP = """INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, output,
+    error, retry_at, wake_at,
                               created_at, started_at, finished_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1, ?, ?, ?, ?, 1, 1, ?)"""
-_ATTEMPT = (
-    """INSERT INTO step_attempts VALUES ('r1', 'flaky', 1, 3, 4, 1, 1, 1, 2, '{"message":"no"}', 2, 'worker-1')"""
-)
+_ATTEMPT = f"""INSERT INTO step_attempts VALUES ('{FIRST}', 'flaky', 1, 3, 4, 1, 1, 1, 2, '{{"message":"no"}}', 2, 'worker-1')"""
 
 
 @pytest.fixture
@@ -37,16 +38,17 @@ def old_path(tmp_path: Path) -> str:
     database = sqlite3.connect(path)
     database.executescript(first.sql)
     database.execute(
-        "CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
+        "CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum "
+        "TEXT NOT NULL) STRICT"
     )
     database.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (first.version, first.name, first.checksum))
     database.execute("INSERT INTO namespaces (namespace, created_at) VALUES ('default', 1)")
-    database.execute(_RUN, ("r1", "order-1", 3, 1, None, 2_000))
-    database.execute(_RUN, ("r2", "order-2", 1, None, 1, None))
-    database.execute(_STEP, ("r1", "$input", "$input", 100, 3, 1, 0, 0, b"in", None, None, None, 1))
-    database.execute(_STEP, ("r1", "a", "a", 1, 3, 1, 1, 2, b"out", None, None, None, 1))
-    database.execute(_STEP, ("r1", "flaky", "flaky", 1, 1, 2, 3, 0, None, None, 9_000, None, None))
-    database.execute(_STEP, ("r1", "nap", "nap", 2, 2, 1, 5, 0, None, None, None, 2_000, None))
+    database.execute(_RUN, (FIRST, "order-1", 3, 1, None, 2_000))
+    database.execute(_RUN, (SECOND, "order-2", 1, None, 1, None))
+    database.execute(_STEP, (FIRST, "$input", "$input", 100, 3, 1, 0, 0, b"in", None, None, None, 1))
+    database.execute(_STEP, (FIRST, "a", "a", 1, 3, 1, 1, 2, b"out", None, None, None, 1))
+    database.execute(_STEP, (FIRST, "flaky", "flaky", 1, 1, 2, 3, 0, None, None, 9_000, None, None))
+    database.execute(_STEP, (FIRST, "nap", "nap", 2, 2, 1, 5, 0, None, None, None, 2_000, None))
     database.execute(_ATTEMPT)
     database.commit()
     database.close()
@@ -60,7 +62,7 @@ async def test_what_was_there_is_there(old_path: str) -> None:
     await store.open()
     try:
         harness = StoreHarness(store, FakeClock(), CountingIds())
-        record, steps = await harness.picture(RunKey("default", "r1"))
+        record, steps = await harness.picture(RunKey("default", FIRST))
         assert (record.status, record.wake_at, record.input) == (RunStatus.SLEEPING, 2_000, payload("in"))
         assert (record.pause_requested, record.status_text, record.continued_as) == (False, "", None)
         assert record.waits == ("nap", "flaky")
@@ -79,12 +81,12 @@ async def test_it_goes_on(old_path: str) -> None:
         harness = StoreHarness(store, FakeClock(), CountingIds())
         await harness.fire()
         claimed = {one.run.run_id: one for one in await harness.claim()}
-        nap = next(step for step in claimed["r1"].history.steps if step.step_id == "nap")
+        nap = next(step for step in claimed[FIRST].history.steps if step.step_id == "nap")
         assert (nap.status, nap.seq) == (StepStatus.COMPLETED, 7)
-        the(Begun, await harness.do(begin(leased(claimed["r1"]), "flaky", 2)))
-        child = await harness.child(leased(claimed["r1"]))
+        the(Begun, await harness.do(begin(leased(claimed[FIRST]), "flaky", 2)))
+        child = await harness.child(leased(claimed[FIRST]))
         await harness.do(fail_run(await harness.hold(child)))
-        the(RunClosed, await harness.do(complete_run(leased(claimed["r1"]))))
+        the(RunClosed, await harness.do(complete_run(leased(claimed[FIRST]))))
         await check_invariants(store)
     finally:
         await store.close()

@@ -269,7 +269,7 @@ class _Incoming:
         item = await self._next()
         if not isinstance(item, RunImage):
             raise InvalidArgument(
-                "line 1 is no run: an export begins with one. Import files that `kagzi export` made.", field="line 1"
+                "line 1 is not a run: an export begins with one. Import files that `kagzi export` made.", field="line 1"
             )
         with on_line(self.number):
             self._checker.run(item)
