@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core.times import US_PER_S
-from kagzi.core.workflow_types.queues import Candidate, Rate, Room, TypeLimits, begins_at, choose
+from kagzi.core.workflow_types.queues import Candidate, Rate, TypeLimits, TypePermits, begins_at, choose
 
 NOW = 1_000_000 * US_PER_S
 
@@ -15,8 +15,8 @@ def candidates(keys: str, **options: int) -> list[Candidate]:
     return [Candidate(f"{key}{n}", key, 0, NOW - 100 + n, True, places[key], **options) for n, key in enumerate(keys)]
 
 
-def quota(wanted: int = 100, running: dict[str, int] | None = None, **limits: object) -> Room:
-    return Room(TypeLimits(**limits), wanted=wanted, running=running or {}, now=NOW)  # type: ignore[arg-type]
+def quota(wanted: int = 100, running: dict[str, int] | None = None, **limits: object) -> TypePermits:
+    return TypePermits(TypeLimits(**limits), wanted=wanted, running=running or {}, now=NOW)  # type: ignore[arg-type]
 
 
 def test_what_limits_claims() -> None:
@@ -32,7 +32,7 @@ def test_no_more_than_wanted_permitted_and_spared() -> None:
     assert quota(3, {"": 4}, max_running=5).left == 1
     assert quota(3, {"a": 4, "b": 4}, max_running=5).left == 0
     assert quota(3, paused=True).left == 0
-    assert Room(TypeLimits(max_running=9), wanted=5, running={}, now=NOW, spare=2).left == 2
+    assert TypePermits(TypeLimits(max_running=9), wanted=5, running={}, now=NOW, spare=2).left == 2
 
 
 def test_keys_take_turns_and_then_start_over() -> None:

@@ -54,7 +54,8 @@ async def make_engine(store: TroubledStore, clock: MovableClock) -> AsyncIterato
 
 @pytest.fixture
 async def engine(make_engine: MakeEngine) -> Engine:
-    """It looks once, when it starts, and then hardly ever: what these tests wait for comes by signals, not by looking again."""
+    """It looks once, when it starts, and then hardly ever: what these tests wait for comes by signals, not by looking
+    again."""
     engine = make_engine(poll_interval_ms=600_000)
     await engine.start()
 

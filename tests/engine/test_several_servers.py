@@ -126,7 +126,7 @@ async def test_after_a_lost_connection_the_bus_makes_the_server_poll(make_engine
     deaf = exchange.buses.pop()
     await here.runs.start(start())
     await asyncio.sleep(0)
-    assert outlet.given == []
+    assert outlet.claimed_runs == []
     deaf.wake()  # POLL_AGAIN
     await outlet.until_received(1)
 

@@ -130,7 +130,6 @@ CODE_OF_RUN_STATUS = {status: code for code, status in RUN_STATUS_OF_CODE.items(
 WAIT_REASON_OF_CODE = {int(WaitCode[reason.name]): reason for reason in WaitReason}
 CODE_OF_WAIT_REASON = {reason: code for code, reason in WAIT_REASON_OF_CODE.items()}
 STEP_STATUS_OF_CODE = {int(StepCode[status.name]): status for status in StepStatus}
-CODE_OF_STEP_STATUS = {status: code for code, status in STEP_STATUS_OF_CODE.items()}
 STEP_KIND_OF_CODE = {int(KindCode[kind.name]): kind for kind in StepKind}
 WORKER_STATUS_OF_CODE = {int(WorkerCode[status.name]): status for status in WorkerStatus}
 CODE_OF_WORKER_STATUS = {status: code for code, status in WORKER_STATUS_OF_CODE.items()}
@@ -139,4 +138,3 @@ ON_CLOSE_OF_CODE: dict[int, Literal["cancel", "abandon"]] = {
     OnCloseCode.ABANDON: "abandon",
 }
 CODE_OF_ON_CLOSE = {on_close: code for code, on_close in ON_CLOSE_OF_CODE.items()}
-CODE_OF_STEP_KIND = {kind: code for code, kind in STEP_KIND_OF_CODE.items()}

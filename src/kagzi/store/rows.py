@@ -193,7 +193,7 @@ def by_column(field: Field) -> Callable[[Row], Any]:
 def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
     """None: the value is the field's."""
     if kind in CODES:
-        values: dict[int | None, Any] = {None: None, **CODES[kind]}
+        values: dict[Any, Any] = {None: None, **CODES[kind]}
         return values.__getitem__
     if kind is ErrorDetail:
         return read_error

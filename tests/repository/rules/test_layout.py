@@ -13,9 +13,7 @@ POSTGRES_ONLY = {
     "connection/bus",  # only PostgreSQL has several servers on one database
     "write/careful_path",  # SQLite decides one command after the other in the thread of the writer (write/write)
     "write/batch",  # which statement failed is only a question where many commands share one
-    "write/bisect",  # as write/batch
     "run/pages",  # SQLite ends a page while it reads the cursor (connection/connection)
-    "run/refusals",  # ids are of type uuid only there
 }
 SQLITE_ONLY = {
     "connection/checkpoints",  # PostgreSQL runs its checkpoints itself

@@ -204,7 +204,7 @@ async def test_a_wait_outside_kagzi_keeps_the_place_and_is_told(caplog: pytest.L
     latch.set()
 
 
-async def test_unwinding_cannot_be_swallowed() -> None:
+async def test_teardown_cannot_be_swallowed() -> None:
     seen: list[str] = []
 
     @workflow

@@ -118,8 +118,8 @@ def outcome_of(outcome: Any) -> object:
         return "NotParked", frozenset(step.step_id for step in outcome.results)
     if not isinstance(outcome, msgspec.Struct):
         return outcome if isinstance(outcome, (bool, RunStatus)) else None
-    said = {name: value for name, value in msgspec.structs.asdict(outcome).items() if name not in UNLIKE}
-    return type(outcome).__name__, said
+    fields = {name: value for name, value in msgspec.structs.asdict(outcome).items() if name not in UNLIKE}
+    return type(outcome).__name__, fields
 
 
 def effects_of(effects: Effects) -> object:

@@ -241,7 +241,7 @@ async def test_finished_ones_are_forgotten_after_a_time(harness: StoreHarness) -
     assert [one.operation_id for one in left.rows] == [young.operation_id, open_one.operation_id]
 
 
-async def test_a_look_tells_of_unfinished_ones(harness: StoreHarness) -> None:
+async def test_a_poll_lists_unfinished_ones(harness: StoreHarness) -> None:
     assert not (await harness.store.poll([], harness.now)).bulk
     kept = await add(harness)
     assert (await harness.store.poll([], harness.now)).bulk

@@ -62,7 +62,7 @@ async def step_of(harness: StoreHarness, parent: Held, step_id: str = "child") -
     return (await harness.steps(parent.run))[step_id]
 
 
-# --- the beginning ------------------------------------------------------------------------------------------------------
+# --- the beginning ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_child_is_a_run_linked_both_ways(harness: StoreHarness) -> None:
@@ -304,8 +304,8 @@ async def test_many_endings_in_one_batch_wake_the_parent_once(harness: StoreHarn
     await harness.write(*(harness.child_command(parent, step) for step in steps))
     await harness.do(park(parent, *steps))
     children = [leased(one) for one in await harness.claim(workflow_type="child")]
-    ends = [complete_run(child, f"{n}") if n % 3 else fail_run(child) for n, child in enumerate(children)]
-    await harness.write(*ends)
+    endings = [complete_run(child, f"{n}") if n % 3 else fail_run(child) for n, child in enumerate(children)]
+    await harness.write(*endings)
     assert harness.effects == woken_by_result(parent.run)
     claimed = await harness.claim_one()
     assert claimed.lease.counter == 2

@@ -119,7 +119,7 @@ async def test_a_stale_holder_neither_renews_nor_shortens_nor_releases(harness: 
     old = await busy_run(harness)
     new = await harness.take_over(old)
     before = await harness.picture(old.run)
-    horizon = (await harness.poll()).next_due_at
+    due_at = (await harness.poll()).next_due_at
     foreign = Held(RunKey("elsewhere", new.run.run_id), new.lease)
     losers = (old, stale(new), foreign)
     harness.clock.advance(us=5)
@@ -130,7 +130,7 @@ async def test_a_stale_holder_neither_renews_nor_shortens_nor_releases(harness: 
     assert await harness.store.release(losers, harness.now) is NO_EFFECTS
 
     assert await harness.picture(old.run) == before
-    assert (await harness.poll()).next_due_at == horizon
+    assert (await harness.poll()).next_due_at == due_at
     assert (await harness.fire()).lost == ()
 
 

@@ -116,8 +116,8 @@ async def test_of_one_batch_the_last_stays(harness: StoreHarness) -> None:
     for outcome in await harness.write(*commands):
         the(Started, outcome)
     assert {end.run for end in harness.effects.ended} == {command.run for command in commands[:3]}
-    found = [await status(harness, command.run.run_id) for command in commands]
-    assert found == [RunStatus.CANCELLED] * 3 + [RunStatus.PENDING]
+    statuses = [await status(harness, command.run.run_id) for command in commands]
+    assert statuses == [RunStatus.CANCELLED] * 3 + [RunStatus.PENDING]
 
 
 async def test_who_replaces_a_run_does_not_push_out_another(harness: StoreHarness) -> None:

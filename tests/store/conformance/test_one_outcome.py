@@ -210,8 +210,8 @@ async def test_limits_are_named_and_numbered(harness: StoreHarness, monkeypatch:
         monkeypatch.setattr(f"kagzi.{module}.SIGNALS_BUFFERED", 2)
     for _ in range(2):
         await harness.signal(holding.run)
-    given = harness.signal_request()
-    outcome, _ = await harness.store.signal_run("default", run_id=holding.run.run_id, signal=given, now=harness.now)
+    request = harness.signal_request()
+    outcome, _ = await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
     assert outcome == refusals.too_many_signals(holding.run.run_id)
     error = refused(outcome, ErrorCode.RESOURCE_EXHAUSTED)
     assert error.metadata == {"limit": "signals_buffered", "maximum": str(SIGNALS_BUFFERED)}

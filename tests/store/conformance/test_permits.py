@@ -27,7 +27,7 @@ async def test_a_paused_type_is_not_claimed_and_says_so(harness: StoreHarness) -
     await limit(harness, paused=True)
     answer = await harness.claimed(harness.want())
     assert list(answer.runs) == []
-    assert answer.held_back == {HELLO}
+    assert answer.waiting == {HELLO}
     assert answer.limited == {HELLO}
     await harness.start(workflow_type="other")
     assert len(await harness.claim(workflow_type="other")) == 1
@@ -37,7 +37,7 @@ async def test_a_paused_type_is_not_claimed_and_says_so(harness: StoreHarness) -
 
 async def test_a_paused_type_without_runs_holds_nothing_back(harness: StoreHarness) -> None:
     await limit(harness, paused=True)
-    assert (await harness.claimed(harness.want())).held_back == frozenset()
+    assert (await harness.claimed(harness.want())).waiting == frozenset()
 
 
 async def test_no_more_run_than_may(harness: StoreHarness) -> None:
@@ -46,8 +46,8 @@ async def test_no_more_run_than_may(harness: StoreHarness) -> None:
     first = await harness.claimed(harness.want(limit=1))
     second = await harness.claimed(harness.want())
     assert (len(first.runs), len(second.runs)) == (1, 1)
-    assert second.held_back == {HELLO}
-    assert (await harness.claimed(harness.want())).held_back == {HELLO}
+    assert second.waiting == {HELLO}
+    assert (await harness.claimed(harness.want())).waiting == {HELLO}
     await harness.do(complete_run(leased(first.runs[0])))
     assert len(await harness.claim()) == 1
 
@@ -101,7 +101,7 @@ async def test_one_run_of_a_key_at_a_time(harness: StoreHarness) -> None:
     runs = await keyed(harness, "aab")
     claimed = await harness.claimed(harness.want())
     assert {one.run for one in claimed.runs} == {runs[0], runs[2]}
-    assert claimed.held_back == {HELLO}
+    assert claimed.waiting == {HELLO}
     await harness.do(complete_run(leased(next(one for one in claimed.runs if one.run == runs[0]))))
     assert [one.run for one in await harness.claim()] == [runs[1]]
 
@@ -162,7 +162,7 @@ async def test_many_keys_are_reached_in_turn(harness: StoreHarness) -> None:
         seen |= {one.run for one in await harness.claim(limit=10)}
     assert len(seen) == 300
     answer = await harness.claimed(harness.want())
-    assert (list(answer.runs), answer.held_back) == ([], frozenset())
+    assert (list(answer.runs), answer.waiting) == ([], frozenset())
 
 
 async def test_keys_beyond_those_that_nobody_here_can_run(harness: StoreHarness) -> None:
@@ -213,7 +213,7 @@ async def test_a_rate_spreads_starts_and_says_when_the_next_may_be(harness: Stor
     began = harness.now
     answer = await harness.claimed(harness.want())
     assert len(answer.runs) == 1
-    assert answer.held_back == {HELLO}
+    assert answer.waiting == {HELLO}
     assert answer.again_at == {HELLO: began + US_PER_S // 2}
     harness.clock.advance(us=US_PER_S // 2 - 1)
     assert await harness.claim() == []
@@ -287,7 +287,7 @@ async def test_nothing_is_inserted_as_leased_in_a_namespace_that_counts_runs(har
     await harness.start(namespace="small")
     answer = await harness.claimed(harness.want(namespace="small"))
     assert len(answer.runs) == 1
-    assert answer.held_back == {TypeKey("small", "hello"), TypeKey("small", "")}
+    assert answer.waiting == {TypeKey("small", "hello"), TypeKey("small", "")}
 
 
 async def test_both_limits_hold(harness: StoreHarness) -> None:

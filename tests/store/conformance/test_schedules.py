@@ -672,7 +672,7 @@ async def test_old_fires_are_forgotten_so_many_at_a_time(schedules: ScheduleHarn
     assert await schedules.fires() == []
 
 
-async def test_a_look_tells_when_the_next_schedule_is_due(schedules: ScheduleHarness) -> None:
+async def test_a_poll_returns_when_the_next_schedule_is_due(schedules: ScheduleHarness) -> None:
     assert (await schedules.store.poll((), schedules.clock.now())).next_schedule_at is None
     record = await schedules.create(cron_expr="0 6 * * *", jitter_us=HOUR_US)
     assert (await schedules.store.poll((), schedules.clock.now())).next_schedule_at == record.due_at

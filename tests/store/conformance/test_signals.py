@@ -205,7 +205,8 @@ async def test_a_run_nobody_holds_finds_the_signal_when_it_is_claimed(harness: S
     holding = await harness.running()
     await harness.do(wait_signal(holding))
     await harness.do(hand_back(holding))
-    # It is PENDING already; whoever claims is told again, since a claim may just have passed it over while it was locked.
+    # It is PENDING already; whoever claims is told again, since a claim may just have passed it over while it was
+    # locked.
     await harness.signal(holding.run)
     assert harness.effects == woken_by_result(holding.run)
     assert (await harness.run(holding.run)).status == S.PENDING

@@ -57,8 +57,8 @@ async def test_heartbeats_are_noted_and_deltas_add_up(harness: StoreHarness) -> 
     await harness.register("worker-2")
     for second in (1, 2):
         harness.clock.advance(s=1)
-        beats = [Heartbeat("worker-1", 3 + second, 10, 1, harness.now), Heartbeat("unknown", 1, 1, 1, harness.now)]
-        await harness.store.poll(beats, harness.now)
+        heartbeats = [Heartbeat("worker-1", 3 + second, 10, 1, harness.now), Heartbeat("unknown", 1, 1, 1, harness.now)]
+        await harness.store.poll(heartbeats, harness.now)
     worker = await worker_of(harness)
     assert (worker.active_count, worker.total_completed, worker.total_failed) == (5, 20, 2)
     assert worker.last_heartbeat_at == harness.now

@@ -45,9 +45,7 @@ async def test_a_row_that_was_locked_is_checked_and_not_waited_for_again(
         await write(store, begin(locked, "a"))
         statements = store.statements
         assert await write(store, begin(locked, "a"), begin(free, "a")) == [Busy(), Begun(1, NOW, 1)]
-        assert (
-            store.statements - statements == 2
-        )  # which rows are locked, then the batch: no statement ran into the lock
+        assert store.statements - statements == 2  # who is locked, then the batch: no statement ran into the lock
     assert await write(store, begin(locked, "a")) == [Begun(1, NOW, 1)]
 
 

@@ -14,7 +14,7 @@ from tests.store.postgres.verbs import flatten
 from .verbs import NOW
 
 HOT = [
-    "wave",
+    "write_fast",
     "lone_step",
     "read_for_write",
     "settle",
@@ -65,7 +65,7 @@ HOT = [
 
 # What must be read by which index: a plan by another one reads more than it needs.
 INDEXES: dict[str, dict[str, set[str]]] = {
-    "wave": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}},
+    "write_fast": {"runs": {"runs_pkey"}, "steps": {"steps_pkey"}},
     "lone_step": {"runs": {"runs_pkey"}},
     "settle": {"runs": {"runs_pkey"}},
     "read_for_write": {"runs": {"runs_pkey"}, "steps": {"steps_pkey", "steps_due"}},
@@ -207,7 +207,7 @@ async def test_runs_are_locked_in_the_order_of_the_batch(connection: asyncpg.Con
     """The groups of a batch come sorted: they must drive the join, or two servers could wait for each other."""
     for name, value in HOT_SETTINGS.items():
         await connection.execute(f"SET {name} = '{value}'")
-    for name in ("wave", "settle"):
+    for name in ("write_fast", "settle"):
         join_nodes = [
             node
             for node in flatten(await plan_of(connection, name))

@@ -40,21 +40,23 @@ def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: 
     if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     start = command.start
-    found = relatives.by_request.get(start.request_id)
+    existing = relatives.by_request.get(start.request_id)
     foreign = (run.run.run_id, command.step_id) in relatives.foreign or start.request_id in relatives.created_requests
-    if found is not None and foreign:
-        return foreign_request(start.request_id, found.run_id)
-    if found is None:
-        found = relatives.active.get(start.workflow_id)
-        if found is not None and (error := _conflict(run, command, found)) is not None:
+    if existing is not None and foreign:
+        return foreign_request(start.request_id, existing.run_id)
+    if existing is None:
+        existing = relatives.active.get(start.workflow_id)
+        if existing is not None and (error := _conflict(run, command, existing)) is not None:
             step = _failed_start(run, command, now, error)
             return StepFailed(step.seq, now, step.attempt, error)
-    if found is not None:
+    if existing is not None:
         step = _waiting_step(run, command, now)
-        step.child_run_id = found.run_id
-        relatives.links.append((found.run_id, run.run.run_id, command.step_id, run.run.namespace))
-        relatives.recorded[run.run.run_id, command.step_id] = found
-        return ChildStarted(step.begun_seq, now, found.run_id, created=False, status=RUN_STATUS_OF_CODE[found.status])
+        step.child_run_id = existing.run_id
+        relatives.links.append((existing.run_id, run.run.run_id, command.step_id, run.run.namespace))
+        relatives.recorded[run.run.run_id, command.step_id] = existing
+        return ChildStarted(
+            step.begun_seq, now, existing.run_id, created=False, status=RUN_STATUS_OF_CODE[existing.status]
+        )
     if refused := relatives.refuse_start(start, now):
         return refused
     status = _status_of(command, now)
@@ -97,13 +99,17 @@ def _status_of(command: StartChild, now: Timestamp) -> int:
     return RunCode.PENDING if start.assignment is None else RunCode.RUNNING
 
 
-def _conflict(run: RunState, command: StartChild, found: Relative) -> ErrorDetail | None:
+def _conflict(run: RunState, command: StartChild, existing: Relative) -> ErrorDetail | None:
     """Why the open run with that workflow id cannot be the child."""
-    start, itself = command.start, found.run_id == run.run.run_id
-    if command.attach and found.workflow_type == start.workflow_type and not itself:
+    start, itself = command.start, existing.run_id == run.run.run_id
+    if command.attach and existing.workflow_type == start.workflow_type and not itself:
         return None
     return child_conflict(
-        start.workflow_id, found.run_id, found=found.workflow_type, asked=start.workflow_type, itself=itself
+        start.workflow_id,
+        existing.run_id,
+        existing=existing.workflow_type,
+        requested=start.workflow_type,
+        itself=itself,
     )
 
 

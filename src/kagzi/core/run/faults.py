@@ -2,7 +2,7 @@
 
 from ..error_details import ErrorCode
 from ..ids import is_uuid
-from ..text_validation import unstorable_field
+from ..text.storable import unstorable_field
 from .commands import Command, ContinueAsNew, StartChild, StartRun
 from .outcomes import Outcome, RunNotFound
 from .refusals import refused, unstorable

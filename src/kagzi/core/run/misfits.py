@@ -101,8 +101,8 @@ def kept_payload(change: SignalReplacement) -> Payload:
 
 def is_repeat(change: SignalReplacement, *, name: str, payload: Payload, step_id: str | None) -> bool:
     """Whether the request id was first used for just this."""
-    given = kept_payload(change)
-    same = (name, payload.data, payload.metadata or {}) == (change.name, given.data, given.metadata or {})
+    payload = kept_payload(change)
+    same = (name, payload.data, payload.metadata or {}) == (change.name, payload.data, payload.metadata or {})
     return same and (change.payload is not None or step_id == DROPPED)
 
 

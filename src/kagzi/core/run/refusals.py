@@ -86,8 +86,8 @@ def reserved_step(step_id: str) -> Refused:
     )
 
 
-def other_kind(step_id: str, recorded: int, asked: KindCode) -> Refused:
-    was, wanted = KindCode(recorded).name.lower(), asked.name.lower()
+def other_kind(step_id: str, recorded: int, requested: KindCode) -> Refused:
+    was, wanted = KindCode(recorded).name.lower(), requested.name.lower()
     return _of_step(
         step_id,
         f"step {step_id!r} is recorded as a {was} step, not as a {wanted} step: the code does not fit the history.",
@@ -169,10 +169,10 @@ def foreign_request(request_id: str, run_id: str) -> Refused:
     )
 
 
-def child_conflict(workflow_id: str, run_id: str, *, found: str, asked: str, itself: bool) -> ErrorDetail:
+def child_conflict(workflow_id: str, run_id: str, *, existing: str, requested: str, itself: bool) -> ErrorDetail:
     """The result of a step whose child cannot be started: the id belongs to an active run, of type `found`."""
-    if found != asked:
-        reason = f"belongs to active run {run_id} of type {found!r}, not {asked!r}. Use another id."
+    if existing != requested:
+        reason = f"belongs to active run {run_id} of type {existing!r}, not {requested!r}. Use another id."
     elif itself:
         reason = "is that of the run itself, which would wait for its own end for ever. Use another id."
     else:
@@ -267,8 +267,8 @@ def no_result_before(step_id: str, from_step: str) -> Refused:
     )
 
 
-def workflow_id_of_type(workflow_id: str, run_id: str, found: str, asked: str) -> Refused:
-    message = f"belongs to a run of type {found!r}, {run_id}, not {asked!r}. Use another workflow_id."
+def workflow_id_of_type(workflow_id: str, run_id: str, existing: str, requested: str) -> Refused:
+    message = f"belongs to a run of type {existing!r}, {run_id}, not {requested!r}. Use another workflow_id."
     return _taken(workflow_id, run_id, message)
 
 

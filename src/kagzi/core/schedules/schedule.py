@@ -41,16 +41,11 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 _spec_encoder = msgspec.json.Encoder(order="deterministic")
-_spec_decoder = msgspec.json.Decoder(ScheduleSpec)
 
 
 def write_spec(spec: ScheduleSpec) -> str:
     """As both stores keep it."""
     return _spec_encoder.encode(spec).decode()
-
-
-def read_spec(text: str) -> ScheduleSpec:
-    return _spec_decoder.decode(text)
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -76,9 +76,9 @@ class Retention:
         return False
 
     async def _plan(self, now: Timestamp) -> None:
-        found = await self._store.namespaces_after(self._after_namespace, _NAMESPACES_AT_ONCE)
-        self._all_namespaces = len(found) < _NAMESPACES_AT_ONCE
-        for record in found:
+        records = await self._store.namespaces_after(self._after_namespace, _NAMESPACES_AT_ONCE)
+        self._all_namespaces = len(records) < _NAMESPACES_AT_ONCE
+        for record in records:
             self._after_namespace = record.namespace
             self._tasks += self._tasks_of(record, now)
 

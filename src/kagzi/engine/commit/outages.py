@@ -23,7 +23,7 @@ class Outages:
         self.reason: str | None = None
         self.last_failure_at: Timestamp = 0
         self._words = ""
-        self._asked: dict[object, float] = {}  # the oldest first
+        self._waiting_since: dict[object, float] = {}  # the oldest first
 
     def seen(self, error: BaseException) -> None:
         self.last_failure_at = self._clock.now()
@@ -44,18 +44,18 @@ class Outages:
     def asking(self) -> Generator[None]:
         """The store is asked something."""
         token = object()
-        self._asked[token] = asyncio.get_running_loop().time()
+        self._waiting_since[token] = asyncio.get_running_loop().time()
         try:
             yield
         finally:
-            del self._asked[token]
+            del self._waiting_since[token]
 
     def problem(self) -> str:
         """Why those who wait for the store wait, in words for clients; empty if nothing is known to be wrong."""
         if self.reason is not None:
             return self._words
-        for asked_at in self._asked.values():
-            silent_s = asyncio.get_running_loop().time() - asked_at
+        for since in self._waiting_since.values():
+            silent_s = asyncio.get_running_loop().time() - since
             return f"{DATABASE} has not answered for {silent_s:.0f} s" if silent_s >= SLOW_S else ""
         return ""
 

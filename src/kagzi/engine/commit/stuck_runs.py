@@ -22,7 +22,7 @@ class StuckRuns:
     def __init__(self, ids: Ids, *, rounds: int) -> None:
         self._ids = ids
         self._rounds = rounds
-        self._given_up: dict[str, int] = {}
+        self._abandoned: dict[str, int] = {}
 
     def give_up(self, command: Command, reason: str) -> tuple[InternalError, PauseDiverged | None]:
         """What to answer, and what to do about the run, if anything."""
@@ -31,11 +31,11 @@ class StuckRuns:
         logger.error("incident %s: the store fails on %s of run %s: %s", number, type(command).__name__, run_id, reason)
         if isinstance(command, (StartRun, PauseDiverged)):
             return incident_error(number), None
-        times = self._given_up.pop(run_id, 0) + 1
+        times = self._abandoned.pop(run_id, 0) + 1
         if times < self._rounds:
-            if len(self._given_up) >= _REMEMBERED:
-                del self._given_up[next(iter(self._given_up))]
-            self._given_up[run_id] = times  # the latest last
+            if len(self._abandoned) >= _REMEMBERED:
+                del self._abandoned[next(iter(self._abandoned))]
+            self._abandoned[run_id] = times  # the latest last
             return incident_error(number), None
         problem = _problem(run_id, number, times)
         logger.error("run %s of namespace %s is paused: %s", run_id, command.run.namespace, problem.message)

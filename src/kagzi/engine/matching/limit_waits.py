@@ -35,7 +35,7 @@ class LimitWaits:
         self._ask = ask
         self._limited: set[TypeKey] = set()
         self._waiting: set[TypeKey] = set()  # with an empty type: for a permit of the namespace
-        self._asked: dict[TypeKey, float] = {}
+        self._requested_until: dict[TypeKey, float] = {}
         self._telling: dict[TypeKey, float] = {}  # who asked us, until when
         self._freed: set[TypeKey] = set()  # to be told of if nobody here takes it
         self._timers: dict[TypeKey, asyncio.TimerHandle] = {}
@@ -49,15 +49,15 @@ class LimitWaits:
         """A run was not born leased although a worker was there. The next claim knows better."""
         self._limited.add(key)
 
-    def learn(self, asked: Iterable[TypeKey], claimed: Claimed) -> None:
+    def learn(self, types: Iterable[TypeKey], claimed: Claimed) -> None:
         """What a claim came to for these types."""
-        keys = set(asked)
+        keys = set(types)
         self._limited -= keys
         self._limited |= claimed.limited
-        held_back = claimed.held_back
+        waiting = claimed.waiting
         self._waiting -= keys | {TypeKey(key.namespace, "") for key in keys}
-        self._waiting |= held_back
-        for key in held_back:
+        self._waiting |= waiting
+        for key in waiting:
             self._ask_others(key)
         for key in keys:
             self._cancel(key)
@@ -69,9 +69,9 @@ class LimitWaits:
             if key not in got:
                 self._announce(key)
         for key in keys:
-            self._go_on(key, reached_all=key not in claimed.more, got_some=key in got)
+            self._mark_again(key, reached_all=key not in claimed.more, got_some=key in got)
 
-    def _go_on(self, key: TypeKey, *, reached_all: bool, got_some: bool) -> None:
+    def _mark_again(self, key: TypeKey, *, reached_all: bool, got_some: bool) -> None:
         if reached_all or got_some:
             self._fruitless.pop(key, None)
             if not reached_all:
@@ -124,7 +124,7 @@ class LimitWaits:
         self._waiting.discard(key)
         self._limited.discard(key)
         self._freed.discard(key)
-        self._asked.pop(key, None)
+        self._requested_until.pop(key, None)
         self._fruitless.pop(key, None)
         self._cancel(key)
 
@@ -135,8 +135,8 @@ class LimitWaits:
 
     def _ask_others(self, key: TypeKey) -> None:
         now = asyncio.get_running_loop().time()
-        if self._asked.get(key, 0.0) <= now:
-            self._asked[key] = now + ASK_S
+        if self._requested_until.get(key, 0.0) <= now:
+            self._requested_until[key] = now + ASK_S
             self._ask(key)
 
     def _look_again(self, key: TypeKey, after_s: float) -> None:

@@ -87,7 +87,7 @@ class Bulk:
     async def get(self, namespace: str, operation_id: str) -> BulkOperation:
         """Raises NotFound."""
         self._check(namespace, operation_id)
-        return _found(await self._store.get_bulk(namespace, operation_id), operation_id)
+        return _require(await self._store.get_bulk(namespace, operation_id), operation_id)
 
     async def list(self, namespace: str, page: PageAsk) -> Page[BulkOperation]:
         """Newest first."""
@@ -101,7 +101,7 @@ class Bulk:
     async def stop(self, namespace: str, operation_id: str) -> BulkOperation:
         """What is done stays done. Raises NotFound."""
         self._check(namespace, operation_id)
-        return _found(await self._store.stop_bulk(namespace, operation_id, self._clock.now()), operation_id)
+        return _require(await self._store.stop_bulk(namespace, operation_id, self._clock.now()), operation_id)
 
     def _check(self, namespace: str, operation_id: str) -> None:
         checks.name(namespace, "namespace")
@@ -268,7 +268,7 @@ class _Work:
         )
 
 
-def _found(operation: BulkOperation | None, operation_id: str) -> BulkOperation:
+def _require(operation: BulkOperation | None, operation_id: str) -> BulkOperation:
     if operation is None:
         raise _no_operation(operation_id)
     return operation

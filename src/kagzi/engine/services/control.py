@@ -141,6 +141,8 @@ class Control:
             outputs=self._outputs(outputs or {}),
         )
         forked, effects = await self._store.fork_run(fork, now)
+        if isinstance(forked, Started):  # apart, since mypy takes a union of structs for a Struct
+            return self._done(forked, effects, run_id)
         return self._done(forked, effects, run_id)
 
     def _outputs(self, outputs: Mapping[str, Payload]) -> Mapping[str, Payload]:

@@ -24,14 +24,14 @@ class Pinning:
         if key is None:
             return False
         try:
-            return self._versions.pin_known(key, _asked(command)) is not None
+            return self._versions.pin_known(key, _requested(command)) is not None
         except PreconditionFailed:
             return False  # whether that matters is to be looked up, too
 
     def pin_known(self, command: Command) -> Command:
         """One that `is_known`, with its version."""
         key = self._known_key(command)
-        version = None if key is None else self._versions.pin_known(key, _asked(command))
+        version = None if key is None else self._versions.pin_known(key, _requested(command))
         assert version is not None
         return _with_version(command, version)
 
@@ -45,7 +45,7 @@ class Pinning:
 
     async def _pin_child(self, command: StartChild) -> Command:
         try:
-            version = await self._versions.pin(_child_key(command), _asked(command))
+            version = await self._versions.pin(_child_key(command), _requested(command))
         except PreconditionFailed:
             if await self._store.get_step(command.run, command.step_id) is None:
                 raise
@@ -57,7 +57,7 @@ class Pinning:
         if not key.workflow_type:
             return command
         try:
-            version = await self._versions.pin(key, _asked(command))
+            version = await self._versions.pin(key, _requested(command))
         except PreconditionFailed:
             if command.version:
                 raise
@@ -84,7 +84,7 @@ def _child_key(command: StartChild) -> TypeKey:
     return TypeKey(command.run.namespace, command.start.workflow_type)
 
 
-def _asked(command: Command) -> str:
+def _requested(command: Command) -> str:
     """The version it asks for; empty if it leaves that open."""
     if isinstance(command, StartChild):
         return command.start.version or ""

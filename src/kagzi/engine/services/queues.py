@@ -115,7 +115,7 @@ class Queues:
     # --- saying ---------------------------------------------------------------------------------------------------------------
 
     async def update(
-        self, namespace: str, workflow_type: str, given: TypeLimits, fields: Iterable[str]
+        self, namespace: str, workflow_type: str, requested: TypeLimits, fields: Iterable[str]
     ) -> WorkflowTypeRecord:
         """Change these fields, or (none) all limits. Raises InvalidArgument."""
         names = tuple(fields) or LIMIT_FIELDS
@@ -123,7 +123,7 @@ class Queues:
             if field not in (*LIMIT_FIELDS, "paused"):
                 known = ", ".join((*LIMIT_FIELDS, "paused"))
                 raise InvalidArgument(f"fields names {field!r}. It can name: {known}.", field="fields")
-        return await self._change(namespace, workflow_type, {field: getattr(given, field) for field in names})
+        return await self._change(namespace, workflow_type, {field: getattr(requested, field) for field in names})
 
     async def pause(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
         """Starts are accepted and wait; what runs goes on."""
@@ -143,24 +143,24 @@ class Queues:
         return await self.get(namespace, workflow_type)
 
 
-def _check(given: TypeLimits) -> None:
+def _check(requested: TypeLimits) -> None:
     for field in ("max_running", "max_running_per_key"):
-        value: int | None = getattr(given, field)
+        value: int | None = getattr(requested, field)
         if value is not None:
             checks.within(value, 1, limits.RUNNING_RUNS_MAX, field)
     for field in ("starts_per_second", "starts_per_second_per_key"):
-        rate: float | None = getattr(given, field)
+        rate: float | None = getattr(requested, field)
         if rate is not None and not math.isfinite(rate):
             raise InvalidArgument(f"{field} is not a finite number.", field=field)
         if rate is not None:
             checks.within(rate, limits.STARTS_PER_SECOND_MIN, limits.STARTS_PER_SECOND_MAX, field)
-    if given.when_full not in ("queue", "reject", "cancel-oldest"):
+    if requested.when_full not in ("queue", "reject", "cancel-oldest"):
         raise InvalidArgument(
-            f"when_full={given.when_full!r} is none of queue, reject and cancel-oldest.", field="when_full"
+            f"when_full={requested.when_full!r} is none of queue, reject and cancel-oldest.", field="when_full"
         )
-    if given.when_full != "queue" and given.max_running is None and given.max_running_per_key is None:
+    if requested.when_full != "queue" and requested.max_running is None and requested.max_running_per_key is None:
         raise InvalidArgument(
-            f"when_full={given.when_full} needs max_running or max_running_per_key: without one nothing is ever full.",
+            f"when_full={requested.when_full} needs max_running or max_running_per_key: without one nothing is ever full.",
             field="when_full",
         )
 

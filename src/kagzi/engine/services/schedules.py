@@ -113,7 +113,7 @@ class Schedules:
                     continue  # somebody else was quicker
                 return record, True
             try:
-                return await self.change(namespace, schedule_id, lambda was: _as_given(was, spec, enabled)), False
+                return await self.change(namespace, schedule_id, lambda was: _as_requested(was, spec, enabled)), False
             except NotFound:
                 continue  # it was deleted meanwhile
         raise _contended(schedule_id)
@@ -308,7 +308,7 @@ def _check_range(begin: Timestamp, end: Timestamp) -> None:
         raise InvalidArgument("from is not before to. Give a range of times that have passed.", field="from")
 
 
-def _as_given(was: ScheduleRecord, spec: ScheduleSpec, enabled: bool | None) -> ScheduleRecord:
+def _as_requested(was: ScheduleRecord, spec: ScheduleSpec, enabled: bool | None) -> ScheduleRecord:
     record = msgspec.structs.replace(was, spec=spec)
     if enabled is None or enabled == was.enabled:
         return record

@@ -76,13 +76,13 @@ class ServedTypes:
     async def warnings(self, named: Sequence[Named], consequence: str) -> list[str]:
         """What to say to somebody who names these types, in their order; empty where a worker serves it, or where that is not
         known. Never raises."""
-        asked_at = asyncio.get_running_loop().time()
+        since = asyncio.get_running_loop().time()
         found: dict[Named, str] = {}
         for each in named:
             if each not in found:
                 key = TypeKey(each.namespace, each.workflow_type)
                 version = self._pinned(key, each.version)
-                words = "" if self._matcher.serves(key, version) else await self._unserved(key, version, asked_at)
+                words = "" if self._matcher.serves(key, version) else await self._unserved(key, version, since)
                 found[each] = f"{words} {consequence}" if words else ""
         return [found[each] for each in named]
 
@@ -90,19 +90,19 @@ class ServedTypes:
         """The same of one type."""
         return (await self.warnings([named], consequence))[0]
 
-    def _pinned(self, key: TypeKey, asked: str) -> str:
+    def _pinned(self, key: TypeKey, version: str) -> str:
         try:
-            return self._versions.pin_known(key, asked) or asked
+            return self._versions.pin_known(key, version) or version
         except PreconditionFailed:
-            return asked
+            return version
 
-    async def _unserved(self, key: TypeKey, version: str, asked_at: float) -> str:
+    async def _unserved(self, key: TypeKey, version: str, since: float) -> str:
         """In words, or empty: it is served, or nothing is known that is not older than the question."""
         now = asyncio.get_running_loop().time()
         seen = self._seen.get(key.namespace)
         if seen is not None and now - seen.begun_at < _SERVED_REMEMBERED_S and _serves(seen, key, version):
             return ""
-        if seen is None or seen.begun_at < asked_at:
+        if seen is None or seen.begun_at < since:
             if not self._may_read(key.namespace, now):
                 return ""  # somebody may have come since the last one
             try:
@@ -200,8 +200,8 @@ class ServedTypes:
                 if now - since >= self.logged_after_s and self._may_log(key, now):
                     await self._log(key, now, now - since)
 
-    async def _log(self, key: TypeKey, asked_at: float, waited_s: float) -> None:
-        words = await self._unserved(key, "", asked_at)
+    async def _log(self, key: TypeKey, since: float, waited_s: float) -> None:
+        words = await self._unserved(key, "", since)
         if not words:
             return  # served, or not known: the next look asks again
         if len(self._logged_at) >= _TYPES:

@@ -83,9 +83,9 @@ class Tasks:
         finally:
             self._matcher.remove(claimant)
             self._polls.discard(claimant)
-            given = claimant.close()
-            if given and not claimed:  # the caller went away just when they came
-                self._releases.add(Held(run.run, run.lease) for run in given)
+            unclaimed = claimant.close()
+            if unclaimed and not claimed:  # the caller went away just when they came
+                self._releases.add(Held(run.run, run.lease) for run in unclaimed)
         claimed, rest = fitting(claimed)
         if rest:
             self._releases.add(Held(run.run, run.lease) for run in rest)

@@ -68,18 +68,18 @@ class Versions:
 
     # --- new runs -------------------------------------------------------------------------------------------------------------
 
-    async def pin(self, key: TypeKey, asked: str) -> str:
+    async def pin(self, key: TypeKey, requested: str) -> str:
         """The version of a run that is about to start; empty if its first worker is to decide. Raises PreconditionFailed for
         a deprecated one, Unavailable. Asks the store at most once in a while for each type, however many runs start."""
-        known = self.pin_known(key, asked)
-        return version_for_start(key.workflow_type, asked, await self._load(key)) if known is None else known
+        known = self.pin_known(key, requested)
+        return version_for_start(key.workflow_type, requested, await self._load(key)) if known is None else known
 
-    def pin_known(self, key: TypeKey, asked: str) -> str | None:
+    def pin_known(self, key: TypeKey, requested: str) -> str | None:
         """The same without asking the store: None if it would have to be asked. Raises PreconditionFailed."""
         known = self._known.get(key)
         if known is None or known.until <= asyncio.get_running_loop().time():
             return None
-        return version_for_start(key.workflow_type, asked, known.marks)
+        return version_for_start(key.workflow_type, requested, known.marks)
 
     async def _load(self, key: TypeKey) -> Sequence[VersionMark]:
         """Those who ask at the same time share one question."""

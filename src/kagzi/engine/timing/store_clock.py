@@ -69,24 +69,24 @@ class StoreClock:
     async def _poll(self) -> None:
         again = True
         while again:
-            asked_at = self._clock.now()
+            sent_at = self._clock.now()
             async with asyncio.timeout(_POLL_TIMEOUT_S):
-                work = await self._store.poll((), asked_at)
-            again = self.polled(work.store_now, asked_at, self._clock.now())
+                work = await self._store.poll((), sent_at)
+            again = self.polled(work.store_now, sent_at, self._clock.now())
 
-    def polled(self, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> bool:
+    def polled(self, store_now: Timestamp, sent_at: Timestamp, answered_at: Timestamp) -> bool:
         """Take note of a poll. Returns whether to poll again at once: the store's clock has stepped, and it takes two to say so.
 
         Within what the round trip leaves uncertain the clocks agree: following would only make this one tremble.
         """
-        by_us = store_now - (asked_at + answered_at) // 2
-        uncertain_us = (answered_at - asked_at) // 2 + _CLOCK_TICK_US
+        by_us = store_now - (sent_at + answered_at) // 2
+        uncertain_us = (answered_at - sent_at) // 2 + _CLOCK_TICK_US
         first, self._polled_at = self._polled_at is None, answered_at
         if abs(by_us) <= uncertain_us + STEP_US:
-            self._agree(by_us, uncertain_us, store_now, asked_at, answered_at)
+            self._agree(by_us, uncertain_us, store_now, sent_at, answered_at)
             return False
         if first:
-            self._follow(by_us, store_now, asked_at, answered_at)
+            self._follow(by_us, store_now, sent_at, answered_at)
             self._on_step()
             return False
         if self._step is None or abs(self._step.by_us - by_us) > uncertain_us + STEP_US:
@@ -102,19 +102,19 @@ class StoreClock:
         if answered_at - self._step.seen_at >= self._settle_us:
             logger.warning("the store's clock has moved by %+.1f s; this server follows it", by_us / US_PER_S)
             self._step = None
-            self._follow(by_us, store_now, asked_at, answered_at)
+            self._follow(by_us, store_now, sent_at, answered_at)
             self._on_step()
         return False
 
     def _agree(
-        self, by_us: int, uncertain_us: int, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp
+        self, by_us: int, uncertain_us: int, store_now: Timestamp, sent_at: Timestamp, answered_at: Timestamp
     ) -> None:
         if self._step is not None:
             logger.warning("the store's clock agrees again with the time that has passed")
             self._step = None
         if abs(by_us) > uncertain_us:
-            self._follow(by_us, store_now, asked_at, answered_at)
+            self._follow(by_us, store_now, sent_at, answered_at)
 
-    def _follow(self, by_us: int, store_now: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> None:
-        self._clock.follow(store_now, asked_at, answered_at)
+    def _follow(self, by_us: int, store_now: Timestamp, sent_at: Timestamp, answered_at: Timestamp) -> None:
+        self._clock.follow(store_now, sent_at, answered_at)
         self._polled_at = answered_at + by_us

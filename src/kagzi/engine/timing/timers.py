@@ -152,23 +152,23 @@ class Timers:
 
     async def _poll(self) -> None:
         heartbeats = self._heartbeats.take()
-        asked_at = self._clock.now()
+        sent_at = self._clock.now()
         try:
             with self._outages.asking():
                 async with asyncio.timeout(_CALL_TIMEOUT_S):
-                    work = await self._store.poll(heartbeats, asked_at, self._polled_to)
+                    work = await self._store.poll(heartbeats, sent_at, self._polled_to)
         except BaseException:
             self._heartbeats.put_back(heartbeats)
             raise
         self._polled_to = work.pending[-1] if len(work.pending) >= POLL_TYPES else None
         # Noting heartbeats may cost a second statement. Alone, nobody else's timers are to be found, so the next poll can wait.
         intervals = 2 if heartbeats and self._alone else 1
-        self._poll_at = asyncio.get_running_loop().time() + intervals * self._interval_s(asked_at)
-        if self._store_clock.polled(work.store_now, asked_at, self._clock.now()):
+        self._poll_at = asyncio.get_running_loop().time() + intervals * self._interval_s(sent_at)
+        if self._store_clock.polled(work.store_now, sent_at, self._clock.now()):
             self._poll_at = 0.0
         self._due.polled = due = work.next_due_at
         if due is not None and due < self._stuck_until:
-            if due <= asked_at:
+            if due <= sent_at:
                 self._due.polled = self._stuck_until
             else:
                 self._stuck_us = self._stuck_until = 0

@@ -1,4 +1,4 @@
-"""How a run leaves its worker for good: with an output, a failure, a cancellation, a problem that pauses it, or handed
+"""Ends a run on its worker: with an output, a failure, a cancellation, a problem that pauses it, or handed
 back."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What is recorded of a run, by step id: replay reads from here instead of executing."""
+"""The recorded steps of a run, by step id: replay reads from here instead of executing."""
 
 from collections.abc import Collection, Iterable
 from heapq import nsmallest

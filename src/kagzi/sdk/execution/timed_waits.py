@@ -1,4 +1,4 @@
-"""What a run waits for: sleeps, steps until their next attempt, signals, children. Short waits are waited for in place.
+"""The open waits of a run: sleeps, steps until their next attempt, signals, children. Short waits are waited for in place.
 
 While the run is on the worker each wait with a time has a timer here. A sleep that is over is confirmed by the server,
 whose clock decides; a retry that is due begins; for a signal whose time is up the server is asked. A parked run has no

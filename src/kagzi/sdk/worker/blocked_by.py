@@ -1,4 +1,4 @@
-"""Who blocks the event loop: the step or the workflow whose code another thread sees in the loop's stack."""
+"""Names what blocks the event loop: the step or the workflow whose code another thread sees in the loop's stack."""
 
 from types import FrameType
 

@@ -1,4 +1,4 @@
-"""What is logged of failures: one line for each failed attempt of a step and one for each failed run, and what follows.
+"""Logs failures: one line for each failed attempt of a step and one for each failed run, and what follows.
 
 A line is written when the server has answered, so that it says what really happens next, and never on replay: what is
 read from the history was logged by whoever executed it. Tracebacks come with the record (`exc_info`), shortened.

@@ -1,4 +1,4 @@
-"""Which run, step and attempt a log record belongs to. Nothing is made or kept for it: `place` knows. See
+"""Log fields: the run, step and attempt that a record belongs to. Nothing is made or kept for it: `place` knows. See
 docs/adr/0025."""
 
 import logging

@@ -1,4 +1,4 @@
-"""What leaves for the server: the message being filled, and those sent but not yet wholly answered.
+"""The outgoing messages: the one being filled, and those sent but not yet wholly answered.
 
 Operations are written by the executions straight into their run's part of the next message. A message is put together
 from encoded parts and kept, byte for byte, until each of its operations is answered: what is kept is what a reconnect

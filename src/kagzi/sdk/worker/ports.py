@@ -1,4 +1,4 @@
-"""What the worker gives its session to hand claimed runs to."""
+"""The executor as the session sees it: it takes claimed runs."""
 
 from typing import Protocol
 

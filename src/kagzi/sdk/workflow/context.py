@@ -1,4 +1,4 @@
-"""What a workflow function gets: the run it is part of, and the calls that survive it."""
+"""The Context of a workflow function: the run it is part of, and the calls that survive it."""
 
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Where the running code is: in a workflow, in the body of a step, or elsewhere."""
+"""The place of the running code: in a workflow, in the body of a step, or elsewhere."""
 
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol

@@ -1,4 +1,4 @@
-"""What an error of user code means: whether it may pass by itself, and so whether it is retried by default (ADR 0029).
+"""Classifies errors of user code: whether one may pass by itself, and so whether it is retried by default (ADR 0029).
 
 Errors of libraries are known by the names of their classes and by what they carry (an HTTP status, a gRPC code):
 nothing is imported for them.

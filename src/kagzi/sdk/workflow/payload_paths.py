@@ -1,4 +1,4 @@
-"""Where in a value something is wrong: `$.items[3].price`. Only looked for once it is known that something is."""
+"""Paths into values, to say where something is wrong: `$.items[3].price`. Only looked for once it is known that something is."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""How often a step is tried, as users write it. The server decides with it; see `kagzi.core.retry.policy`."""
+"""Retry policies as users write them. The server decides with it; see `kagzi.core.retry.policy`."""
 
 import math
 from collections.abc import Iterable

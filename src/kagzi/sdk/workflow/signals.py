@@ -1,4 +1,4 @@
-"""What can be sent to a run, and what `race` with names answers."""
+"""Signals, and the result of a `race` with names."""
 
 import builtins
 from dataclasses import dataclass

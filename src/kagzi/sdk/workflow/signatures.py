@@ -1,4 +1,4 @@
-"""What a function says about itself: its name, what it takes, what it returns."""
+"""Reads the signatures of functions: the name, what it takes, what it returns."""
 
 import inspect
 import re

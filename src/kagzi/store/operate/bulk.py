@@ -6,7 +6,7 @@ from ...core.records import Rows
 from ...core.times import Timestamp
 from ..rows import read_bulk, write_json
 from ..sessions import NIL_ID, Purpose, Session, Sessions, first, list_page, position, scan, verb
-from ..text_validation import require_storable
+from ..storable import require_storable
 
 
 async def _add(session: Session, operation: BulkOperation) -> BulkOperation:

@@ -6,7 +6,7 @@ from ...core.times import Timestamp
 from ...core.workflow_types.queues import Pressure, TypeLimits, WorkflowTypeRecord, begins_at
 from ..rows import Row, read_limits
 from ..sessions import Purpose, Session, Sessions, first, list_page, scan, verb
-from ..text_validation import require_storable
+from ..storable import require_storable
 
 
 async def _get_limits(session: Session, namespace: str, workflow_type: str) -> TypeLimits | None:

@@ -25,7 +25,7 @@ from ...core.workers import (
 )
 from ..rows import Row, read_worker, read_worker_event, write_json, write_strings
 from ..sessions import AFTER_ALL, Purpose, Session, Sessions, first, list_page, position, scan, verb
-from ..text_validation import require_storable
+from ..storable import require_storable
 
 _decode_served = msgspec.json.Decoder(tuple[Served, ...]).decode
 

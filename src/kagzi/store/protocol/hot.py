@@ -34,13 +34,13 @@ class Want(msgspec.Struct, frozen=True, gc=False):
 class Claimed(msgspec.Struct, frozen=True):
     """What a claim came to, and why there was not more.
 
-    `held_back`: their runs wait for a permit; with an empty type: for one of the namespace. `again_at`: when their rate allows
+    `waiting`: their runs wait for a permit; with an empty type: for one of the namespace. `again_at`: when their rate allows
     the next start. `more`: there may be runs that were not reached this time.
     """
 
     runs: Sequence[ClaimedRun] = ()
     limited: frozenset[TypeKey] = frozenset()  # types whose limits were heeded
-    held_back: frozenset[TypeKey] = frozenset()
+    waiting: frozenset[TypeKey] = frozenset()
     again_at: Mapping[TypeKey, Timestamp] = {}
     more: frozenset[TypeKey] = frozenset()
 

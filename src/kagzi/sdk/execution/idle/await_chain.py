@@ -1,4 +1,4 @@
-"""What a suspended task awaits: its frames, from the function of the task to the innermost one.
+"""The await chain of a suspended task: its frames, from the function of the task to the innermost one.
 
 Coroutines, generators and async generators say what they await. The objects in between (`asend()`, `athrow()`,
 `aclose()`, `anext()`, the iterator of a coroutine) do not; they are asked through the garbage collector's own view of

@@ -1,4 +1,4 @@
-"""What the tasks of a run wait for: for Kagzi, for each other, or for something outside.
+"""The await graph of a run: whether its tasks wait for Kagzi, for each other, or for something outside.
 
 Only if none waits for something outside may the run leave the worker. A wait for a socket or a thread ends in this
 process or not at all: if the run were not here then, nobody would wake it. A wait for a queue, a lock or an event ends

@@ -55,8 +55,8 @@ class Claims:
         while True:
             try:
                 async with claim.session.transaction():
-                    found = await claim.take(wanted, self._namespaces & namespaces, self._types & types)
-                claim.note(found)
+                    taken = await claim.take(wanted, self._namespaces & namespaces, self._types & types)
+                claim.note(taken)
                 return
             except _TakenBackError as taken_back:
                 self._namespaces |= taken_back.namespaces
@@ -69,7 +69,7 @@ class Claims:
                     self._types.clear()
 
 
-class _Found(NamedTuple):
+class _Taken(NamedTuple):
     """What one transaction came to."""
 
     runs: list[ClaimedRun]
@@ -86,38 +86,38 @@ class _Claim:
         self._until = until
         self._runs: list[ClaimedRun] = []
         self._limited: set[TypeKey] = set()
-        self._held_back: set[TypeKey] = set()
+        self._waiting_types: set[TypeKey] = set()
         self._again_at: dict[TypeKey, Timestamp] = {}
         self._more: set[TypeKey] = set()
 
     def answer(self) -> Claimed:
-        limited, held_back = frozenset(self._limited), frozenset(self._held_back)
-        return Claimed(self._runs, limited, held_back, self._again_at, frozenset(self._more))
+        limited, waiting = frozenset(self._limited), frozenset(self._waiting_types)
+        return Claimed(self._runs, limited, waiting, self._again_at, frozenset(self._more))
 
-    def note(self, found: _Found) -> None:
-        self._runs += found.runs
-        for gate in found.gates:
+    def note(self, taken: _Taken) -> None:
+        self._runs += taken.runs
+        for gate in taken.gates:
             self._limited.add(gate.key)
             if gate.again_at is not None:
                 self._again_at[gate.key] = gate.again_at
             if gate.more:
                 self._more.add(gate.key)
-        self._held_back |= found.waiting
-        self._more |= found.cut
+        self._waiting_types |= taken.waiting
+        self._more |= taken.cut
 
     def come_back(self, types: set[TypeKey]) -> None:
         """Others were at it all the time."""
-        self._held_back |= types
+        self._waiting_types |= types
         self._again_at |= dict.fromkeys(types, self._now + _COME_BACK_US)
 
-    async def take(self, wanted: dict[_Wanted, list[Want]], namespaces: set[str], types: set[TypeKey]) -> _Found:
+    async def take(self, wanted: dict[_Wanted, list[Want]], namespaces: set[str], types: set[TypeKey]) -> _Taken:
         """`namespaces`, `types`: those that are known to be limited. Raises _TakenBackError if others turn out to be."""
         limits = {}
         if namespaces:
             rows = await self.session.read("lock_namespaces", namespaces=sorted(namespaces))
             limits = {row["namespace"]: row["running_runs_limit"] for row in rows}
         gated = await lock_types(self.session, types)
-        found = _Found([], [], set(), set())
+        taken = _Taken([], [], set(), set())
         short: set[TypeKey] = set()
         for part in _apart({group: wants for group, wants in wanted.items() if group.key not in gated}, namespaces):
             rows = await self.session.read(
@@ -130,20 +130,20 @@ class _Claim:
             )
             _check(rows, namespaces)
             if rows and rows[0]["cut"]:
-                found.cut.update(group.key for group in part)
-            found.runs.extend(await _with_history(self.session, rows, self._now))
+                taken.cut.update(group.key for group in part)
+            taken.runs.extend(await _with_history(self.session, rows, self._now))
             total = sum(want.limit for wants in part.values() for want in wants)
             short |= {group.key for group in part if group.namespace in limits and len(rows) < total}
         for group, wants in wanted.items():
             if (row := gated.get(group.key)) is not None:
                 gate = Gate(self.session, row, wants, nonce=self._nonce, now=self._now, until=self._until)
-                found.gates.append(gate)
+                taken.gates.append(gate)
                 rows = await gate.claim(await self._spare(group.namespace, limits))
-                found.runs.extend(await _with_history(self.session, rows, self._now))
+                taken.runs.extend(await _with_history(self.session, rows, self._now))
                 if len(rows) < gate.wanted:
-                    (found.waiting if gate.waiting and group.namespace not in limits else short).add(gate.key)
-        found.waiting.update(await self._waiting(short, limits))
-        return found
+                    (taken.waiting if gate.waiting and group.namespace not in limits else short).add(gate.key)
+        taken.waiting.update(await self._waiting(short, limits))
+        return taken
 
     async def _spare(self, namespace: str, limits: dict[str, int | None]) -> int | None:
         """How many more may run in the namespace."""
@@ -157,11 +157,11 @@ class _Claim:
     async def _waiting(self, short: set[TypeKey], limits: dict[str, int | None]) -> set[TypeKey]:
         if not short:
             return set()
-        asked = sorted(short)
+        keys = sorted(short)
         rows = await self.session.read(
             "types_that_wait",
-            namespaces=[key.namespace for key in asked],
-            workflow_types=[key.workflow_type for key in asked],
+            namespaces=[key.namespace for key in keys],
+            workflow_types=[key.workflow_type for key in keys],
         )
         waiting = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows}
         return waiting | {TypeKey(key.namespace, "") for key in waiting if limits.get(key.namespace) is not None}

@@ -13,11 +13,11 @@ _KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only 
 
 async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey, Row]:
     """Those of these types that have limits, with what is written of them. Their rows are ours until the transaction ends."""
-    asked = sorted(types)
-    if not asked:
+    keys = sorted(types)
+    if not keys:
         return {}
     rows = await session.read(
-        "lock_types", namespaces=[key.namespace for key in asked], workflow_types=[key.workflow_type for key in asked]
+        "lock_types", namespaces=[key.namespace for key in keys], workflow_types=[key.workflow_type for key in keys]
     )
     return {TypeKey(row["namespace"], row["workflow_type"]): row for row in rows}
 
@@ -80,11 +80,11 @@ class Gate:
             self.limits, wanted=self.wanted, running=running, now=self._now, due_at=self._due_at, spare=spare
         )
 
-    def _choose(self, permits: TypePermits, found: list[Candidate]) -> list[Candidate]:
-        chosen = choose(permits, found)
+    def _choose(self, permits: TypePermits, candidates: list[Candidate]) -> list[Candidate]:
+        chosen = choose(permits, candidates)
         self.again_at = permits.again_at
         self._due_at = max(permits.due_at, self._due_at)
-        if len(chosen) < len({candidate.run_id for candidate in found}):
+        if len(chosen) < len({candidate.run_id for candidate in candidates}):
             self.waiting = True
         return chosen
 
@@ -93,15 +93,15 @@ class Gate:
         permits = self._permits({row["key"]: row["runs"] for row in rows}, spare)
         if not permits.left:
             return []
-        found = _candidates(await self._read("pending_of_type", limit=permits.left, only_new=permits.rated))
+        candidates = _candidates(await self._read("pending_of_type", limit=permits.left, only_new=permits.rated))
         if permits.rated:
-            found += _candidates(await self._read("going_on_of_type", limit=permits.left))
-        return self._choose(permits, found)
+            candidates += _candidates(await self._read("going_on_of_type", limit=permits.left))
+        return self._choose(permits, candidates)
 
     async def _by_key(self, spare: int | None) -> list[Candidate]:
-        """Keys in turn after the one that was served last, first one run of each, then more if there is permits."""
+        """Keys in turn after the one that was served last, first one run of each, then more if permits are left."""
         depth = self.wanted + _KEYS_AHEAD
-        running, places, found = await self._scan(1, depth)
+        running, places, candidates = await self._scan(1, depth)
         permits = self._permits(running, spare)
         if not permits.left:
             return []
@@ -109,12 +109,12 @@ class Gate:
         self.more = len(places) >= depth + len(running)
         reached = list(places)[-1] if self.more else self._turn
         one_each = self.limits.max_running_per_key == 1 and "" not in places
-        if places and len(found) < left and not self.more and not one_each:
-            _, _, found = await self._scan(-(-left // len(places)) * 2, depth)
+        if places and len(candidates) < left and not self.more and not one_each:
+            _, _, candidates = await self._scan(-(-left // len(places)) * 2, depth)
         if permits.rated:
-            found += [_candidate(row, 0) for row in await self._read("going_on_of_type", limit=left)]
-            await self._know_rates(permits, found)
-        chosen = self._choose(permits, _placed(found, places))
+            candidates += [_candidate(row, 0) for row in await self._read("going_on_of_type", limit=left)]
+            await self._know_rates(permits, candidates)
+        chosen = self._choose(permits, _placed(candidates, places))
         self.waiting = self.waiting or any(key in places for key in permits.full_keys)
         self._turn = chosen[-1].key if chosen else reached
         self._key_times = {key: permits.key_rates[key].due_at for key in permits.changed_keys}
@@ -122,9 +122,9 @@ class Gate:
             await self._session.read("note_turn", **self._type, next_start_at=self._due_at, turn=self._turn)
         return chosen
 
-    async def _know_rates(self, permits: TypePermits, found: list[Candidate]) -> None:
+    async def _know_rates(self, permits: TypePermits, candidates: list[Candidate]) -> None:
         if self.limits.starts_per_second_per_key is not None:
-            keys = sorted({candidate.key for candidate in found})
+            keys = sorted({candidate.key for candidate in candidates})
             rows = await self._session.read("key_rates", **self._type, keys=keys)
             permits.know_keys({row["key"]: row["next_start_at"] for row in rows})
 
@@ -133,7 +133,7 @@ class Gate:
         runs of each that is not full."""
         running: dict[str, int] = {}
         places: dict[str, int] = {}
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for row in await self._read(
             "pending_by_key",
             limit=per_key,
@@ -149,11 +149,11 @@ class Gate:
             if place:
                 places[row["key"]] = place
             if row["run_id"] is not None:
-                found.append(_candidate(row, place))
-        return running, places, found
+                candidates.append(_candidate(row, place))
+        return running, places, candidates
 
-    async def _read(self, statement: str, /, **given: object) -> Rows:
-        return await self._session.read(statement, **self._type, versions=self._versions, now=self._now, **given)
+    async def _read(self, statement: str, /, **parameters: object) -> Rows:
+        return await self._session.read(statement, **self._type, versions=self._versions, now=self._now, **parameters)
 
 
 def _candidate(row: Row, place: int) -> Candidate:
@@ -164,6 +164,6 @@ def _candidates(rows: Rows) -> list[Candidate]:
     return [_candidate(row, 0) for row in rows]
 
 
-def _placed(found: list[Candidate], places: dict[str, int]) -> list[Candidate]:
+def _placed(candidates: list[Candidate], places: dict[str, int]) -> list[Candidate]:
     """With the places of their keys in turn; a key that has none yet comes last."""
-    return [each._replace(place=places.setdefault(each.key, len(places) + 1)) for each in found]
+    return [each._replace(place=places.setdefault(each.key, len(places) + 1)) for each in candidates]

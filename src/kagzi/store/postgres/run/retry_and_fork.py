@@ -105,8 +105,8 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> tuple[Started |
         before=before,
         never=NEVER,
         step_ids=list(fork.outputs),
-        outputs=[given.data for given in fork.outputs.values()],
-        output_metas=[write_strings(given.metadata) for given in fork.outputs.values()],
+        outputs=[output.data for output in fork.outputs.values()],
+        output_metas=[write_strings(output.metadata) for output in fork.outputs.values()],
     )
     waiting = await session.read("open_children", run_id=new)
     links = [(row["child_run_id"], new, row["step_id"], command.run.namespace) for row in waiting]

@@ -73,8 +73,10 @@ async def count_runs(session: Session, namespace: str, where: RunFilter, cap: in
     name = "count_labelled_runs" if _by_label(where) else "count_runs"
     statuses = [CODE_OF_RUN_STATUS[status] for status in where.statuses] or None
     types = list(where.workflow_types) or None
-    given = _conditions(where)
-    [row] = await session.read(name, namespace=namespace, statuses=statuses, workflow_types=types, limit=cap, **given)
+    parameters = _conditions(where)
+    [row] = await session.read(
+        name, namespace=namespace, statuses=statuses, workflow_types=types, limit=cap, **parameters
+    )
     counted: int = row["runs"]
     return counted
 
@@ -118,12 +120,12 @@ def _conditions(where: RunFilter) -> dict[str, object]:
 
 async def ends_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
     answers: list[RunEnd | RunStatus | None] = [None] * len(runs)
-    asked = [(index, run) for index, run in enumerate(runs) if is_uuid(run.run_id)]
-    run_ids, namespaces = [run.run_id for _, run in asked], [run.namespace for _, run in asked]
+    valid = [(index, run) for index, run in enumerate(runs) if is_uuid(run.run_id)]
+    run_ids, namespaces = [run.run_id for _, run in valid], [run.namespace for _, run in valid]
     rows, more = await read_page(session, "ends_of", len(runs), run_ids=run_ids, namespaces=namespaces)
     for row in rows:
         number: int = row["n"]
-        index, run = asked[number - 1]
+        index, run = valid[number - 1]
         status = RUN_STATUS_OF_CODE[row["status"]]
         if not status.ended:
             answers[index] = status
@@ -132,4 +134,4 @@ async def ends_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd |
         answers[index] = RunEnd(
             run=run, status=status, output=output, error=read_error(row["error"]), continued_as=row["continued_as"]
         )
-    return answers[: asked[rows[-1]["n"] - 1][0] + 1] if more else answers
+    return answers[: valid[rows[-1]["n"] - 1][0] + 1] if more else answers

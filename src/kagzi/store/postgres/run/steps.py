@@ -44,19 +44,19 @@ async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | 
 async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> tuple[list[StepRecord], bool]:
     """The steps with their earlier attempts, as many as fit; and whether some were left out. See pages.shown_attempts."""
     retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
-    found: list[Row] = []
+    rows_read: list[Row] = []
     cut = False
     if retried:
-        found, cut = await read_page(
+        rows_read, cut = await read_page(
             session, "step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried, limit=PAGE_ATTEMPTS + 1
         )
-    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in found], truncated=cut)
+    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in rows_read], truncated=cut)
     steps = [
         shown_step(
             read_step(
                 row,
                 run,
-                tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ())),
+                tuple(read_attempt(rows_read[place]) for place in shown.by_step.get(row["step_id"], ())),
             ),
             row["run_finished_at"],
         )

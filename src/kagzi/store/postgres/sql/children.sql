@@ -8,7 +8,7 @@ SELECT run_id::text AS run_id, namespace, workflow_id, workflow_type, status, le
     cancel_requested_at, pause_requested
 FROM runs
 WHERE run_id = ANY (ARRAY(
-    SELECT given.run_id FROM unnest(:run_ids::uuid[]) AS given (run_id)
+    SELECT wanted.run_id FROM unnest(:run_ids::uuid[]) AS wanted (run_id)
     UNION
     SELECT p.run_id FROM ending AS e
     JOIN runs AS p ON p.run_id = e.parent_run_id AND p.namespace IS NOT DISTINCT FROM e.namespace WHERE e.watched

@@ -58,7 +58,7 @@ FROM taken ORDER BY n, place;
 
 -- name: first_pages
 -- Input, context and the first page of history of claimed runs: whole steps until the bytes are used up, at least one.
-SELECT given.n, p.* FROM unnest(:run_ids::uuid[]) WITH ORDINALITY AS given (run_id, n)
+SELECT wanted.n, p.* FROM unnest(:run_ids::uuid[]) WITH ORDINALITY AS wanted (run_id, n)
 CROSS JOIN LATERAL (
     SELECT sized.*, sized.total - sized.bytes AS before FROM (
         SELECT s.*, sum(s.bytes) OVER (ORDER BY s.begun_seq, s.step_id) AS total,
@@ -68,13 +68,13 @@ CROSS JOIN LATERAL (
                 wake_at, child_run_id::text AS child_run_id, details, details_meta,
                 CASE WHEN kind >= {KIND.FIRST_PAYLOAD} THEN 0 ELSE :step_bytes::bigint + coalesce(octet_length(output), 0) + octet_length(step_id)
                     + coalesce(octet_length(error::text), 0) + coalesce(octet_length(details), 0) END AS bytes
-            FROM steps WHERE steps.run_id = given.run_id AND kind <> {KIND.OUTPUT} AND begun_seq >= 0
+            FROM steps WHERE steps.run_id = wanted.run_id AND kind <> {KIND.OUTPUT} AND begun_seq >= 0
             ORDER BY steps.begun_seq LIMIT :page_steps::bigint
         ) AS s
     ) AS sized
 ) AS p
 WHERE p.total <= :page_bytes::bigint OR p.before = 0
-ORDER BY given.n, p.begun_seq;
+ORDER BY wanted.n, p.begun_seq;
 
 -- name: next_page
 -- A later page of the same, for the holder of the lease only: no row at all if somebody else holds the run. Without what it knows.

@@ -5,7 +5,7 @@ WITH r AS MATERIALIZED (
     SELECT run_id, namespace, seq, status, created_at, finished_at, status_text, progress, pause_requested, pause_reason,
         cancel_requested_at IS NOT NULL AS cancel_requested
     FROM runs WHERE run_id = :run_id::uuid AND namespace IS NOT DISTINCT FROM :namespace::text
-), found AS MATERIALIZED (
+), numbered AS MATERIALIZED (
     SELECT DISTINCT ON (f.seq) f.* FROM (
         SELECT s.begun_seq AS seq, {SOURCE.BEGUN} AS source, s.step_id, s.attempt, 0::bigint AS forgotten, 0 AS bytes
         FROM r JOIN steps AS s ON s.run_id = r.run_id
@@ -23,9 +23,9 @@ WITH r AS MATERIALIZED (
     ) AS f
     ORDER BY f.seq, f.source DESC LIMIT :limit::bigint + 1
 ), sized AS MATERIALIZED (
-    SELECT found.*, row_number() OVER w AS place, sum(bytes) OVER w - bytes AS before, sum(bytes) OVER w AS total,
+    SELECT numbered.*, row_number() OVER w AS place, sum(bytes) OVER w - bytes AS before, sum(bytes) OVER w AS total,
         count(*) OVER () AS count
-    FROM found WINDOW w AS (ORDER BY found.seq)
+    FROM numbered WINDOW w AS (ORDER BY numbered.seq)
 ), page AS MATERIALIZED (
     SELECT * FROM sized WHERE place <= :limit AND (total <= :page_bytes::bigint OR place = 1)
 )

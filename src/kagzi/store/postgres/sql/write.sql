@@ -1,4 +1,4 @@
--- name: wave
+-- name: write_fast
 -- The hot one: fence each run by updating its row (a join or FOR SHARE is no fence), then record its steps, in one round trip.
 -- `status + 0` and IS NOT DISTINCT FROM keep other indexes than that of run_id out of a plan that may have been made on
 -- empty tables. Groups come sorted by run_id, which is the order of locking. What concerns other runs (the end of a child or
@@ -7,22 +7,22 @@
 WITH g AS MATERIALIZED (
     SELECT * FROM rows(:groups) WITH ORDINALITY AS g (
         run_id uuid, namespace text, lease bigint, nonce bigint, taken int, rows int, begins int, result int,
-        ends bool, n
+        closes bool, n
     )
-), held AS (
+), leased AS (
     UPDATE runs AS r
     SET seq = r.seq + g.taken,
         result_seq = CASE WHEN g.result > 0 THEN r.seq + g.result ELSE r.result_seq END,
         steps = r.steps + coalesce(g.begins, 0),
-        status = CASE WHEN g.ends THEN {RUN.COMPLETED} ELSE {RUN.RUNNING} END,
-        finished_at = CASE WHEN g.ends THEN :now::bigint END,
+        status = CASE WHEN g.closes THEN {RUN.COMPLETED} ELSE {RUN.RUNNING} END,
+        finished_at = CASE WHEN g.closes THEN :now::bigint END,
         lost_leases = CASE WHEN g.result > 0 THEN 0 ELSE r.lost_leases END,
-        pause_requested = r.pause_requested AND g.ends IS NULL,
-        lease_until = CASE WHEN g.ends THEN NULL WHEN r.lease_until < :renew_before::bigint THEN :until::bigint ELSE r.lease_until END
+        pause_requested = r.pause_requested AND g.closes IS NULL,
+        lease_until = CASE WHEN g.closes THEN NULL WHEN r.lease_until < :renew_before::bigint THEN :until::bigint ELSE r.lease_until END
     FROM g
     WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
         AND r.status + 0 = {RUN.RUNNING} AND (r.deadline_at > :now) IS NOT FALSE AND r.steps + coalesce(g.begins, 0) <= :most_steps::int
-        AND (g.begins IS NULL OR r.cancel_requested_at IS NULL) AND (g.ends IS NULL OR NOT (r.watched OR r.has_children))
+        AND (g.begins IS NULL OR r.cancel_requested_at IS NULL) AND (g.closes IS NULL OR NOT (r.watched OR r.has_children))
     RETURNING g.n, g.rows, r.run_id, r.seq - g.taken AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
     INSERT INTO steps AS s (
@@ -39,7 +39,7 @@ WITH g AS MATERIALIZED (
         n int, step_id text, name text, kind smallint, begun int, result int, timeout_ms bigint, parent_step_id text,
         parallel_group_id text, retry text, input bytea, input_meta text, output bytea, output_meta text
     )
-    JOIN held AS h ON h.n = b.n
+    JOIN leased AS h ON h.n = b.n
     ON CONFLICT (run_id, step_id) DO UPDATE
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
         nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
@@ -53,7 +53,7 @@ WITH g AS MATERIALIZED (
     SET status = {STEP.COMPLETED}, seq = h.base + c.result, finished_at = :now, output = c.output, output_meta = c.output_meta::json,
         lease = h.lease, nonce = h.nonce, worker_id = h.worker_id, due_at = NULL
     FROM rows(:completed) AS c (n int, step_id text, attempt int, result int, output bytea, output_meta text)
-    JOIN held AS h ON h.n = c.n
+    JOIN leased AS h ON h.n = c.n
     WHERE s.run_id = h.run_id AND s.step_id = c.step_id AND s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.attempt = c.attempt
     RETURNING 1
 )
@@ -62,11 +62,11 @@ WITH g AS MATERIALIZED (
 -- instead of 255 us of CPU beside the database for 20 runs (python -m tests.store.postgres.measure_abort).
 SELECT array_agg(n) AS groups, array_agg(base) AS bases,
     1 / (sum(rows) = (SELECT count(*) FROM begun) + (SELECT count(*) FROM completed))::int AS fits
-FROM held;
+FROM leased;
 
 -- name: lone_step
--- A wave of one step that begins and completes: the same rules without arrays, since a lone run waits for this round trip.
-WITH held AS (
+-- The fast path of one step that begins and completes: the same rules without arrays, since a lone run waits for this round trip.
+WITH leased AS (
     UPDATE runs AS r
     SET seq = r.seq + 2, result_seq = r.seq + 2, steps = r.steps + 1, lost_leases = 0,
         lease_until = CASE WHEN r.lease_until < :renew_before::bigint THEN :until::bigint ELSE r.lease_until END
@@ -82,7 +82,7 @@ WITH held AS (
     SELECT h.run_id, :step_id::text, :name::text, {KIND.FUNCTION}, {STEP.COMPLETED}, h.base + 1, h.base + 2, h.lease, h.nonce, :now, :now, :now,
         :timeout_ms::bigint, h.worker_id, :parent_step_id::text, :parallel_group_id::text, :retry::text::json, :input::bytea, :input_meta::text::json, :output::bytea,
         :output_meta::text::json
-    FROM held AS h
+    FROM leased AS h
     ON CONFLICT (run_id, step_id) DO UPDATE
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
         nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at, due_at = NULL,
@@ -92,11 +92,11 @@ WITH held AS (
     RETURNING 1
 )
 -- As above: if the step does not fit, nothing is kept.
-SELECT base, 1 / (SELECT count(*) FROM begun) AS fits FROM held;
+SELECT base, 1 / (SELECT count(*) FROM begun) AS fits FROM leased;
 
 -- name: read_for_write
 -- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.
--- Payloads only of what is told to the worker, and only as far as the page of its run (:page_bytes) and the answers of the batch (:answer_bytes) go,
+-- Payloads only of what is returned to the worker, and only as far as the page of its run (:page_bytes) and the answers of the batch (:answer_bytes) go,
 -- in the order in which the commands came (place); `withheld` marks the others. The first of all is never withheld.
 -- What is joined is kept: the planner takes lists of commands to be short, and would make it anew for each of them.
 WITH g AS MATERIALIZED (
@@ -104,7 +104,7 @@ WITH g AS MATERIALIZED (
         run_id uuid, namespace text, known_seq bigint, begins int, place int, n
     )
 ), named AS MATERIALIZED (
-    SELECT * FROM rows(:named) AS named (n int, step_id text, attempt int, told bool)
+    SELECT * FROM rows(:named) AS named (n int, step_id text, attempt int, shown_to_worker bool)
 ), r AS MATERIALIZED (
     SELECT g.n, g.known_seq, g.place, r.*,
         CASE
@@ -113,9 +113,9 @@ WITH g AS MATERIALIZED (
         END AS step_count
     FROM g JOIN runs AS r ON r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace
 ), wanted AS (
-    SELECT r.n, r.run_id, r.place, w.step_id, bool_or(w.told) AS told
+    SELECT r.n, r.run_id, r.place, w.step_id, bool_or(w.shown_to_worker) AS shown_to_worker
     FROM r JOIN (
-        SELECT n, step_id, told FROM named
+        SELECT n, step_id, shown_to_worker FROM named
         UNION ALL
         SELECT r.n, s.step_id, false FROM r JOIN steps AS s ON s.run_id = r.run_id
         WHERE r.known_seq IS NOT NULL AND s.due_at IS NOT NULL
@@ -129,14 +129,14 @@ WITH g AS MATERIALIZED (
     ) AS w USING (n)
     GROUP BY r.n, r.run_id, r.place, w.step_id
 ), sized AS (
-    SELECT w.n, w.place, w.told, s.*,
-        CASE WHEN w.told THEN 200 + octet_length(s.step_id) + coalesce(octet_length(s.output), 0)
+    SELECT w.n, w.place, w.shown_to_worker, s.*,
+        CASE WHEN w.shown_to_worker THEN 200 + octet_length(s.step_id) + coalesce(octet_length(s.output), 0)
             + coalesce(octet_length(s.error::text), 0) + coalesce(octet_length(s.details), 0) ELSE 0 END AS bytes
     FROM wanted AS w JOIN steps AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
 ), s AS MATERIALIZED (
-    SELECT sized.*, NOT told OR sum(bytes) OVER everything = bytes
+    SELECT sized.*, NOT shown_to_worker OR sum(bytes) OVER everything = bytes
         OR (sum(bytes) OVER everything <= :answer_bytes::bigint
-            AND (sum(bytes) OVER page <= :page_bytes::bigint OR sum(bytes) OVER page = bytes)) AS given
+            AND (sum(bytes) OVER page <= :page_bytes::bigint OR sum(bytes) OVER page = bytes)) AS included
     FROM sized
     WINDOW everything AS (ORDER BY place, n, seq, step_id), page AS (PARTITION BY n ORDER BY seq, step_id)
 ), a AS MATERIALIZED (
@@ -145,10 +145,10 @@ WITH g AS MATERIALIZED (
     JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = w.step_id
     JOIN step_attempts AS a ON a.run_id = r.run_id AND a.step_id = w.step_id AND a.forgotten = 0
         AND a.attempt = CASE WHEN w.attempt = 0 THEN c.attempt - 1 ELSE w.attempt END
-), found AS MATERIALIZED (
+), matched AS MATERIALIZED (
     SELECT r.n AS number, s.*, a.attempt AS a_attempt, a.begun_seq AS a_begun_seq, a.seq AS a_seq, a.lease AS a_lease,
         a.nonce AS a_nonce, a.started_at AS a_started_at, a.finished_at AS a_finished_at, a.retry_at AS a_retry_at,
-        s.told AND s.given AND row_number() OVER (PARTITION BY r.n, s.step_id) = 1 AS shown
+        s.shown_to_worker AND s.included AND row_number() OVER (PARTITION BY r.n, s.step_id) = 1 AS shown
     FROM r LEFT JOIN s ON s.n = r.n LEFT JOIN a ON a.n = s.n AND a.step_id = s.step_id
 )
 SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lease AS run_lease, r.nonce AS run_nonce,
@@ -159,12 +159,12 @@ SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lea
     r.continued_as::text AS continued_as,
     s.step_id, s.name, s.kind, s.status, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.created_at, s.started_at,
     s.finished_at, s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id,
-    s.parallel_group_id, s.child_run_id::text AS child_run_id, NOT s.given AS withheld, s.shown,
+    s.parallel_group_id, s.child_run_id::text AS child_run_id, NOT s.included AS withheld, s.shown,
     CASE WHEN s.shown OR s.status < {STEP.COMPLETED} THEN s.error END AS error,
     CASE WHEN s.shown THEN s.output END AS output, CASE WHEN s.shown THEN s.output_meta END AS output_meta,
     CASE WHEN s.shown THEN s.details END AS details, CASE WHEN s.shown THEN s.details_meta END AS details_meta,
     s.a_attempt, s.a_begun_seq, s.a_seq, s.a_lease, s.a_nonce, s.a_started_at, s.a_finished_at, s.a_retry_at
-FROM r JOIN found AS s ON s.number = r.n;
+FROM r JOIN matched AS s ON s.number = r.n;
 
 -- name: unbound_signals
 -- The oldest signals that nobody has waited for yet, as many of each name as are asked for; what they hold as far as the bytes go.
@@ -181,7 +181,7 @@ FROM (
         ORDER BY signals.number LIMIT g.wanted
     ) AS s
     WINDOW earlier AS (ORDER BY g.place, g.n, s.number)
-) AS found
+) AS matched
 ORDER BY n, number;
 
 -- name: settle
@@ -194,7 +194,7 @@ WITH g AS MATERIALIZED (
         pause_requested bool, diverged bool, continued_as uuid, status_text text, progress double precision,
         tried_build text, n
     )
-), held AS (
+), leased AS (
     UPDATE runs AS r
     SET seq = g.seq, result_seq = g.result_seq, steps = g.steps, attempt = g.attempt, status = g.status,
         wait_reason = g.wait_reason, due_at = g.due_at, ready_at = g.ready_at, finished_at = g.finished_at,
@@ -234,7 +234,7 @@ WITH g AS MATERIALIZED (
         parallel_group_id text, child_run_id uuid, retry text, error text, input bytea, input_meta text, output bytea,
         output_meta text, details bytea, details_meta text
     )
-    JOIN held AS h ON h.n = b.n
+    JOIN leased AS h ON h.n = b.n
     ON CONFLICT (run_id, step_id) DO UPDATE
     SET status = excluded.status, attempt = excluded.attempt, begun_seq = excluded.begun_seq, seq = excluded.seq,
         lease = excluded.lease, nonce = excluded.nonce, started_at = excluded.started_at,
@@ -253,14 +253,14 @@ WITH g AS MATERIALIZED (
         n int, step_id text, attempt int, begun_seq bigint, seq bigint, lease bigint, nonce bigint, started_at bigint,
         finished_at bigint, retry_at bigint, worker_id text, error text
     )
-    JOIN held AS h ON h.n = a.n
+    JOIN leased AS h ON h.n = a.n
 ), bound AS (
     UPDATE signals AS s SET step_id = b.step_id
     FROM rows(:signals) AS b (n int, number bigint, step_id text)
-    JOIN held AS h ON h.n = b.n
+    JOIN leased AS h ON h.n = b.n
     WHERE s.run_id = h.run_id AND s.number = b.number
 )
-SELECT array_agg(n) AS groups FROM held;
+SELECT array_agg(n) AS groups FROM leased;
 
 -- name: locked_runs
 -- Which of these rows somebody else holds locked right now: the others can go on.

@@ -79,8 +79,8 @@ class Doors:
                 return type_full(queue.type.workflow_type, queue.key, limit)
         going: list[tuple[str, str]] = []
         for queue, limit in queues:
-            if self._inside[queue] >= limit and (found := self._pick(queue)) is not None:
-                going.append((found, why_evicted(start, queue.key, limit)))
+            if self._inside[queue] >= limit and (oldest := self._pick(queue)) is not None:
+                going.append((oldest, why_evicted(start, queue.key, limit)))
         for queue, _ in queues:
             self._inside[queue] += 1
             self._oldest[queue].append(start.run.run_id)

@@ -80,15 +80,15 @@ async def _settle(
 
 
 async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -> None:
-    given = command.input
+    payload = command.input
     await writing.session.read(
         "continue_run",
         now=writing.now,
         run_id=command.run.run_id,
         new_run_id=command.new_run_id,
         version=command.version,
-        input=given.data,
-        input_meta=write_strings(given.metadata),
+        input=payload.data,
+        input_meta=write_strings(payload.metadata),
         paused=paused,
     )
 
@@ -104,8 +104,8 @@ async def _attached(writing: Writing, starts: Sequence[StartChild]) -> set[str]:
 
 
 def _is_locked(command: StartChild, kin: dict[str, _Relatives], locked: dict[str, Row]) -> bool:
-    found = kin[command.run.namespace].active.get(command.start.workflow_id)
-    return found is None or found.run_id in locked
+    relative = kin[command.run.namespace].active.get(command.start.workflow_id)
+    return relative is None or relative.run_id in locked
 
 
 async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]:
@@ -139,13 +139,13 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
             key = (command.run.run_id, command.step_id)
             relatives.recorded[key] = Relative(row["child_run_id"], row["child_type"], row["child_status"])
         if row["request_run_id"] is not None:
-            found = Relative(row["request_run_id"], row["request_type"], row["request_status"])
-            relatives.by_request[command.start.request_id] = found
+            relative = Relative(row["request_run_id"], row["request_type"], row["request_status"])
+            relatives.by_request[command.start.request_id] = relative
             if not row["request_is_own"]:
                 relatives.foreign.add((command.run.run_id, command.step_id))
         if row["open_run_id"] is not None:
-            found = Relative(row["open_run_id"], row["open_type"], row["open_status"])
-            relatives.active[command.start.workflow_id] = found
+            relative = Relative(row["open_run_id"], row["open_type"], row["open_status"])
+            relatives.active[command.start.workflow_id] = relative
     limited = sorted(namespace for namespace, relatives in kin.items() if relatives.limit is not None)
     for row in await session.read("lock_namespaces", namespaces=limited) if limited else ():
         relatives = kin[row["namespace"]]
@@ -181,9 +181,9 @@ async def _make(writing: Writing, kin: _Relatives) -> Effects:
         await link_children(writing.session, kin.links)
         linked = {link[0] for link in kin.links}
         ended: list[End] = [
-            (found.run_id, RunCode(found.status), None)
-            for found in kin.recorded.values()
-            if found.run_id in linked and RunCode.COMPLETED <= found.status <= RunCode.CANCELLED
+            (relative.run_id, RunCode(relative.status), None)
+            for relative in kin.recorded.values()
+            if relative.run_id in linked and RunCode.COMPLETED <= relative.status <= RunCode.CANCELLED
         ]
         await notify_parents(writing.session, ended, writing.now)
     return NO_EFFECTS if kin.doors is None else await kin.doors.evict(writing.now)

@@ -23,7 +23,7 @@ _OUTPUT = int(KindCode.OUTPUT)
 _Row = dict[str, Any]
 
 
-class Wave:
+class FastPath:
     """Groups in the order of their run ids. `add` them, then `record`."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Wave:
                 "rows": rows,
                 "begins": begins or None,
                 "result": result or None,
-                "ends": ends or None,
+                "closes": ends or None,
             }
         )
         self._groups.append(group)
@@ -137,7 +137,7 @@ class Wave:
     async def _write_all(self, writing: Writing) -> dict[int, int]:
         """The last seq before this, by the numbers of the groups that were taken."""
         [row] = await writing.session.write(
-            "wave",
+            "write_fast",
             now=writing.now,
             until=writing.terms.until,
             renew_before=writing.terms.renew_before,
@@ -193,7 +193,7 @@ class Wave:
 
 def _begun_row(number: int, place: int, command: BeginStep) -> _Row:
     """Without kind: a function. What a completion of the same step fills in is None."""
-    given = command.input
+    payload = command.input
     return {
         "n": number,
         "step_id": command.step_id,
@@ -205,8 +205,8 @@ def _begun_row(number: int, place: int, command: BeginStep) -> _Row:
         "parent_step_id": command.parent_step_id or None,
         "parallel_group_id": command.parallel_group_id or None,
         "retry": write_policy(command.retry),
-        "input": None if given is None else given.data,
-        "input_meta": None if given is None else write_strings(given.metadata),
+        "input": None if payload is None else payload.data,
+        "input_meta": None if payload is None else write_strings(payload.metadata),
         "output": None,
         "output_meta": None,
     }

@@ -76,7 +76,7 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
 
 
 def _named(number: int, step_id: str, attempt: int = 0, *, told: bool = False) -> dict[str, object]:
-    return {"n": number, "step_id": step_id, "attempt": attempt, "told": told}
+    return {"n": number, "step_id": step_id, "attempt": attempt, "shown_to_worker": told}
 
 
 async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> None:

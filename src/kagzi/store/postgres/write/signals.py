@@ -42,17 +42,17 @@ async def give_signal(
         return None, NO_EFFECTS
     [row] = rows
     run = RunKey(run.namespace, row["run_id"])
-    [found] = await session.read(
+    [waiting] = await session.read(
         "look_for_signal",
         run_id=run.run_id,
         request_id=signal.request_id,
         name=signal.name,
         most_buffered=SIGNALS_BUFFERED,
     )
-    if found["known"] is not None:
-        return Signalled(run, found["known"]), NO_EFFECTS
-    waited_for = found["step_id"] is not None
-    refused = refuse_signal(run.run_id, row["status"], waited_for=waited_for, buffered=found["unbound"])
+    if waiting["known"] is not None:
+        return Signalled(run, waiting["known"]), NO_EFFECTS
+    waited_for = waiting["step_id"] is not None
+    refused = refuse_signal(run.run_id, row["status"], waited_for=waited_for, buffered=waiting["unbound"])
     if refused is not None:
         return refused, NO_EFFECTS
     payload = signal.payload
@@ -64,8 +64,8 @@ async def give_signal(
         request_id=signal.request_id,
         payload=payload.data,
         payload_meta=write_strings(payload.metadata),
-        step_id=found["step_id"],
+        step_id=waiting["step_id"],
     )
-    if found["step_id"] is None:
+    if waiting["step_id"] is None:
         return Signalled(run, delivered=False), NO_EFFECTS
     return Signalled(run, delivered=True), result_effects(run_head(row))

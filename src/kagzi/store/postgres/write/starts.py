@@ -29,7 +29,7 @@ from .signals import give_signal
 _TRIES = 3
 _ROUNDS = 5
 
-_Asked = tuple[int, StartRun]
+_Start = tuple[int, StartRun]
 """A start and its place in the batch."""
 
 _Decided = tuple[Mapping[int, Outcome], Effects]
@@ -38,19 +38,19 @@ _Decided = tuple[Mapping[int, Outcome], Effects]
 
 async def start_runs(writing: Writing, groups: Sequence[Group[StartRun]]) -> None:
     """Fill in the outcome of each start that has none yet. Of several with one id in the batch the first is made."""
-    asked = [item for _, commands in groups for item in commands if writing.outcomes[item[0]] is None]
-    first, repeated = _divide(asked)
+    starts = [item for _, commands in groups for item in commands if writing.outcomes[item[0]] is None]
+    first, repeated = _divide(starts)
     await _start_all(writing, first, replace=True)
     if repeated:
         await _start_all(writing, repeated, replace=False)
 
 
-def _divide(asked: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
+def _divide(starts: Sequence[_Start]) -> tuple[list[_Start], list[_Start]]:
     """Those that are the first with their workflow id and request id, and the others."""
     taken: set[tuple[str, str, str]] = set()
-    first: list[_Asked] = []
-    repeated: list[_Asked] = []
-    for item in asked:
+    first: list[_Start] = []
+    repeated: list[_Start] = []
+    for item in starts:
         command = item[1]
         namespace = command.run.namespace
         ids = {("request", namespace, command.request_id), ("workflow", namespace, command.workflow_id)}
@@ -59,31 +59,31 @@ def _divide(asked: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
     return first, repeated
 
 
-async def _start_all(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> None:
+async def _start_all(writing: Writing, starts: Sequence[_Start], *, replace: bool) -> None:
     session, now, outcomes = writing.session, writing.now, writing.outcomes
     # A completed run may be the answer to these, so they look before they insert.
-    look_first = any(command.on_conflict == "existing_or_completed" for _, command in asked)
+    resolve_first = any(command.on_conflict == "existing_or_completed" for _, command in starts)
     for _ in range(_TRIES):
         try:
-            if look_first:
-                await _look(writing, asked, replace=replace)
-                asked = _undecided(asked, outcomes)
-            look_first = False
-            if quick := [item for item in asked if not item[1].blocked_by]:
+            if resolve_first:
+                await _resolve(writing, starts, replace=replace)
+                starts = _undecided(starts, outcomes)
+            resolve_first = False
+            if quick := [item for item in starts if not item[1].blocked_by]:
                 _note(outcomes, await _insert(session, quick, now, limited=False))
-                asked = _undecided(asked, outcomes)
-            if asked:
-                await _look(writing, asked, replace=replace)
+                starts = _undecided(starts, outcomes)
+            if starts:
+                await _resolve(writing, starts, replace=replace)
         except CONTENTION:
             pass  # another try
-        asked = _undecided(asked, outcomes)
-        if not asked:
+        starts = _undecided(starts, outcomes)
+        if not starts:
             return
-    _note(outcomes, {index: Busy() for index, _ in asked})
+    _note(outcomes, {index: Busy() for index, _ in starts})
 
 
-def _undecided(asked: Sequence[_Asked], outcomes: Outcomes) -> list[_Asked]:
-    return [item for item in asked if outcomes[item[0]] is None]
+def _undecided(starts: Sequence[_Start], outcomes: Outcomes) -> list[_Start]:
+    return [item for item in starts if outcomes[item[0]] is None]
 
 
 def _note(outcomes: Outcomes, decided: Mapping[int, Outcome]) -> None:
@@ -124,12 +124,12 @@ async def insert_runs(
     return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
 
 
-async def _insert(session: Session, asked: Sequence[_Asked], now: Timestamp, *, limited: bool) -> dict[int, Started]:
+async def _insert(session: Session, starts: Sequence[_Start], now: Timestamp, *, limited: bool) -> dict[int, Started]:
     """Answers for those that were made."""
-    made = await insert_runs(session, [command for _, command in asked], now, limited=limited)
+    made = await insert_runs(session, [command for _, command in starts], now, limited=limited)
     return {
         index: Started(command.run.run_id, command.workflow_id, _status_made(command, now, waits=waits), now)
-        for index, command in asked
+        for index, command in starts
         if (waits := made.get(command.run.run_id)) is not None
     }
 
@@ -138,17 +138,17 @@ def _status_made(command: StartRun, now: Timestamp, *, waits: bool) -> RunStatus
     return RunStatus.PENDING if waits else RUN_STATUS_OF_CODE[new_status(command, now, leased=True)]
 
 
-async def _look(writing: Writing, asked: Sequence[_Asked], *, replace: bool) -> None:
+async def _resolve(writing: Writing, starts: Sequence[_Start], *, replace: bool) -> None:
     """Answer those that conflict with something, and make those that needed more than an insert."""
     session, now, outcomes = writing.session, writing.now, writing.outcomes
-    rows = await find_starts(session, [command for _, command in asked])
-    limited: list[_Asked] = []
+    rows = await find_starts(session, [command for _, command in starts])
+    limited: list[_Start] = []
     counting: set[str] = set()  # namespaces
-    replacing: list[tuple[_Asked, str]] = []
+    replacing: list[tuple[_Start, str]] = []
     unknown: set[str] = set()
     for row in rows:
         number: int = row["n"]
-        index, command = item = asked[number - 1]
+        index, command = item = starts[number - 1]
         outcome = taken(row, command, replace=replace)
         if isinstance(outcome, Existing):
             await _signal_existing(writing, index, command, outcome)
@@ -191,13 +191,13 @@ def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
         return Existing(row["request_run_id"], row["request_workflow_id"], RUN_STATUS_OF_CODE[row["request_status"]])
     if row["known"] and not row["enabled"]:
         return (namespace_gone if row["deleting"] else namespace_disabled)(command.run.namespace)
-    run_id, found_type, status = row["open_run_id"], row["open_type"], row["open_status"]
+    run_id, existing_type, status = row["open_run_id"], row["open_type"], row["open_status"]
     if run_id is None:
-        run_id, found_type, status = row["completed_run_id"], row["completed_type"], RunCode.COMPLETED
+        run_id, existing_type, status = row["completed_run_id"], row["completed_type"], RunCode.COMPLETED
     if run_id is None:
         return None
-    if found_type != command.workflow_type:
-        return workflow_id_of_type(command.workflow_id, run_id, found_type, command.workflow_type)
+    if existing_type != command.workflow_type:
+        return workflow_id_of_type(command.workflow_id, run_id, existing_type, command.workflow_type)
     if command.on_conflict == "fail":
         return workflow_id_active(command.workflow_id, run_id)
     if command.on_conflict == "replace" and replace:
@@ -205,7 +205,7 @@ def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     return Existing(run_id, command.workflow_id, RUN_STATUS_OF_CODE[status])
 
 
-async def _replace(writing: Writing, item: _Asked, run_id: str, counting: set[str]) -> None:
+async def _replace(writing: Writing, item: _Start, run_id: str, counting: set[str]) -> None:
     """End the open run and make the new one in its place, or neither."""
     session, now = writing.session, writing.now
     index, command = item
@@ -274,7 +274,7 @@ async def _signal_existing(writing: Writing, index: int, command: StartRun, exis
         writing.outcomes[index] = signalled
 
 
-async def _start_limited(writing: Writing, asked: Sequence[_Asked], counting: set[str]) -> None:
+async def _start_limited(writing: Writing, starts: Sequence[_Start], counting: set[str]) -> None:
     """Starts where something is counted: open runs of the namespace under its lock, runs of the type under that of the type.
     And those that wait behind another run, which is locked before."""
     session, now = writing.session, writing.now
@@ -283,11 +283,11 @@ async def _start_limited(writing: Writing, asked: Sequence[_Asked], counting: se
         if locked:
             await lock_family(session, locked, locked)
         decided: dict[int, Outcome] = {}
-        mine = await _behind(session, asked)
+        mine = await _behind(session, starts)
         doors = Doors(session, locked)
         rooms = await Rooms.lock(session, sorted(counting), now)
         await doors.open([command for _, command in mine], now)
-        admitted: list[_Asked] = []
+        admitted: list[_Start] = []
         for index, command in mine:
             namespace = command.run.namespace
             refused = rooms.refusal(namespace) or doors.refuse(command, now)
@@ -306,17 +306,17 @@ async def _start_limited(writing: Writing, asked: Sequence[_Asked], counting: se
     await _again_if_moved(writing, act)
 
 
-async def _behind(session: Session, asked: Sequence[_Asked]) -> list[_Asked]:
+async def _behind(session: Session, starts: Sequence[_Start]) -> list[_Start]:
     """Lock the runs that these wait behind, and leave out those that have ended."""
-    blockers = sorted({(command.run.namespace, command.blocked_by) for _, command in asked if command.blocked_by})
+    blockers = sorted({(command.run.namespace, command.blocked_by) for _, command in starts if command.blocked_by})
     if not blockers:
-        return list(asked)
+        return list(starts)
     namespaces, run_ids = zip(*blockers, strict=True)
     rows = await session.read("lock_blockers", namespaces=namespaces, run_ids=run_ids)
     is_open = {row["run_id"] for row in rows}
     return [
         (index, command if command.blocked_by in is_open else msgspec.structs.replace(command, blocked_by=""))
-        for index, command in asked
+        for index, command in starts
     ]
 
 

@@ -16,7 +16,7 @@ from ..connection.connection import Session
 from ..connection.failures import CONTENTION
 from .batch import Group, Outcomes, WorkerGroup, Writing, isolate
 from .careful_path import settle
-from .fast_path import Wave
+from .fast_path import FastPath
 from .starts import start_runs
 
 _LOCK_ROUNDS = 3
@@ -58,11 +58,11 @@ class Writer:
                 groups = await self._unlocked(writing, groups)
             if not groups:
                 return
-            wave = Wave()
-            rest = [group for group in groups if not (self._fast_path and wave.add(group))]
+            fast = FastPath()
+            rest = [group for group in groups if not (self._fast_path and fast.add(group))]
             try:
-                if len(wave):
-                    rest += await wave.record(writing)
+                if len(fast):
+                    rest += await fast.record(writing)
                 if rest:
                     rest.sort(key=_run_id)
                     await settle(writing, rest)

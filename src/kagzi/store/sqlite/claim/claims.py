@@ -46,7 +46,7 @@ def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, unt
     """See Store.claim."""
     claimed: list[ClaimedRun] = []
     gates: list[Gate] = []
-    held_back: set[TypeKey] = set()
+    waiting: set[TypeKey] = set()
     cut: set[TypeKey] = set()
     left = CLAIM_BYTES
     for want in wants:
@@ -64,11 +64,11 @@ def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, unt
         if run_ids:
             claimed += _lease(writer, want, run_ids, nonce=nonce, now=now, until=until)
         if len(run_ids) < want.limit and (limits is not None or spare is not None):
-            held_back |= _waiting(writer, want, limited_namespace=spare is not None)
+            waiting |= _waiting(writer, want, limited_namespace=spare is not None)
     return Claimed(
         claimed,
         limited=frozenset(gate.key for gate in gates),
-        held_back=frozenset(held_back),
+        waiting=frozenset(waiting),
         again_at={gate.key: gate.again_at for gate in gates if gate.again_at is not None},
         more=frozenset(gate.key for gate in gates if gate.more) | cut,
     )
@@ -79,14 +79,14 @@ def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> list[
         return []
     found: list[tuple[int, int, str]] = []
     for version in (None, *dict.fromkeys(want.versions)):
-        given = {
+        parameters = {
             "namespace": want.namespace,
             "workflow_type": want.workflow_type,
             "version": version,
             "now": now,
             "limit": limit,
         }
-        row = writer.database.row("pending_runs", given)
+        row = writer.database.row("pending_runs", parameters)
         found += _decode_candidates(row[0] if row else "[]")
     found.sort()
     return [run_id for _, _, run_id in found[:limit]]
@@ -127,8 +127,8 @@ def _lease(
 ) -> Iterator[ClaimedRun]:
     database = writer.database
     ids = write_json(run_ids)
-    given = {"nonce": nonce, "worker_id": want.worker_id, "until": until, "now": now, "version": want.versions[0]}
-    database.run("lease_runs", given | {"run_ids": ids})
+    parameters = {"nonce": nonce, "worker_id": want.worker_id, "until": until, "now": now, "version": want.versions[0]}
+    database.run("lease_runs", parameters | {"run_ids": ids})
     found = database.row("leased_runs", (ids,))
     rows = {row[0]: row for row in _decode_leased(found[0] if found else "[]")}
     payloads = _read_inputs(database, ids)

@@ -53,8 +53,8 @@ def shorten_leases(writer: Writer, leased: Sequence[Held], until: Timestamp) -> 
 
 def lost_before_ack(writer: Writer, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
     """See Store.lost_before_ack."""
-    given = {"rows": _lease_rows(leased), "untils": write_json(untils), "now": now}
-    return freed(writer, writer.database.rows("lose_leases", given))
+    parameters = {"rows": _lease_rows(leased), "untils": write_json(untils), "now": now}
+    return freed(writer, writer.database.rows("lose_leases", parameters))
 
 
 def release(writer: Writer, leased: Sequence[Held], now: Timestamp) -> Effects:

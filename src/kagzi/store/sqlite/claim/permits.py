@@ -99,21 +99,21 @@ class Gate:
     def _first_of(self, keys: list[str], places: dict[str, int], per_key: int) -> list[Candidate]:
         found: list[Candidate] = []
         for key in keys:
-            given = self._given(per_key) | {"key": key, "versions": write_json(self._versions)}
-            found += [_candidate(row, places[key]) for row in self._database.rows("pending_of_key", given)]
+            parameters = self._parameters(per_key) | {"key": key, "versions": write_json(self._versions)}
+            found += [_candidate(row, places[key]) for row in self._database.rows("pending_of_key", parameters)]
         return found
 
     def _of_versions(self, statement: str, limit: int) -> list[tuple[Any, ...]]:
-        given = self._given(limit)
+        parameters = self._parameters(limit)
         rows: list[tuple[Any, ...]] = []
         for version in (None, *self._versions):
-            rows += self._database.rows(statement, given | {"version": version})
+            rows += self._database.rows(statement, parameters | {"version": version})
         return rows
 
     def _going_on(self, limit: int) -> list[tuple[Any, ...]]:
-        return self._database.rows("runs_to_go_on", self._given(limit) | {"versions": write_json(self._versions)})
+        return self._database.rows("runs_to_go_on", self._parameters(limit) | {"versions": write_json(self._versions)})
 
-    def _given(self, limit: int) -> dict[str, Any]:
+    def _parameters(self, limit: int) -> dict[str, Any]:
         namespace, workflow_type = self.key
         return {"namespace": namespace, "workflow_type": workflow_type, "now": self._now, "limit": limit}
 

@@ -93,9 +93,14 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
 
 def _keep_lost_attempts(writer: Writer, run_ids: list[str], now: Timestamp) -> None:
     """Before their leases end: what was begun under them, and not reported, is told in the history."""
-    given = {"run_ids": write_json(run_ids), "now": now, "numbers": LOST_ATTEMPT_NUMBERS, "retry_at": LOST_RETRY_AT}
-    if writer.database.run("keep_lost_attempts", given | {"error": write_error(lost_attempt())}):
-        writer.database.run("number_lost_attempts", {"run_ids": given["run_ids"]})
+    parameters = {
+        "run_ids": write_json(run_ids),
+        "now": now,
+        "numbers": LOST_ATTEMPT_NUMBERS,
+        "retry_at": LOST_RETRY_AT,
+    }
+    if writer.database.run("keep_lost_attempts", parameters | {"error": write_error(lost_attempt())}):
+        writer.database.run("number_lost_attempts", {"run_ids": parameters["run_ids"]})
 
 
 def note_heartbeats(writer: Writer, heartbeats: Sequence[Heartbeat]) -> None:

@@ -12,7 +12,7 @@ from ...operate.schedule_firing import FIRING_TERMS, fire_schedules
 from ...operate.schedules import Schedules
 from ..connection.connections import Connections
 from ..run.control import cancel_run
-from ..write.fast_path import Wave, Writer
+from ..write.fast_path import WritePlan, Writer
 from ..write.starts import start_one
 
 
@@ -32,7 +32,7 @@ class _ScheduledRuns:
 
     def __init__(self, writer: Writer, now: Timestamp, cancel_by: Timestamp) -> None:
         self._writer = writer
-        self._batch = Wave(writer, now, FIRING_TERMS)
+        self._batch = WritePlan(writer, now, FIRING_TERMS)
         self._now = now
         self._cancel_by = cancel_by
 

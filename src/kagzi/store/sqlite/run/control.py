@@ -19,7 +19,7 @@ from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
 from ...protocol import TypeKey
 from ...rows import write_json
-from ...text_validation import require_storable
+from ...storable import require_storable
 from ..connection.connection import Row
 from ..write.endings import end, run_head
 from ..write.fast_path import Writer

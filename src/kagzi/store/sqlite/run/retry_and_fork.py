@@ -11,10 +11,10 @@ from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ....core.times import Timestamp
 from ...protocol import Fork, LeaseTerms, TypeKey
 from ...rows import fork_start, read_error, write_json, write_strings
-from ...text_validation import require_storable
+from ...storable import require_storable
 from ..connection.connection import Row
 from ..write.endings import give_result
-from ..write.fast_path import Wave, Writer
+from ..write.fast_path import WritePlan, Writer
 from ..write.starts import start_one
 
 _NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
@@ -76,8 +76,8 @@ def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> bool:
     step = writer.database.row("step_to_rewind", (run.run_id, step_id)) if step_id else None
     if step is not None and step[0] < KindCode.INPUT:
         after = step[3] or step[2]  # its result; or its begin, if it has none
-        given = {"run_id": run.run_id, "step_id": step_id, "after": after}
-        for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", given):
+        parameters = {"run_id": run.run_id, "step_id": step_id, "after": after}
+        for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", parameters):
             is_it = found_id == step_id
             if begun_seq > after or (is_it and kind != KindCode.CHILD):
                 back.restarted.pop(found_id, None)
@@ -90,12 +90,12 @@ def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> bool:
 
 
 def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) -> bool:
-    given = {"run_id": run.run_id, "step_ids": write_json(back.all), "now": now}
-    writer.database.run("keep_failures", given)
-    unbound = writer.database.run("unbind_signals", given)
-    writer.database.run("forget_steps", given | {"step_ids": write_json(list(back.forgotten))})
-    writer.database.run("reopen_steps", given | {"step_ids": write_json(back.reopened)})
-    writer.database.run("restart_steps", given | {"step_ids": write_json(list(back.restarted))})
+    parameters = {"run_id": run.run_id, "step_ids": write_json(back.all), "now": now}
+    writer.database.run("keep_failures", parameters)
+    unbound = writer.database.run("unbind_signals", parameters)
+    writer.database.run("forget_steps", parameters | {"step_ids": write_json(list(back.forgotten))})
+    writer.database.run("reopen_steps", parameters | {"step_ids": write_json(back.reopened)})
+    writer.database.run("restart_steps", parameters | {"step_ids": write_json(list(back.restarted))})
     children = [child for child in (*back.forgotten.values(), *back.restarted.values()) if child is not None]
     if children:
         writer.database.run("disown_children", msgspec.structs.asdict(run) | {"children": write_json(children)})
@@ -143,13 +143,13 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> tuple[Started | Exis
         if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
             return no_result_before(step_id, fork.from_step), NO_EFFECTS
     [source_row] = writer.database.records("fork_source", {"run_id": source.run_id})
-    wave, start = Wave(writer, now, _NO_TERMS), fork_start(fork, source_row)
-    started = start_one(wave, start)
+    plan, start = WritePlan(writer, now, _NO_TERMS), fork_start(fork, source_row)
+    started = start_one(plan, start)
     assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
     if isinstance(started, Started):
         _copy(writer, fork, begun[0], now)
-        wave.effects.append(start_effects(start, started.status))
-    return started, merge(wave.effects)
+        plan.effects.append(start_effects(start, started.status))
+    return started, merge(plan.effects)
 
 
 def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:

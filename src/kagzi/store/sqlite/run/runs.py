@@ -38,11 +38,11 @@ def list_runs(
     """See Store.list_runs."""
     newer = cursor is not None and cursor.direction == "prev"
     verb = "newer_runs" if newer else "older_runs"
-    given = _given(namespace, where, cursor) | {"limit": limit + 1}
+    parameters = _parameters(namespace, where, cursor) | {"limit": limit + 1}
     rows: list[Record] = []
     ends: list[tuple[int, str]] = []  # where a list that goes on was cut
     for source, bound in _sources(where):
-        found, more = database.page(f"{verb}_by_{source}", given | bound, limit)
+        found, more = database.page(f"{verb}_by_{source}", parameters | bound, limit)
         rows += found
         if more:
             ends.append(_list_order(found[-1]))
@@ -63,10 +63,10 @@ def _before(rows: list[Record], end: tuple[int, str], *, newer: bool) -> list[Re
 
 def count_runs(database: Database, namespace: str, where: RunFilter, cap: int) -> int:
     """See Store.count_runs."""
-    given = _given(namespace, where, None)
+    parameters = _parameters(namespace, where, None)
     counted = 0
     for source, bound in _sources(where):
-        row = database.row(f"count_runs_by_{source}", given | bound | {"limit": cap - counted})
+        row = database.row(f"count_runs_by_{source}", parameters | bound | {"limit": cap - counted})
         counted += row[0] if row else 0
     return counted
 
@@ -93,14 +93,14 @@ def _sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _narrow_source(where: RunFilter) -> tuple[str, dict[str, Any]] | None:
     """By something that few runs have."""
-    for source, given in (
+    for source, parameters in (
         ("workflow_id", where.workflow_id),
         ("parent", where.parent_run_id),
         ("problem", where.has_problem),
         ("key", where.concurrency_key),
         ("schedule", where.schedule_id),
     ):
-        if given:
+        if parameters:
             return source, {}
     if not where.labels or where.has_rare_status:
         return None
@@ -108,7 +108,7 @@ def _narrow_source(where: RunFilter) -> tuple[str, dict[str, Any]] | None:
     return "label", {"label_key": key, "label_value": value}
 
 
-def _given(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict[str, Any]:
+def _parameters(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict[str, Any]:
     upper = (_END if where.created_before is None else where.created_before, "")
     lower = (_BEGINNING if where.created_after is None else where.created_after, "")
     if cursor is not None and cursor.direction == "next":

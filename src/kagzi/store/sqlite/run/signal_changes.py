@@ -12,7 +12,7 @@ from ....core.states import RUN_STATUS_OF_CODE, RunStatus
 from ....core.times import Timestamp
 from ...protocol import SignalReplaced
 from ...rows import read_error, read_labels, write_error, write_strings
-from ...text_validation import require_storable
+from ...storable import require_storable
 from ..connection.connection import Row
 from ..write.endings import run_head, wake
 from ..write.fast_path import Writer
@@ -103,6 +103,6 @@ def _swap(  # noqa: PLR0917  one row for another
     end = (last[0] if last else 0) + 1
     database.run("put_aside_signal", {"run_id": run.run_id, "number": number, "end": end, "dropped": misfits.DROPPED})
     dropped = change.payload is None
-    given = {"run_id": run.run_id, "number": end + 1 if dropped else number, "name": change.name, "now": now}
+    parameters = {"run_id": run.run_id, "number": end + 1 if dropped else number, "name": change.name, "now": now}
     value = {"payload": payload.data, "meta": write_strings(payload.metadata), "request_id": change.request_id}
-    database.run("insert_signal", given | value | {"step_id": misfits.DROPPED if dropped else step_id})
+    database.run("insert_signal", parameters | value | {"step_id": misfits.DROPPED if dropped else step_id})

@@ -14,8 +14,8 @@ def list_steps(
     """See Store.list_steps."""
     if (found := database.row("run_finished_at", (run.run_id, run.namespace))) is None:
         return None
-    given = {"run_id": run.run_id, "name": name, "after": after_begun_seq, "limit": limit + 1}
-    page, more = database.page("list_steps_with_payloads" if payloads else "list_steps", given, limit)
+    parameters = {"run_id": run.run_id, "name": name, "after": after_begun_seq, "limit": limit + 1}
+    page, more = database.page("list_steps_with_payloads" if payloads else "list_steps", parameters, limit)
     steps, cut = _with_attempts(database, run, page, found[0])
     return Rows(steps, more or cut)
 
@@ -33,8 +33,8 @@ def _with_attempts(
 ) -> tuple[tuple[StepRecord, ...], bool]:
     """The steps with their earlier attempts, as many as fit; and whether some were left out. See pages.shown_attempts."""
     step_ids = [row["step_id"] for row in rows]
-    given = {"run_id": run.run_id, "step_ids": write_json(step_ids), "limit": PAGE_ATTEMPTS + 1}
-    found, cut = database.page("attempts_of", given, PAGE_ATTEMPTS)
+    parameters = {"run_id": run.run_id, "step_ids": write_json(step_ids), "limit": PAGE_ATTEMPTS + 1}
+    found, cut = database.page("attempts_of", parameters, PAGE_ATTEMPTS)
     shown = shown_attempts(step_ids, [row["step_id"] for row in found], truncated=cut)
     steps = (
         shown_step(

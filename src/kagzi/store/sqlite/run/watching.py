@@ -27,9 +27,9 @@ def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> R
     row = database.row("mark_of", (run.run_id, run.namespace))
     if row is None:
         return None
-    given = {"run_id": run.run_id, "after": after_seq, "limit": _DOUBLES * (limit + 1)}
+    parameters = {"run_id": run.run_id, "after": after_seq, "limit": _DOUBLES * (limit + 1)}
     places: dict[int, Row] = {}
-    for place in database.rows("numbers_after", given):
+    for place in database.rows("numbers_after", parameters):
         places.setdefault(place[0], place)
     events: list[RunEvent] = []
     size = 0

@@ -31,9 +31,9 @@ SELECT output FROM steps WHERE run_id = ? AND step_id IN ('$input', '$context') 
 
 -- name: claimed_bytes
 -- About what is read of each run that is claimed: input, context and first step, which are read whole. Lengths are in the rows' heads.
-SELECT given.value, (SELECT coalesce(sum(coalesce(length(output), 0) + coalesce(length(details), 0)), 0) FROM (
-    SELECT output, details FROM steps INDEXED BY steps_begun WHERE run_id = given.value ORDER BY begun_seq LIMIT 3))
-FROM json_each(?) AS given;
+SELECT wanted.value, (SELECT coalesce(sum(coalesce(length(output), 0) + coalesce(length(details), 0)), 0) FROM (
+    SELECT output, details FROM steps INDEXED BY steps_begun WHERE run_id = wanted.value ORDER BY begun_seq LIMIT 3))
+FROM json_each(?) AS wanted;
 
 -- name: history_after
 -- Steps of a run in the order in which they were begun; read until the page is full. The columns of part_history_columns, but without

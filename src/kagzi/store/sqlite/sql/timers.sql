@@ -56,8 +56,8 @@ WHERE status = {RUN.RUNNING} AND lease_until <= ? ORDER BY lease_until LIMIT ?;
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
 SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), 0, 0,
        s.started_at, :now, :error, :retry_at, s.worker_id
-FROM json_each(:run_ids) AS given
-CROSS JOIN runs AS r ON r.run_id = given.value AND r.status + 0 = {RUN.RUNNING}
+FROM json_each(:run_ids) AS wanted
+CROSS JOIN runs AS r ON r.run_id = wanted.value AND r.status + 0 = {RUN.RUNNING}
 CROSS JOIN steps AS s INDEXED BY steps_begun ON s.run_id = r.run_id AND s.begun_seq > r.seq - :numbers
 WHERE s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.once = 0 AND s.lease = r.lease AND s.nonce = r.nonce
 ON CONFLICT DO NOTHING;
@@ -105,11 +105,11 @@ SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 100
 
 -- name: note_heartbeats
 -- JSON rows of (worker_id, active, completed, failed, at, namespace).
-UPDATE workers SET active_count = CASE status WHEN 'offline' THEN 0 ELSE given.active END,
-                   total_completed = total_completed + given.completed,
-                   total_failed = total_failed + given.failed, last_heartbeat_at = max(last_heartbeat_at, given.at)
+UPDATE workers SET active_count = CASE status WHEN 'offline' THEN 0 ELSE wanted.active END,
+                   total_completed = total_completed + wanted.completed,
+                   total_failed = total_failed + wanted.failed, last_heartbeat_at = max(last_heartbeat_at, wanted.at)
 FROM (SELECT json_extract(value, '$[0]') AS worker_id, json_extract(value, '$[1]') AS active,
              json_extract(value, '$[2]') AS completed, json_extract(value, '$[3]') AS failed,
              json_extract(value, '$[4]') AS at, json_extract(value, '$[5]') AS namespace
-      FROM json_each(:rows)) AS given
-WHERE workers.namespace = given.namespace AND workers.worker_id = given.worker_id;
+      FROM json_each(:rows)) AS wanted
+WHERE workers.namespace = wanted.namespace AND workers.worker_id = wanted.worker_id;

@@ -1,5 +1,5 @@
 -- name: insert_runs
--- Starts of a wave. Nothing on conflict: the row count tells, and then each start is looked at alone.
+-- Starts of a batch. Nothing on conflict: the row count tells, and then each start is looked at alone.
 INSERT INTO runs ({run.new}, created_at, started_at)
 VALUES {values}
 ON CONFLICT DO NOTHING;
@@ -11,7 +11,7 @@ VALUES {values:5}
 ON CONFLICT DO NOTHING;
 
 -- name: insert_steps
--- Steps begun in a wave, with their result if that came in the same wave. A count too low means one was there before.
+-- Steps begun in a batch, with their result if that came in the same batch. A count too low means one was there before.
 INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, lease, nonce, retry, timeout_ms,
                    input, input_meta, output, output_meta, wake_at, parent_step_id, parallel_group_id, once,
                    created_at, started_at, finished_at, worker_id)
@@ -19,32 +19,32 @@ VALUES {values:24}
 ON CONFLICT DO NOTHING;
 
 -- name: complete_steps
--- Results of steps begun in an earlier wave of the same lease. The fence was checked; the step proves itself here.
-UPDATE steps SET status = {STEP.COMPLETED}, seq = given.column6, output = given.column7, output_meta = given.column8, finished_at = given.column9
-FROM (VALUES {values:9}) AS given
-WHERE steps.run_id = given.column1 AND steps.step_id = given.column2 AND steps.attempt = given.column3
-  AND steps.lease = given.column4 AND steps.nonce = given.column5 AND steps.status = {STEP.RUNNING} AND steps.kind = {KIND.FUNCTION};
+-- Results of steps begun in an earlier batch of the same lease. The fence was checked; the step proves itself here.
+UPDATE steps SET status = {STEP.COMPLETED}, seq = wanted.column6, output = wanted.column7, output_meta = wanted.column8, finished_at = wanted.column9
+FROM (VALUES {values:9}) AS wanted
+WHERE steps.run_id = wanted.column1 AND steps.step_id = wanted.column2 AND steps.attempt = wanted.column3
+  AND steps.lease = wanted.column4 AND steps.nonce = wanted.column5 AND steps.status = {STEP.RUNNING} AND steps.kind = {KIND.FUNCTION};
 
 -- name: complete_runs
--- Ends of a wave: JSON rows of (run_id, lease, nonce, seq).
-UPDATE runs SET status = {RUN.COMPLETED}, seq = given.seq, finished_at = :now, worker_id = NULL, lease_until = NULL, pause_requested = 0
+-- Ends of a batch: JSON rows of (run_id, lease, nonce, seq).
+UPDATE runs SET status = {RUN.COMPLETED}, seq = wanted.seq, finished_at = :now, worker_id = NULL, lease_until = NULL, pause_requested = 0
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
-             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
-WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status = {RUN.RUNNING};
+             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS wanted
+WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status = {RUN.RUNNING};
 
 -- name: advance_runs
--- The wave's runs move on: JSON rows of (run_id, lease, nonce, seq). Touches no indexed column.
-UPDATE runs SET seq = given.seq
+-- The batch's runs move on: JSON rows of (run_id, lease, nonce, seq). Touches no indexed column.
+UPDATE runs SET seq = wanted.seq
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
-             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
-WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = {RUN.RUNNING};
+             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS wanted
+WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status + 0 = {RUN.RUNNING};
 
 -- name: advance_and_renew_runs
 -- The same for runs whose lease is half gone.
-UPDATE runs SET seq = given.seq, lease_until = :until
+UPDATE runs SET seq = wanted.seq, lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
-             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS given
-WHERE runs.run_id = given.run_id AND runs.lease = given.lease AND runs.nonce = given.nonce AND runs.status + 0 = {RUN.RUNNING};
+             json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS wanted
+WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status + 0 = {RUN.RUNNING};
 
 -- name: forget_lost_leases
 -- A result came: the run gets on, and leases lost before it do not count.

@@ -7,42 +7,42 @@ from ....core.run.outcomes import Refused
 from ....core.times import US_PER_MS
 from ....core.workflow_types.admission import begins_at_once, queues_of, type_full, why_evicted
 from ..run.control import cancel_run
-from .fast_path import Wave
+from .fast_path import WritePlan
 
 
-def refuse(wave: Wave, command: StartRun, *, leaving: str | None = None) -> Refused | None:
+def refuse(plan: WritePlan, command: StartRun, *, leaving: str | None = None) -> Refused | None:
     """A full type that rejects. `leaving`: a run that ends for this one."""
-    for key, limit in _queues(wave, command, "reject"):
-        if _is_full(wave, command, key, limit, leaving):
+    for key, limit in _queues(plan, command, "reject"):
+        if _is_full(plan, command, key, limit, leaving):
             return type_full(command.workflow_type, key, limit)
     return None
 
 
-def evict(wave: Wave, command: StartRun) -> None:
+def evict(plan: WritePlan, command: StartRun) -> None:
     """Ask the oldest to stop for a run that begins at once. What was gathered before it must be written."""
-    for key, limit in _queues(wave, command, "cancel-oldest"):
-        if not _is_full(wave, command, key, limit, None):
+    for key, limit in _queues(plan, command, "cancel-oldest"):
+        if not _is_full(plan, command, key, limit, None):
             continue
-        oldest = wave.database.row("oldest_in_queue", _given(command, key))
+        oldest = plan.database.row("oldest_in_queue", _parameters(command, key))
         assert oldest is not None  # it was just counted
         run, reason = RunKey(command.run.namespace, oldest[0]), why_evicted(command, key, limit)
-        cancel_by = wave.now + CLEANUP_MS * US_PER_MS
-        _, effects = cancel_run(wave.writer, run, reason, wave.now, cancel_by)
-        wave.effects.append(effects)
+        cancel_by = plan.now + CLEANUP_MS * US_PER_MS
+        _, effects = cancel_run(plan.writer, run, reason, plan.now, cancel_by)
+        plan.effects.append(effects)
 
 
-def _queues(wave: Wave, command: StartRun, when_full: str) -> list[tuple[str | None, int]]:
-    limits = wave.writer.types.limits(command.run.namespace, command.workflow_type)
-    if limits is None or limits.when_full != when_full or not begins_at_once(command, wave.now):
+def _queues(plan: WritePlan, command: StartRun, when_full: str) -> list[tuple[str | None, int]]:
+    limits = plan.writer.types.limits(command.run.namespace, command.workflow_type)
+    if limits is None or limits.when_full != when_full or not begins_at_once(command, plan.now):
         return []
     return queues_of(command, limits)
 
 
-def _is_full(wave: Wave, command: StartRun, key: str | None, limit: int, leaving: str | None) -> bool:
-    given = _given(command, key) | {"limit": limit + 1, "leaving": leaving}
-    counted = wave.database.row("count_in_queue", given)
+def _is_full(plan: WritePlan, command: StartRun, key: str | None, limit: int, leaving: str | None) -> bool:
+    parameters = _parameters(command, key) | {"limit": limit + 1, "leaving": leaving}
+    counted = plan.database.row("count_in_queue", parameters)
     return counted is not None and counted[0] >= limit
 
 
-def _given(command: StartRun, key: str | None) -> dict[str, object]:
+def _parameters(command: StartRun, key: str | None) -> dict[str, object]:
     return {"namespace": command.run.namespace, "workflow_type": command.workflow_type, "key": key}

@@ -13,42 +13,42 @@ from ....core.times import Timestamp
 from ..run.control import cancel_run
 from .admission import refuse
 from .endings import give_result
-from .fast_path import Wave, Writer
+from .fast_path import WritePlan, Writer
 from .starts import insert_child
 
 
 class _Admission:
     """Of types that refuse runs when they are full."""
 
-    def __init__(self, wave: Wave) -> None:
-        self._wave = wave
+    def __init__(self, plan: WritePlan) -> None:
+        self._wave = plan
 
     def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
         return refuse(self._wave, start)
 
 
-def without_assignment(wave: Wave, command: StartChild) -> StartChild:
+def without_assignment(plan: WritePlan, command: StartChild) -> StartChild:
     """The command as it can be met: of a type or a namespace with limits nothing is inserted as leased, since a claim counts."""
     start = command.start
     if start.assignment is None:
         return command
-    namespace = wave.writer.namespaces.ensure(start.run.namespace, wave.now)
-    if namespace.running_runs_limit is None and wave.writer.types.limits(*_type_of(start)) is None:
+    namespace = plan.writer.namespaces.ensure(start.run.namespace, plan.now)
+    if namespace.running_runs_limit is None and plan.writer.types.limits(*_type_of(start)) is None:
         return command
     return msgspec.structs.replace(command, start=msgspec.structs.replace(start, assignment=None))
 
 
-def find_relatives(wave: Wave, command: StartChild, step: StepState | None) -> Relatives:
+def find_relatives(plan: WritePlan, command: StartChild, step: StepState | None) -> Relatives:
     """Whom the start of a child meets: its own child, if the step has one; else who has its ids, and how many may be started."""
-    wave.flush()  # a relative may be among those gathered
+    plan.flush()  # a relative may be among those gathered
     relatives, start, run_id = Relatives(), command.start, command.run.run_id
     if step is not None and (step.child_run_id is not None or step.has_result):
-        row = wave.database.row("run_with_id", (command.run.namespace, step.child_run_id))
+        row = plan.database.row("run_with_id", (command.run.namespace, step.child_run_id))
         if row is not None:
             relatives.recorded[run_id, command.step_id] = Relative(row[0], row[2], row[3])
         return relatives
     ids = {"namespace": start.run.namespace, "request_id": start.request_id, "workflow_id": start.workflow_id}
-    row = wave.database.row("find_relatives", ids)
+    row = plan.database.row("find_relatives", ids)
     assert row is not None  # it has no condition
     if row[0] is not None:
         relatives.by_request[start.request_id] = Relative(*row[:3])
@@ -56,33 +56,33 @@ def find_relatives(wave: Wave, command: StartChild, step: StepState | None) -> R
             relatives.foreign.add((run_id, command.step_id))
     if row[5] is not None:
         relatives.active[start.workflow_id] = Relative(*row[5:])
-    relatives.admission = _Admission(wave)
-    limit = wave.writer.namespaces.ensure(start.run.namespace, wave.now).open_runs_limit
+    relatives.admission = _Admission(plan)
+    limit = plan.writer.namespaces.ensure(start.run.namespace, plan.now).open_runs_limit
     if limit is not None:
-        counted = wave.database.row("count_open_runs", (start.run.namespace, limit))
+        counted = plan.database.row("count_open_runs", (start.run.namespace, limit))
         relatives.limit, relatives.room = limit, limit - (counted[0] if counted else 0)
     return relatives
 
 
-def create_children(wave: Wave, run: RunState) -> None:
+def create_children(plan: WritePlan, run: RunState) -> None:
     """Insert the child that was decided on, or wait for the run that was there."""
-    relatives, database = run.relatives, wave.database
+    relatives, database = run.relatives, plan.database
     assert relatives is not None  # it was decided with them
     for command in relatives.created:
         database.run("has_children", (run.run.run_id,))
         child_run_id = command.start.run.run_id
-        insert_child(wave, command.start)
+        insert_child(plan, command.start)
         database.run("adopt_run", (run.run.run_id, command.step_id, CODE_OF_ON_CLOSE[command.on_close], child_run_id))
-        if (leased := wave.fences.get(child_run_id)) is not None:
+        if (leased := plan.fences.get(child_run_id)) is not None:
             leased.related = 1
     for child_run_id, run_id, step_id, namespace in relatives.links:
         if relatives.recorded[run_id, step_id].status in (RunCode.COMPLETED, RunCode.FAILED, RunCode.CANCELLED):
-            wave.flush()
-            give_result(wave.writer, run.run, step_id, child_run_id, wave.now)
+            plan.flush()
+            give_result(plan.writer, run.run, step_id, child_run_id, plan.now)
             continue
         database.run("watch_run", (child_run_id, namespace))
         database.run("link_child", (namespace, child_run_id, run_id, step_id))
-        wave.fences.forget(child_run_id)
+        plan.fences.forget(child_run_id)
 
 
 def _type_of(start: StartRun) -> tuple[str, str]:

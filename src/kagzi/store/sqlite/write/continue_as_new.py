@@ -3,19 +3,19 @@
 from ....core.run.commands import ContinueAsNew
 from ....core.run.state import RunState
 from ....core.states import KindCode
-from .fast_path import Wave
+from .fast_path import WritePlan
 
 
-def create_successor(wave: Wave, run: RunState, command: ContinueAsNew) -> None:
+def create_successor(plan: WritePlan, run: RunState, command: ContinueAsNew) -> None:
     """`run` has just ended."""
-    database, now, new_run_id = wave.database, wave.now, command.new_run_id
+    database, now, new_run_id = plan.database, plan.now, command.new_run_id
     ids = {"run_id": run.run.run_id, "namespace": run.run.namespace, "new_run_id": new_run_id, "now": now}
     options = {"version": command.version, "watched": run.watched, "paused": run.successor_paused}
     database.run("insert_successor", ids | options)
     database.run("copy_labels", {"run_id": new_run_id, "now": now})
     database.run("copy_context", ids)
-    wave.add_payload(new_run_id, KindCode.INPUT, command.input)
-    wave.flush()
+    plan.add_payload(new_run_id, KindCode.INPUT, command.input)
+    plan.flush()
     database.run("move_signals", ids)
     if run.watched:  # whoever waits for the old run, or begins after it, waits for the new one
         for parent_run_id, step_id in database.rows("waiting_steps_of", ids):

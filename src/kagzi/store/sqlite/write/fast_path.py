@@ -18,7 +18,7 @@ from .fences import Fence, Fences
 
 StepRow = list[Any]
 
-# Places in a row of `insert_steps` that a result in the same wave fills in.
+# Places in a row of `insert_steps` that a result in the same batch fills in.
 STATUS, SEQ, OUTPUT, OUTPUT_META, FINISHED_AT = 4, 7, 14, 15, 22
 
 _FUNCTION, _SLEEP, _PATCH = int(KindCode.FUNCTION), int(KindCode.SLEEP), int(KindCode.PATCH)
@@ -47,7 +47,7 @@ class Writer:
         self.types.forget_all()
 
 
-class Wave:
+class WritePlan:
     """Gathers what commands of one batch come to. Nothing of it is in the database before `flush`."""
 
     def __init__(self, writer: Writer, now: Timestamp, terms: LeaseTerms) -> None:
@@ -57,8 +57,8 @@ class Wave:
         self.now = now
         self.terms = terms
         self.effects: list[Effects] = []
-        self.begun: dict[tuple[str, str], StepRow] = {}  # steps begun in this wave that have no result yet
-        self.completed: set[tuple[str, str]] = set()  # steps of earlier waves that got a result in this one
+        self.begun: dict[tuple[str, str], StepRow] = {}  # steps begun in this batch that have no result yet
+        self.completed: set[tuple[str, str]] = set()  # steps of earlier batches that got a result in this one
         self.touched: dict[str, Fence] = {}
         self._ended: set[str] = set()
         self._run_rows: list[tuple[Any, ...]] = []
@@ -89,7 +89,7 @@ class Wave:
 
     def add_step(self, command: BeginStep, fence: Fence, seq: int) -> None:
         """The first attempt of a step that is new."""
-        given = command.input
+        parameters = command.input
         now = self.now
         row: StepRow = [
             fence.run_id,
@@ -104,8 +104,8 @@ class Wave:
             fence.nonce,
             None if command.retry is None else write_policy(command.retry),
             command.timeout_ms,
-            None if given is None else given.data,
-            None if given is None else write_strings(given.metadata),
+            None if parameters is None else parameters.data,
+            None if parameters is None else write_strings(parameters.metadata),
             None,
             None,
             None,
@@ -141,7 +141,7 @@ class Wave:
         self.touched[fence.run_id] = fence
 
     def add_completion(self, fence: Fence, step_id: str, attempt: int, seq: int, output: Payload) -> None:
-        """A result of a step that was begun in an earlier wave."""
+        """A result of a step that was begun in an earlier batch."""
         meta = write_strings(output.metadata) if output.metadata else None
         self.completed.add((fence.run_id, step_id))
         self._completions.append(
@@ -191,8 +191,8 @@ class Wave:
             self._write("complete_steps", self._completions)
             self.completed.clear()
         if self._ends:
-            given = {"rows": write_json(self._ends), "now": self.now}
-            if self.database.run("complete_runs", given) != len(self._ends):
+            parameters = {"rows": write_json(self._ends), "now": self.now}
+            if self.database.run("complete_runs", parameters) != len(self._ends):
                 raise NotAsPlanned
             self._ends.clear()
             self._ended.clear()
@@ -231,6 +231,6 @@ class Wave:
         if plain and self.database.run("advance_runs", {"rows": write_json(plain)}) != len(plain):
             raise NotAsPlanned
         if renewed:
-            given = {"rows": write_json(renewed), "until": until}
-            if self.database.run("advance_and_renew_runs", given) != len(renewed):
+            parameters = {"rows": write_json(renewed), "until": until}
+            if self.database.run("advance_and_renew_runs", parameters) != len(renewed):
                 raise NotAsPlanned

@@ -12,19 +12,19 @@ from ...rows import write_error, write_policy, write_strings
 from .children import create_children
 from .continue_as_new import create_successor
 from .endings import notify_parents
-from .fast_path import NotAsPlanned, Wave
+from .fast_path import NotAsPlanned, WritePlan
 
 _RUNNING = int(RunCode.RUNNING)
 
 
-def save(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
+def save(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     """Write what the command changed."""
-    database, run_id = wave.database, run.run.run_id
+    database, run_id = plan.database, run.run.run_id
     if run.status != _RUNNING and run.watched:
-        wave.flush()  # its parents may be among those gathered
+        plan.flush()  # its parents may be among those gathered
     for step in run.steps.values():
         if step.changed:
-            _save_step(wave, run_id, step, command)
+            _save_step(plan, run_id, step, command)
     for attempt in run.new_attempts:
         database.run("save_attempt", _attempt_row(run_id, attempt))
     for signal in run.signals:
@@ -33,15 +33,15 @@ def save(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> No
     if isinstance(command, SetStatus):
         database.run("set_status", (run.status_text, run.progress, run_id))
     if run.cascade_due:
-        wave.effects.append(CHILDREN_DUE)
-    (_advance if run.status == _RUNNING else _save_left)(wave, run, command)
+        plan.effects.append(CHILDREN_DUE)
+    (_advance if run.status == _RUNNING else _save_left)(plan, run, command)
 
 
-def _advance(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
+def _advance(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     """The run goes on: its row is written with the others of the batch."""
     if isinstance(command, DecideRace) and run.cascade_due:
-        wave.database.run("cascade_due", (run.run.run_id,))
-    fence = wave.fence_of(run.run.run_id)
+        plan.database.run("cascade_due", (run.run.run_id,))
+    fence = plan.fence_of(run.run.run_id)
     fence.seq = run.seq
     if run.progressed and fence.lost_leases:
         fence.lost_leases = -1
@@ -50,29 +50,33 @@ def _advance(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -
     fence.related = fence.related or run.has_children
     if fence.steps_met is not None and run.step_count:  # only what may begin a step has counted them
         fence.steps_met = run.step_count
-    wave.touched[run.run.run_id] = fence
+    plan.touched[run.run.run_id] = fence
     if isinstance(command, StartChild):
-        create_children(wave, run)
+        create_children(plan, run)
 
 
-def _save_left(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
+def _save_left(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     run_id = run.run.run_id
-    wave.let_go(run_id)
+    plan.let_go(run_id)
     if isinstance(command, Park) and run.status == RunCode.SLEEPING:  # the one left that may not have been read
-        _leave(wave, "park_run", (run.wait_reason, run.due_at, run_id, run.lease.counter, run.lease.nonce))
+        _leave(plan, "park_run", (run.wait_reason, run.due_at, run_id, run.lease.counter, run.lease.nonce))
         return
-    _leave(wave, "leave_run", _left_row(run))
+    _leave(plan, "leave_run", _left_row(run))
     if run.tried_build is not None and run.problem is not None:
-        given = {"problem": write_error(run.problem), "build_id": run.tried_build, "others": limits.TRIED_BUILDS - 1}
-        wave.database.run("note_divergence", given | {"run_id": run_id})
+        parameters = {
+            "problem": write_error(run.problem),
+            "build_id": run.tried_build,
+            "others": limits.TRIED_BUILDS - 1,
+        }
+        plan.database.run("note_divergence", parameters | {"run_id": run_id})
     if run.successor is not None:
-        create_successor(wave, run, run.successor)
+        create_successor(plan, run, run.successor)
     elif run.ended and run.watched:
-        wave.effects.append(notify_parents(wave.writer, run_id, wave.now))
+        plan.effects.append(notify_parents(plan.writer, run_id, plan.now))
 
 
-def _leave(wave: Wave, statement: str, given: tuple[Any, ...] | dict[str, Any]) -> None:
-    if wave.database.run(statement, given) != 1:
+def _leave(plan: WritePlan, statement: str, parameters: tuple[Any, ...] | dict[str, Any]) -> None:
+    if plan.database.run(statement, parameters) != 1:
         raise NotAsPlanned
 
 
@@ -94,13 +98,13 @@ def _left_row(run: RunState) -> dict[str, Any]:
     }
 
 
-def _save_step(wave: Wave, run_id: str, step: StepState, command: StepCommand | ClosingCommand) -> None:
+def _save_step(plan: WritePlan, run_id: str, step: StepState, command: StepCommand | ClosingCommand) -> None:
     if step.new:
-        wave.database.run("insert_step", (*_constant_columns(run_id, step), *_changing_columns(step)))
+        plan.database.run("insert_step", (*_constant_columns(run_id, step), *_changing_columns(step)))
     elif isinstance(command, BeatStep):
-        wave.database.run("set_details", (*_payload_columns(step.details), run_id, step.step_id))
+        plan.database.run("set_details", (*_payload_columns(step.details), run_id, step.step_id))
     else:
-        wave.database.run("update_step", (*_changing_columns(step), run_id, step.step_id))
+        plan.database.run("update_step", (*_changing_columns(step), run_id, step.step_id))
 
 
 def _constant_columns(run_id: str, step: StepState) -> tuple[Any, ...]:

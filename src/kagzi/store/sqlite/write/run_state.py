@@ -31,7 +31,7 @@ from ...rows import (
 )
 from ..connection.connection import Row
 from .children import find_relatives
-from .fast_path import Wave
+from .fast_path import WritePlan
 from .fences import NEVER
 
 _PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
@@ -40,31 +40,31 @@ _NEED_FENCE_ONLY = frozenset((*get_args(StepCommand), Park))
 _RUNNING = int(RunCode.RUNNING)
 
 
-def load(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
+def load(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | None:
     """The run, and of its steps, attempts, signals and relatives what matters to this command. None: there is no such run."""
-    run = _leased(wave, command) or _read(wave, command)
+    run = _leased(plan, command) or _read(plan, command)
     if run is None:
         return None
     step = None
     if (step_id := _named_step(run, command)) is not None:
         statement = "step_with_payloads" if isinstance(command, RETURNS_STEP) else "step_state"
-        if (row := wave.database.row(statement, (run.run.run_id, step_id))) is not None:
+        if (row := plan.database.row(statement, (run.run.run_id, step_id))) is not None:
             step = run.steps[step_id] = _step_state(row)
     if isinstance(command, (BeginStep, FailStep)):
         if step is not None:
-            _load_attempt(wave, run, step, command)
+            _load_attempt(plan, run, step, command)
     elif run.status == _RUNNING and run.lease == command.lease:  # else it is a repeat at best, decided by the step
-        _load_more(wave, run, command)
+        _load_more(plan, run, command)
     if isinstance(command, StartChild):
-        run.relatives = find_relatives(wave, command, step)
+        run.relatives = find_relatives(plan, command, step)
     if run.seq >= STEPS_PER_RUN and isinstance(command, Beginning):
-        run.step_count = _count_steps(wave, run)
+        run.step_count = _count_steps(plan, run)
     return run
 
 
-def _leased(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
+def _leased(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | None:
     """The run as its fence knows it, which is all that matters to its steps and waits. None: the run must be read."""
-    fence = wave.fences.get(command.run.run_id)
+    fence = plan.fences.get(command.run.run_id)
     if (
         fence is None
         or type(command) not in _NEED_FENCE_ONLY
@@ -85,18 +85,18 @@ def _leased(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | Non
     )
 
 
-def _read(wave: Wave, command: StepCommand | ClosingCommand) -> RunState | None:
-    row = wave.database.row("run_state", (command.run.run_id,))
+def _read(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | None:
+    row = plan.database.row("run_state", (command.run.run_id,))
     return None if row is None or row[0] != command.run.namespace else _run_state(command, row)
 
 
-def _load_more(wave: Wave, run: RunState, command: StepCommand | ClosingCommand) -> None:
+def _load_more(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     if isinstance(command, ResultsCommand):
-        _load_waits(wave, run, command)
+        _load_waits(plan, run, command)
     elif isinstance(command, DecideRace):
-        _load_losers(wave, run, command)
+        _load_losers(plan, run, command)
     elif isinstance(command, WaitSignal) and not run.steps:
-        _load_signal(wave, run, command)
+        _load_signal(plan, run, command)
 
 
 def _named_step(run: RunState, command: StepCommand | ClosingCommand) -> str | None:
@@ -161,7 +161,7 @@ def _step_state(row: Row) -> StepState:
     )
 
 
-def _load_attempt(wave: Wave, run: RunState, step: StepState, command: BeginStep | FailStep) -> None:
+def _load_attempt(plan: WritePlan, run: RunState, step: StepState, command: BeginStep | FailStep) -> None:
     """The earlier attempt that a repeat may be about, if it was recorded under this very lease."""
     current = command.attempt in (0, step.attempt)
     if isinstance(command, FailStep):
@@ -171,8 +171,8 @@ def _load_attempt(wave: Wave, run: RunState, step: StepState, command: BeginStep
     if not repeated:
         return
     attempt, lease = command.attempt or step.attempt - 1, command.lease
-    given = (run.run.run_id, step.step_id, attempt, lease.counter, lease.nonce)
-    if (row := wave.database.row("failed_attempt", given)) is not None:
+    parameters = (run.run.run_id, step.step_id, attempt, lease.counter, lease.nonce)
+    if (row := plan.database.row("failed_attempt", parameters)) is not None:
         run.attempts[step.step_id, attempt] = AttemptState(
             step_id=step.step_id,
             attempt=attempt,
@@ -185,62 +185,62 @@ def _load_attempt(wave: Wave, run: RunState, step: StepState, command: BeginStep
         )
 
 
-def _load_waits(wave: Wave, run: RunState, command: ResultsCommand) -> None:
+def _load_waits(plan: WritePlan, run: RunState, command: ResultsCommand) -> None:
     """What the run waits for, as far as it decides when it wakes; and results that its worker does not know, a page of them."""
     names = write_json(command.waits) if command.waits else None
-    given = {"run_id": run.run.run_id, "names": names}
-    rows = wave.database.rows("next_waits", given)
-    if any(row[13] is not None and row[13] <= wave.now for row in rows):
-        rows += wave.database.rows("due_waits", given | {"now": wave.now})
+    parameters = {"run_id": run.run.run_id, "names": names}
+    rows = plan.database.rows("next_waits", parameters)
+    if any(row[13] is not None and row[13] <= plan.now for row in rows):
+        rows += plan.database.rows("due_waits", parameters | {"now": plan.now})
     for row in rows:
         run.steps[row[0]] = _step_state(row)
-    if _last_result(wave, run.run.run_id) > command.known_seq:
+    if _last_result(plan, run.run.run_id) > command.known_seq:
         size = 0
-        for number, step in enumerate(_results_after(wave, run.run.run_id, command.known_seq)):
+        for number, step in enumerate(_results_after(plan, run.run.run_id, command.known_seq)):
             run.steps[step.step_id] = step
             size += STEP_BYTES + payload_bytes(step.output) + error_bytes(step.error) + payload_bytes(step.details)
             if number and size > MESSAGE_SOFT_BYTES:
                 return  # this one is too many: it tells that there are more
 
 
-def _last_result(wave: Wave, run_id: str) -> int:
+def _last_result(plan: WritePlan, run_id: str) -> int:
     """Remembered: looking costs as much as the history is long."""
-    fence = wave.fence_of(run_id)
+    fence = plan.fence_of(run_id)
     if fence.last_result is None:
-        row = wave.database.row("last_result", (run_id,))
+        row = plan.database.row("last_result", (run_id,))
         fence.last_result = row[0] if row else 0
     return fence.last_result or 0
 
 
-def _results_after(wave: Wave, run_id: str, known_seq: int) -> Iterator[StepState]:
+def _results_after(plan: WritePlan, run_id: str, known_seq: int) -> Iterator[StepState]:
     """Each is read when it is asked for: the order is found without the payloads."""
-    for (step_id,) in wave.database.rows("results_after", (run_id, known_seq, _PAGE_STEPS)):
-        row = wave.database.row("step_with_payloads", (run_id, step_id))
+    for (step_id,) in plan.database.rows("results_after", (run_id, known_seq, _PAGE_STEPS)):
+        row = plan.database.row("step_with_payloads", (run_id, step_id))
         assert row is not None  # it was just found
         yield _step_state(row)
 
 
-def _load_losers(wave: Wave, run: RunState, command: DecideRace) -> None:
+def _load_losers(plan: WritePlan, run: RunState, command: DecideRace) -> None:
     for step_id in command.losers:
         if step_id not in run.steps:
-            row = wave.database.row("step_state", (run.run.run_id, step_id))
+            row = plan.database.row("step_state", (run.run.run_id, step_id))
             if row is not None:
                 run.steps[step_id] = _step_state(row)
 
 
-def _load_signal(wave: Wave, run: RunState, command: WaitSignal) -> None:
-    row = wave.database.row("next_signal", (run.run.run_id, command.signal_name))
+def _load_signal(plan: WritePlan, run: RunState, command: WaitSignal) -> None:
+    row = plan.database.row("next_signal", (run.run.run_id, command.signal_name))
     if row is not None:
         payload = Payload(row[1], read_labels(row[2]) if row[2] else None)
         run.signals.append(SignalState(number=row[0], name=command.signal_name, payload=payload))
 
 
-def _count_steps(wave: Wave, run: RunState) -> int:
+def _count_steps(plan: WritePlan, run: RunState) -> int:
     """Of a run whose seq says that the limit may be near. Remembered, like the last result."""
     if run.status != _RUNNING:
         return 0  # nothing begins
-    fence = wave.fence_of(run.run.run_id)
+    fence = plan.fence_of(run.run.run_id)
     if fence.steps_met is None:
-        row = wave.database.row("count_steps", (run.run.run_id,))
+        row = plan.database.row("count_steps", (run.run.run_id,))
         fence.steps_met = row[0] if row else 0
     return fence.steps_met or 0

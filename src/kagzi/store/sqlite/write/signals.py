@@ -9,7 +9,7 @@ from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
 from ...protocol import Signalled
 from ...rows import write_strings
-from ...text_validation import require_storable
+from ...storable import require_storable
 from ..connection.connection import Row
 from .endings import run_head, wake
 from .fast_path import Writer
@@ -46,9 +46,9 @@ def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> tuple
     if refused is not None:
         return refused, NO_EFFECTS
     data, meta = signal.payload.data, write_strings(signal.payload.metadata)
-    given = {"run_id": run.run_id, "number": number, "name": signal.name, "payload": data, "meta": meta}
+    parameters = {"run_id": run.run_id, "number": number, "name": signal.name, "payload": data, "meta": meta}
     step_id = None if waiting is None else waiting[0]
-    writer.database.run("insert_signal", given | {"request_id": signal.request_id, "now": now, "step_id": step_id})
+    writer.database.run("insert_signal", parameters | {"request_id": signal.request_id, "now": now, "step_id": step_id})
     if step_id is None:
         return Signalled(run, delivered=False), NO_EFFECTS
     seq = wake(writer, run, now)

@@ -19,13 +19,13 @@ from ....core.run.refusals import (
     workflow_id_of_type,
 )
 from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
-from ....core.text_validation import is_storable
+from ....core.text.storable import is_storable
 from ...rows import new_run_row, new_status, type_of
 from ..connection.connection import Row
 from ..statements import row_of
 from .admission import evict, refuse
 from .endings import end, run_head
-from .fast_path import Wave
+from .fast_path import WritePlan
 from .fences import Fence
 from .namespace_quota import note_start, refuse_start
 from .signals import give
@@ -35,65 +35,65 @@ _texts: Callable[[StartRun], tuple[str | None, ...]] = attrgetter(*_text_fields)
 _run_row = row_of("insert_runs")
 
 
-def plan_start(wave: Wave, command: StartRun) -> Outcome | None:
+def plan_start(plan: WritePlan, command: StartRun) -> Outcome | None:
     """The ordinary start: nothing in the way, as far as one can tell without reading. None: look at it alone."""
-    namespace = wave.writer.namespaces.get(command.run.namespace)
+    namespace = plan.writer.namespaces.get(command.run.namespace)
     if namespace is None or not namespace.enabled or command.on_conflict not in ("existing", "fail"):
         return None
     if command.signal is not None or command.blocked_by:
         return None
     if namespace.limits_starts or namespace.running_runs_limit is not None:
         return None
-    limits = wave.writer.types.limits(command.run.namespace, command.workflow_type)
+    limits = plan.writer.types.limits(command.run.namespace, command.workflow_type)
     if limits is not None and limits.when_full != "queue":
         return None
     texts = (*filter(None, _texts(command)), *command.labels, *command.labels.values())
     if not is_uuid(command.run.run_id) or not all(map(is_storable, texts)):
         return None
-    return _create(wave, command, leased=command.assignment is not None)
+    return _create(plan, command, leased=command.assignment is not None)
 
 
-def start_one(wave: Wave, command: StartRun) -> Outcome:
+def start_one(plan: WritePlan, command: StartRun) -> Outcome:
     """A start on its own, with all that may be in its way. What was gathered before it must be written."""
-    namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
+    namespace = plan.writer.namespaces.ensure(command.run.namespace, plan.now)
     if not namespace.enabled:
-        return _repeated(wave, command) or _closed(namespace)
-    if (in_the_way := _find_existing(wave, command)) is not None:
-        return _signal(wave, command, in_the_way)
-    if (over := _over_limit(wave, namespace) or refuse_start(namespace, wave.now)) is not None:
+        return _repeated(plan, command) or _closed(namespace)
+    if (in_the_way := _find_existing(plan, command)) is not None:
+        return _signal(plan, command, in_the_way)
+    if (over := _over_limit(plan, namespace) or refuse_start(namespace, plan.now)) is not None:
         return over
-    created = _create_if_allowed(wave, command, namespace)
+    created = _create_if_allowed(plan, command, namespace)
     if isinstance(created, Started):
-        note_start(wave.writer, namespace, wave.now)
-    return _signal(wave, command, created)
+        note_start(plan.writer, namespace, plan.now)
+    return _signal(plan, command, created)
 
 
-def insert_child(wave: Wave, command: StartRun) -> None:
+def insert_child(plan: WritePlan, command: StartRun) -> None:
     """A start that was decided on."""
-    evict(wave, command)
-    _create(wave, command, leased=command.assignment is not None)
-    wave.flush()
+    evict(plan, command)
+    _create(plan, command, leased=command.assignment is not None)
+    plan.flush()
 
 
-def _create_if_allowed(wave: Wave, command: StartRun, namespace: NamespaceRecord) -> Started | Refused:
-    command = _behind(wave, command)
-    if (full := refuse(wave, command)) is not None:
+def _create_if_allowed(plan: WritePlan, command: StartRun, namespace: NamespaceRecord) -> Started | Refused:
+    command = _behind(plan, command)
+    if (full := refuse(plan, command)) is not None:
         return full
-    evict(wave, command)
+    evict(plan, command)
     leased = command.assignment is not None and namespace.running_runs_limit is None
-    started = _create(wave, command, leased=leased)
-    wave.flush()
+    started = _create(plan, command, leased=leased)
+    plan.flush()
     return started
 
 
-def _signal(wave: Wave, command: StartRun, outcome: Outcome) -> Outcome:
+def _signal(plan: WritePlan, command: StartRun, outcome: Outcome) -> Outcome:
     """Signal-with-start: the signal goes to the run that the start is answered with."""
     if command.signal is None or not isinstance(outcome, (Started, Existing)):
         return outcome
-    row = wave.database.row("signalled_run", (outcome.run_id,))
+    row = plan.database.row("signalled_run", (outcome.run_id,))
     assert row is not None  # it was just created or found
-    signalled, effects = give(wave.writer, row, command.signal, wave.now)
-    wave.effects.append(effects)
+    signalled, effects = give(plan.writer, row, command.signal, plan.now)
+    plan.effects.append(effects)
     return signalled if isinstance(signalled, Refused) else outcome
 
 
@@ -103,18 +103,18 @@ def _closed(namespace: NamespaceRecord) -> Refused:
     return namespace_disabled(namespace.namespace)
 
 
-def _repeated(wave: Wave, command: StartRun) -> Existing | None:
-    row = wave.database.row("run_of_request", (command.run.namespace, command.request_id))
+def _repeated(plan: WritePlan, command: StartRun) -> Existing | None:
+    row = plan.database.row("run_of_request", (command.run.namespace, command.request_id))
     return None if row is None else _existing(row)
 
 
-def _find_existing(wave: Wave, command: StartRun) -> Outcome | None:
-    database, namespace = wave.database, command.run.namespace
-    if command.request_id and (repeated := _repeated(wave, command)) is not None:
+def _find_existing(plan: WritePlan, command: StartRun) -> Outcome | None:
+    database, namespace = plan.database, command.run.namespace
+    if command.request_id and (repeated := _repeated(plan, command)) is not None:
         return repeated
     row = database.row("active_run", (namespace, command.workflow_id))
     if row is not None:
-        return _conflict(wave, command, row)
+        return _conflict(plan, command, row)
     if command.on_conflict == "existing_or_completed":
         row = database.row("last_completed_run", (namespace, command.workflow_id, command.workflow_type))
         if row is not None:
@@ -123,7 +123,7 @@ def _find_existing(wave: Wave, command: StartRun) -> Outcome | None:
     return None if row is None else _existing(row)
 
 
-def _conflict(wave: Wave, command: StartRun, row: Row) -> Outcome | None:
+def _conflict(plan: WritePlan, command: StartRun, row: Row) -> Outcome | None:
     """Another run has the workflow_id. None: it was terminated to make room."""
     run_id, workflow_id, workflow_type, _status = row
     if workflow_type != command.workflow_type:
@@ -132,14 +132,14 @@ def _conflict(wave: Wave, command: StartRun, row: Row) -> Outcome | None:
         return workflow_id_active(workflow_id, run_id)
     if command.on_conflict != "replace":
         return _existing(row)
-    namespace = wave.writer.namespaces.ensure(command.run.namespace, wave.now)
-    full = refuse(wave, command, leaving=run_id) or refuse_start(namespace, wave.now)
+    namespace = plan.writer.namespaces.ensure(command.run.namespace, plan.now)
+    full = refuse(plan, command, leaving=run_id) or refuse_start(namespace, plan.now)
     if full is not None:
         return full
-    replaced = wave.database.row("run_to_change", (run_id,))
+    replaced = plan.database.row("run_to_change", (run_id,))
     assert replaced is not None  # it was just read
     error = replaced_error(command.run.run_id)
-    wave.effects.append(end(wave.writer, run_head(replaced), RunStatus.CANCELLED, error, wave.now))
+    plan.effects.append(end(plan.writer, run_head(replaced), RunStatus.CANCELLED, error, plan.now))
     return None
 
 
@@ -147,30 +147,30 @@ def _existing(row: Row) -> Existing:
     return Existing(row[0], row[1], RUN_STATUS_OF_CODE[row[3]])
 
 
-def _over_limit(wave: Wave, namespace: NamespaceRecord) -> Refused | None:
+def _over_limit(plan: WritePlan, namespace: NamespaceRecord) -> Refused | None:
     limit = namespace.open_runs_limit
     if limit is None:
         return None
-    counted = wave.database.row("count_open_runs", (namespace.namespace, limit))
+    counted = plan.database.row("count_open_runs", (namespace.namespace, limit))
     if counted is None or counted[0] < limit:
         return None
     return namespace_full(namespace.namespace, limit)
 
 
-def _behind(wave: Wave, command: StartRun) -> StartRun:
+def _behind(plan: WritePlan, command: StartRun) -> StartRun:
     """The run that this one waits behind is watched from now on; one that has ended is left out."""
     if not command.blocked_by:
         return command
-    if wave.database.run("watch_blocker", (command.blocked_by, command.run.namespace)):
-        wave.fences.forget(command.blocked_by)
+    if plan.database.run("watch_blocker", (command.blocked_by, command.run.namespace)):
+        plan.fences.forget(command.blocked_by)
         return command
     return msgspec.structs.replace(command, blocked_by="")
 
 
-def _create(wave: Wave, command: StartRun, *, leased: bool) -> Started:
+def _create(plan: WritePlan, command: StartRun, *, leased: bool) -> Started:
     """Gather the run's rows. Of a type with limits nothing is inserted as leased: a claim counts."""
-    now, run = wave.now, command.run
-    limits = wave.writer.types.limits(run.namespace, command.workflow_type)
+    now, run = plan.now, command.run
+    limits = plan.writer.types.limits(run.namespace, command.workflow_type)
     leased = leased and limits is None
     row = new_run_row(command, now, leased=leased)
     row |= {"request_id": command.request_id or None, "created_at": now, "started_at": now if row["lease"] else None}
@@ -178,7 +178,7 @@ def _create(wave: Wave, command: StartRun, *, leased: bool) -> Started:
         row["concurrency_key"] = command.concurrency_key
     status = new_status(command, now, leased=leased)
     assignment = command.assignment if status is RunCode.RUNNING else None
-    wave.add_run(command, _run_row(row))
+    plan.add_run(command, _run_row(row))
     if assignment is not None:
         fence = Fence(
             run.run_id,
@@ -190,5 +190,5 @@ def _create(wave: Wave, command: StartRun, *, leased: bool) -> Started:
             assignment.lease_until,
             assignment.worker_id,
         )
-        wave.fences.put(fence)
+        plan.fences.put(fence)
     return Started(run.run_id, command.workflow_id, RUN_STATUS_OF_CODE[status], now)

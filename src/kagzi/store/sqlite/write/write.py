@@ -1,6 +1,6 @@
 """The hot verb: a batch of commands in one transaction.
 
-Ordinary commands are planned from memory and written together (`wave.py`). What is not ordinary is looked at alone
+Ordinary commands are planned from memory and written together (`fast_path.py`). What is not ordinary is looked at alone
 (`apply_one`: load, decide, save). If the database does not agree with the plan, or refuses a statement, the transaction is rolled back and
 the batch is done again, each command alone in a savepoint: a bad one is refused, its neighbours are recorded.
 """
@@ -35,7 +35,7 @@ from ...protocol import LeaseTerms
 from ...rows import write_strings
 from ..connection.failures import describe
 from .children import without_assignment
-from .fast_path import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, Wave, Writer
+from .fast_path import FINISHED_AT, OUTPUT, OUTPUT_META, SEQ, STATUS, NotAsPlanned, WritePlan, Writer
 from .fences import Fence
 from .run_changes import save
 from .run_state import load
@@ -73,13 +73,13 @@ def write(writer: Writer, batch: Sequence[Command], now: Timestamp, terms: Lease
         return _in_transaction(writer, _one_by_one, batch, now, terms)
 
 
-_How = Callable[[Wave, Sequence[Command]], _Written]
+_How = Callable[[WritePlan, Sequence[Command]], _Written]
 
 
 def _in_transaction(writer: Writer, how: _How, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms) -> _Written:
     writer.database.begin()
     try:
-        written = how(Wave(writer, now, terms), batch)
+        written = how(WritePlan(writer, now, terms), batch)
         writer.database.commit()
     except BaseException:
         writer.namespaces.forget_all()
@@ -100,30 +100,30 @@ def _forget(writer: Writer, command: Command) -> None:
 # --- together: planned from memory ------------------------------------------------------------------------------------
 
 
-def _together(wave: Wave, batch: Sequence[Command]) -> _Written:
-    fences, now = wave.fences, wave.now
-    fences.load(wave.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
+def _together(plan: WritePlan, batch: Sequence[Command]) -> _Written:
+    fences, now = plan.fences, plan.now
+    fences.load(plan.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
     outcomes: list[Outcome] = []
     answers = AnswerBudget()
     for command in batch:
         outcome: Outcome | None = None
         if isinstance(command, StartRun):
-            outcome = plan_start(wave, command)
+            outcome = plan_start(plan, command)
         elif answers.follows_deferred(command):
             outcome = DEFERRED
         else:
             fence = fences.get(command.run.run_id)
             if fence is not None and fence.admits(command.lease) and fence.namespace == command.run.namespace:
-                plan = _PLANS.get(type(command))
-                if plan is not None and fence.deadline_at > now:
-                    outcome = plan(wave, command, fence)
+                rule = _PLANS.get(type(command))
+                if rule is not None and fence.deadline_at > now:
+                    outcome = rule(plan, command, fence)
         if outcome is None:
-            if isinstance(command, StartRun) or wave.concerns(command.run.run_id):
-                wave.flush()
-            outcome = answers.spend(command, wave)
+            if isinstance(command, StartRun) or plan.concerns(command.run.run_id):
+                plan.flush()
+            outcome = answers.spend(command, plan)
         outcomes.append(outcome)
-    wave.flush()
-    return outcomes, merge(wave.effects)
+    plan.flush()
+    return outcomes, merge(plan.effects)
 
 
 class AnswerBudget:
@@ -136,18 +136,18 @@ class AnswerBudget:
     def follows_deferred(self, command: Command) -> bool:
         return bool(self._deferred) and command.run.run_id in self._deferred
 
-    def spend(self, command: Command, wave: Wave) -> Outcome:
+    def spend(self, command: Command, plan: WritePlan) -> Outcome:
         """Apply the command, unless its answer may be large and the budget is spent."""
         if self._left <= 0 and isinstance(command, _RETURNS_PAYLOADS):
             self._deferred.add(command.run.run_id)
         if self.follows_deferred(command):
             return DEFERRED
-        outcome = apply_one(wave, command)
+        outcome = apply_one(plan, command)
         self._left -= outcome_bytes(outcome)
         return outcome
 
 
-def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
+def _plan_begin(plan: WritePlan, command: BeginStep, fence: Fence) -> Outcome | None:
     step_id = command.step_id
     if fence.cancelling and not command.cleanup:
         return None
@@ -156,36 +156,36 @@ def _plan_begin(wave: Wave, command: BeginStep, fence: Fence) -> Outcome | None:
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
     step = (fence.run_id, step_id)
-    if step in wave.begun or step in wave.completed or command.attempt < 0:
+    if step in plan.begun or step in plan.completed or command.attempt < 0:
         return None
     seq = fence.next_seq()
-    wave.add_step(command, fence, seq)
-    return Begun(seq, wave.now, 1)
+    plan.add_step(command, fence, seq)
+    return Begun(seq, plan.now, 1)
 
 
-def _plan_complete(wave: Wave, command: CompleteStep, fence: Fence) -> Outcome | None:
+def _plan_complete(plan: WritePlan, command: CompleteStep, fence: Fence) -> Outcome | None:
     output = command.output
-    row = wave.begun.get((fence.run_id, command.step_id))
+    row = plan.begun.get((fence.run_id, command.step_id))
     if row is None:
         if command.attempt < 1:
             return None
         seq = fence.next_result()
-        wave.add_completion(fence, command.step_id, command.attempt, seq, output)
-        return Recorded(seq, wave.now)
+        plan.add_completion(fence, command.step_id, command.attempt, seq, output)
+        return Recorded(seq, plan.now)
     if command.attempt not in (0, 1):
         return None
-    del wave.begun[fence.run_id, command.step_id]
+    del plan.begun[fence.run_id, command.step_id]
     seq = fence.next_result()
     row[STATUS] = _COMPLETED
     row[SEQ] = seq
     row[OUTPUT] = output.data
     if output.metadata:
         row[OUTPUT_META] = write_strings(output.metadata)
-    row[FINISHED_AT] = wave.now
-    return Recorded(seq, wave.now)
+    row[FINISHED_AT] = plan.now
+    return Recorded(seq, plan.now)
 
 
-def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None:
+def _plan_sleep(plan: WritePlan, command: BeginSleep, fence: Fence) -> Outcome | None:
     step_id = command.step_id
     if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
         return None
@@ -193,34 +193,34 @@ def _plan_sleep(wave: Wave, command: BeginSleep, fence: Fence) -> Outcome | None
         return None
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
         return None
-    wake_at = command.until if command.until is not None else wave.now + (command.duration_us or 0)
-    if wake_at > wave.now:
+    wake_at = command.until if command.until is not None else plan.now + (command.duration_us or 0)
+    if wake_at > plan.now:
         seq = fence.next_seq()
-        wave.add_sleep(command, fence, seq, wake_at)
-        return TimerSet(seq, wave.now, wake_at)
+        plan.add_sleep(command, fence, seq, wake_at)
+        return TimerSet(seq, plan.now, wake_at)
     seq = fence.next_result()
-    wave.add_sleep(command, fence, seq, wake_at)
-    return Recorded(seq, wave.now)
+    plan.add_sleep(command, fence, seq, wake_at)
+    return Recorded(seq, plan.now)
 
 
-def _plan_patch(wave: Wave, command: RecordPatch, fence: Fence) -> Outcome | None:
+def _plan_patch(plan: WritePlan, command: RecordPatch, fence: Fence) -> Outcome | None:
     step_id = command.step_id
     if fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or "\0" in step_id or "\0" in command.name:
         return None
     seq = fence.next_result()
-    wave.add_patch(command, fence, seq)
-    return Recorded(seq, wave.now)
+    plan.add_patch(command, fence, seq)
+    return Recorded(seq, plan.now)
 
 
-def _plan_end(wave: Wave, command: CompleteRun, fence: Fence) -> Outcome | None:
+def _plan_end(plan: WritePlan, command: CompleteRun, fence: Fence) -> Outcome | None:
     if fence.related or (fence.cancelling and command.after_step):
         return None
     seq = fence.next_seq()
-    wave.add_end(fence, seq, command.output)
-    return RunClosed(seq, wave.now, RunStatus.COMPLETED)
+    plan.add_end(fence, seq, command.output)
+    return RunClosed(seq, plan.now, RunStatus.COMPLETED)
 
 
-_PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
+_PLANS: dict[type, Callable[[WritePlan, Any, Fence], Outcome | None]] = {
     BeginStep: _plan_begin,
     CompleteStep: _plan_complete,
     BeginSleep: _plan_sleep,
@@ -232,7 +232,7 @@ _PLANS: dict[type, Callable[[Wave, Any, Fence], Outcome | None]] = {
 # --- one by one: looked at --------------------------------------------------------------------------------------------
 
 
-def _one_by_one(wave: Wave, batch: Sequence[Command]) -> _Written:
+def _one_by_one(plan: WritePlan, batch: Sequence[Command]) -> _Written:
     outcomes: list[Outcome] = []
     effects: list[Effects] = []
     failed: dict[str, Failed] = {}  # by run: what follows in a run waits for it, since a hole in its order is worse
@@ -241,21 +241,21 @@ def _one_by_one(wave: Wave, batch: Sequence[Command]) -> _Written:
         if (before := failed.get(command.run.run_id)) is not None:
             outcomes.append(before)
             continue
-        wave.database.savepoint()
+        plan.database.savepoint()
         try:
-            outcome = answers.spend(command, wave)
-            wave.flush()
+            outcome = answers.spend(command, plan)
+            plan.flush()
         except (NotAsPlanned, *_ONE_COMMANDS_FAULT) as error:
-            wave.database.rollback_to_savepoint()
-            _forget(wave.writer, command)
-            wave = Wave(wave.writer, wave.now, wave.terms)
+            plan.database.rollback_to_savepoint()
+            _forget(plan.writer, command)
+            plan = WritePlan(plan.writer, plan.now, plan.terms)
             outcome = _refuse_culprit(error)
             if isinstance(outcome, Failed):
                 failed[command.run.run_id] = outcome
         else:
-            wave.database.release()
-            effects += wave.effects
-            wave.effects.clear()
+            plan.database.release()
+            effects += plan.effects
+            plan.effects.clear()
         outcomes.append(outcome)
     return outcomes, merge(effects)
 
@@ -266,18 +266,18 @@ def _refuse_culprit(error: Exception) -> Outcome:
     return Failed(f"SQLite refused it: {describe(error)}")
 
 
-def apply_one(wave: Wave, command: Command) -> Outcome:
+def apply_one(plan: WritePlan, command: Command) -> Outcome:
     """One command by itself, after a look at what is there. What was gathered before it must be written."""
     if (fault := fault_of(command)) is not None:
         return fault
     if isinstance(command, StartRun):
-        return start_one(wave, command)
+        return start_one(plan, command)
     if isinstance(command, StartChild):
-        command = without_assignment(wave, command)
-    run = load(wave, command)
+        command = without_assignment(plan, command)
+    run = load(plan, command)
     if run is None:
         return RUN_NOT_FOUND
-    outcome = decide(run, command, wave.now, wave.writer.rng)
+    outcome = decide(run, command, plan.now, plan.writer.rng)
     if run.changed:
-        save(wave, run, command)
+        save(plan, run, command)
     return outcome

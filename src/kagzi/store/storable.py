@@ -2,7 +2,7 @@
 
 from ..core.errors import InvalidArgument
 from ..core.run.refusals import unstorable
-from ..core.text_validation import is_storable
+from ..core.text.storable import is_storable
 
 
 def require_storable(**texts: str) -> None:

@@ -5,10 +5,10 @@ from typing import cast
 
 import msgspec
 
-from .error_details import ErrorDetail
-from .records import Payload, RunKey
-from .retry.policy import RetryPolicy
-from .run.commands import Assignment, Command, SignalGiven, StartRun
+from ..error_details import ErrorDetail
+from ..records import Payload, RunKey
+from ..retry.policy import RetryPolicy
+from ..run.commands import Assignment, Command, SignalGiven, StartRun
 
 _encode = msgspec.json.Encoder().encode
 
