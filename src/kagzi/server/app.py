@@ -101,7 +101,8 @@ class Server:
             self._stack = stack.pop_all()
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Calls in flight finish within the grace time; workers are told to go elsewhere; nothing acknowledged is lost."""
+        """Calls in flight finish within the grace time; workers are told to go elsewhere; nothing acknowledged is
+        lost."""
         stack, self._stack = self._stack, None
         if stack is not None:
             self._grace_s = self._config.grace_ms / 1_000 if grace_s is None else grace_s
@@ -115,7 +116,7 @@ class Server:
         """Returns when a part of the server died beyond restarting."""
         return await _started(self._engine).wait_failed()
 
-    # --- putting it together -------------------------------------------------------------------------------------------
+    # --- putting it together ------------------------------------------------------------------------------------------
 
     async def _start(self, stack: AsyncExitStack) -> None:
         self._grace_s, self._hurry = 0.0, asyncio.Event()
@@ -217,12 +218,12 @@ class Server:
         hurried.cancel()
         await (stopping if stopping.done() else _stop_all(listeners, 0.0))
 
-    # --- the store -----------------------------------------------------------------------------------------------------
+    # --- the store ----------------------------------------------------------------------------------------------------
 
     def _open_harness(self, stack: AsyncExitStack) -> _StoreHarness:
         database = self._config.database
         if isinstance(database, PostgresDatabase):
-            from ..store.postgres import PostgresBus, PostgresMigrator, PostgresStore  # noqa: PLC0415  one driver is enough
+            from ..store.postgres import PostgresBus, PostgresMigrator, PostgresStore  # noqa: PLC0415  one driver
 
             url = database.url
             bus = PostgresBus(self._config.db_direct or url, server_id=self._ids.token())

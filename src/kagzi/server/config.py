@@ -25,7 +25,8 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """`db_direct`: the same database past a pooler. `http` None: no HTTP listener. `secret`: calls must prove that they know it."""
+    """`db_direct`: the same database past a pooler. `http` None: no HTTP listener. `secret`: calls must prove that they
+    know it."""
 
     db: str = "sqlite:///kagzi.db"
     db_direct: str = ""

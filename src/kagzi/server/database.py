@@ -33,8 +33,8 @@ Database: TypeAlias = SqliteDatabase | PostgresDatabase
 
 
 def parse_database(url: str, *, field: str = "db") -> Database:
-    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `:memory:` or a libpq URL. Raises InvalidArgument, which shows no
-    password."""
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `:memory:` or a libpq URL. Raises InvalidArgument, which shows
+    no password."""
     if url in (MEMORY, f"sqlite:///{MEMORY}", f"sqlite://{MEMORY}"):
         return SqliteDatabase(None)
     if url.startswith(_SQLITE):

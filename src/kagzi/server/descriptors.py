@@ -1,7 +1,7 @@
 """File descriptors: how many this process may have, and how many of them connections may take.
 
-Connections come from outside and each is a descriptor. If they could have all of them, the store could not open its files and
-nobody else could connect: so each port has its share, and some are kept for everything else.
+Connections come from outside and each is a descriptor. If they could have all of them, the store could not open its
+files and nobody else could connect: so each port has its share, and some are kept for everything else.
 """
 
 import logging
@@ -35,8 +35,9 @@ def raise_soft_limit() -> int:
     limits = connection_limits(soft)
     if soft < FEW:
         logger.warning(
-            "this process may use %d file descriptors: %d gRPC and %d HTTP connections. If that is not enough, raise the "
-            "hard limit: `ulimit -Hn 65536`, LimitNOFILE=65536 of systemd, or --ulimit nofile=65536 of a container",
+            "this process may use %d file descriptors: %d gRPC and %d HTTP connections. If that is not enough, "
+            "raise the hard limit: `ulimit -Hn 65536`, LimitNOFILE=65536 of systemd, or "
+            "--ulimit nofile=65536 of a container",
             soft,
             limits.grpc,
             limits.http,

@@ -1,6 +1,7 @@
-"""One opener of a SQLite file at a time: an OS lock beside it, held for the opener's life, and a note of where it serves.
+"""One opener of a SQLite file at a time: an OS lock beside it, held for the opener's life, and a note of where it
+serves.
 
-file.db.lock      locked while somebody serves the file; holds the pid of the last who did, and the workers in that process
+file.db.lock      locked while somebody serves the file; has the pid of the last who did, and its workers
 file.db.server    target and secret of who serves (mode 0600); gone when nobody does
 """
 
@@ -54,8 +55,8 @@ class FileLock:
         self._descriptor: int | None = None
         self._workers: set[Place] = set()
         self.died: tuple[Place, ...] = ()
-        """Workers that lived in the process of the last holder, if that ended without letting go: nobody but the operating system
-        can have taken the lock from it, and that does so when a process is gone."""
+        """Workers that lived in the process of the last holder, if that ended without letting go: nobody but the
+        operating system can have taken the lock from it, and that does so when a process is gone."""
 
     @property
     def files(self) -> tuple[Path, Path]:
@@ -182,7 +183,8 @@ def refuse_bad_place(database: Path) -> None:
     kind = _file_system(database.parent.resolve())
     if kind in _NETWORK_FILE_SYSTEMS:
         raise CannotStart(
-            f"{database} is on a network file system ({kind}), where locks cannot be trusted. Use a local disk, or PostgreSQL."
+            f"{database} is on a network file system ({kind}), where locks cannot be trusted. "
+            "Use a local disk, or PostgreSQL."
         )
 
 

@@ -16,7 +16,8 @@ _RECHECK_S = 5.0
 
 
 class Health:
-    """`ask` answers None, or why the engine is not healthy. Unhealthy also while starting and from the moment of stopping."""
+    """`ask` answers None, or why the engine is not healthy. Unhealthy also while starting and from the moment of
+    stopping."""
 
     def __init__(self, ask: Callable[[], str | None], service_names: frozenset[str], deadlines: Deadlines) -> None:
         self._ask = ask

@@ -1,4 +1,5 @@
-"""The listener for callers in this process: the handlers of the gRPC listener, reached without a socket and without gRPC.
+"""The listener for callers in this process: the handlers of the gRPC listener, reached without a socket and without
+gRPC.
 
 Every call passes the same interceptor, so admission, budgets, deadlines and errors are decided there, once.
 """

@@ -1,7 +1,8 @@
-"""Escapes what comes from outside in the server's log: nobody but the server begins a line of it, and no terminal obeys it.
+"""Escapes what comes from outside in the server's log: nobody but the server begins a line of it, and no terminal obeys
+it.
 
-A filter on each logger of the server, not on a handler: it holds for every call site, and for servers that are embedded in a
-program with handlers of its own.
+A filter on each logger of the server, not on a handler: it holds for every call site, and for servers that are embedded
+in a program with handlers of its own.
 """
 
 import logging
@@ -19,7 +20,8 @@ GUARDED = (
     "kagzi.embedded",
     "uvicorn.error",
 )
-"""Filters of a logger are not those of its children, so each is named. A test compares this with the loggers that are used."""
+"""Filters of a logger are not those of its children, so each is named. A test compares this with the loggers that are
+used."""
 
 
 def guard_logs() -> None:
@@ -37,8 +39,8 @@ class _Guard(logging.Filter):
         else:
             record.args = {key: _escaped(value) for key, value in record.args.items()}
         if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
-            # What handlers print instead of formatting it themselves. An exception's message may be of many lines: with the
-            # margin none of them looks like a line of the log.
+            # What handlers print instead of formatting it themselves. An exception's message may be of many lines: with
+            # the margin none of them looks like a line of the log.
             record.exc_text = with_margin("".join(traceback.format_exception(*record.exc_info)))
         return True
 

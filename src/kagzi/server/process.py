@@ -13,14 +13,14 @@ from .startup import EXIT_FAILED, EXIT_REFUSED, CannotStart
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-# The SQLite writer thread gives the interpreter up for every row it steps and, against a busy loop, gets it back only after
-# this long; at Python's 5 ms a batch of a hundred rows takes most of a second.
+# The SQLite writer thread gives the interpreter up for every row it steps and, against a busy loop, gets it back only
+# after this long; at Python's 5 ms a batch of a hundred rows takes most of a second.
 SWITCH_INTERVAL_S = 0.0005
 
 
 async def run_server(config: ServerConfig, announce: Callable[[str], None] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Returns the exit code. `announce` is given
-    the line that says that it is ready, and why it stopped; without it they go to stderr."""
+    """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Returns the exit code.
+    `announce` is given the line that says that it is ready, and why it stopped; without it they go to stderr."""
     say = announce or _say
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     raise_soft_limit()

@@ -1,4 +1,5 @@
-"""Settings from a file: `kagzi.toml`, or `[tool.kagzi]` in `pyproject.toml`, of the directory the server is started in."""
+"""Settings from a file: `kagzi.toml`, or `[tool.kagzi]` in `pyproject.toml`, of the directory the server is started
+in."""
 
 import difflib
 import tomllib

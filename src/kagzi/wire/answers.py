@@ -63,7 +63,8 @@ def write_answers(response: pb.SessionResponse, answers: Sequence[tuple[int, Out
 
 
 def write_answer(operation_id: int, outcome: Outcome, now: Timestamp) -> pb.OperationAnswer:
-    """An answer that says more than a seq. What remains of a wait is counted from `now`, the server's time of writing."""
+    """An answer that says more than a seq. What remains of a wait is counted from `now`, the server's time of
+    writing."""
     writer = _WRITERS.get(type(outcome))
     if writer is None:
         return pb.OperationAnswer(id=operation_id, refused=write_error(refusal(outcome)))
@@ -77,7 +78,8 @@ def _plain(outcome: Recorded | Begun, now: Timestamp) -> pb.OperationAnswer:
 
 
 def _known(outcome: Known, now: Timestamp) -> pb.OperationAnswer:
-    """A repeat of what has a result by now: the answer is what the first one would have been, had it waited that long."""
+    """A repeat of what has a result by now: the answer is what the first one would have been, had it waited that
+    long."""
     step = outcome.step
     match step.kind:
         case StepKind.SIGNAL:

@@ -34,7 +34,7 @@ def read_namespace(namespace_id: str) -> str:
     return namespace_id or DEFAULT_NAMESPACE
 
 
-# --- payloads ----------------------------------------------------------------------------------------------------------
+# --- payloads ---------------------------------------------------------------------------------------------------------
 
 
 def read_payload(message: pb.Payload) -> Payload:
@@ -50,7 +50,7 @@ def write_payload_if(payload: Payload | None) -> pb.Payload | None:
     return None if payload is None else pb.Payload(data=payload.data, metadata=payload.metadata)
 
 
-# --- errors ------------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def read_error(message: pb.ErrorDetail) -> ErrorDetail:
@@ -93,13 +93,14 @@ def write_error_if(error: ErrorDetail | None) -> pb.ErrorDetail | None:
     return None if error is None else write_error(error)
 
 
-# --- retry policies ----------------------------------------------------------------------------------------------------
+# --- retry policies ---------------------------------------------------------------------------------------------------
 
 
 def read_retry(message: pb.RetryPolicy) -> RetryPolicy:
     """A policy with what it leaves out taken from the server's default.
 
-    An initial interval of 0 is "at once" only in a policy that also says coefficient and maximum; otherwise it is left out.
+    An initial interval of 0 is "at once" only in a policy that also says coefficient and maximum; otherwise it is left
+    out.
     """
     return _read_retry(message.SerializeToString(deterministic=True))
 
@@ -133,7 +134,7 @@ def write_retry(policy: RetryPolicy) -> pb.RetryPolicy:
     )
 
 
-# --- leases ------------------------------------------------------------------------------------------------------------
+# --- leases -----------------------------------------------------------------------------------------------------------
 
 
 def read_lease(message: pb.Lease) -> Lease:
@@ -154,7 +155,7 @@ def write_leased(leased: Held) -> worker_pb2.HeldRun:
     return worker_pb2.HeldRun(run_id=leased.run.run_id, lease=write_lease(leased.lease))
 
 
-# --- time --------------------------------------------------------------------------------------------------------------
+# --- time -------------------------------------------------------------------------------------------------------------
 
 
 def read_time(message: TimestampMessage) -> Timestamp:

@@ -1,8 +1,8 @@
 """Converts records to messages and back by the names of their fields.
 
 A field of a record and the field of a message with its name are converted by their types; only what has another name or
-another form is written out. Both sides are compared when a module is imported: a field that would be lost in silence is a
-TypeError there. Messages that are sent with every step are converted by hand, for speed.
+another form is written out. Both sides are compared when a module is imported: a field that would be lost in silence is
+a TypeError there. Messages that are sent with every step are converted by hand, for speed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -70,8 +70,8 @@ def _not_written(value: object) -> NoReturn:
 
 
 def form(message: type[Message], kind: type[Any], read: Get, write: Get = _not_written) -> None:
-    """Says how a `kind` of value is read from and written as a `message` that is a field of another one. A record that has the
-    same fields as the message needs none."""
+    """Says how a `kind` of value is read from and written as a `message` that is a field of another one. A record that
+    has the same fields as the message needs none."""
     _FORMS[message.DESCRIPTOR.full_name, kind] = _Form(read, write)
 
 
@@ -84,7 +84,7 @@ form(common_pb2.ErrorDetail, ErrorDetail, read_error, write_error)
 form(common_pb2.RetryPolicy, RetryPolicy, read_retry, write_retry)
 
 
-# --- reading ------------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def reader(
@@ -99,8 +99,9 @@ def reader(
 ) -> Callable[[Sent], Record]:
     """Returns a function that reads a `record` from a `message`. What a message leaves out is the record's default.
 
-    `names`: fields of the message by those of the record, where they differ. `unsent`: fields of the record that keep their
-    defaults. `unread`: fields of the message that are not read here. `written_out`: how a field of the record is read.
+    `names`: fields of the message by those of the record, where they differ. `unsent`: fields of the record that keep
+    their defaults. `unread`: fields of the message that are not read here. `written_out`: how a field of the record is
+    read.
     """
     pairs = _Pairs(message, names or {})
     read = _reader(record, pairs, unsent, written_out)
@@ -199,7 +200,7 @@ def _value_reader(sent: FieldDescriptor, field: Field, names: Mapping[str, str])
     return kind if isinstance(kind, type) and issubclass(kind, Enum) else None
 
 
-# --- writing ------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def writer(
@@ -214,8 +215,8 @@ def writer(
 ) -> Callable[[Record], Sent]:
     """Returns a function that writes a `record` as a `message`.
 
-    `names`: as in `reader`. `unsent`: fields of the record that are not sent, or that a function of `written_out` reads.
-    `unset`: fields of the message that are not set here. `written_out`: what a field of the message is set to.
+    `names`: as in `reader`. `unsent`: fields of the record that are not sent, or that a function of `written_out`
+    reads. `unset`: fields of the message that are not set here. `written_out`: what a field of the message is set to.
     """
     pairs = _Pairs(message, names or {})
     copied: dict[str, str] = {}
@@ -263,7 +264,7 @@ def _value_writer(sent: FieldDescriptor, field: Field, names: Mapping[str, str])
     return (lambda values: list(map(write, values))) if sent.is_repeated else write
 
 
-# --- both ---------------------------------------------------------------------------------------------------------------
+# --- both -------------------------------------------------------------------------------------------------------------
 
 
 class _Pairs:

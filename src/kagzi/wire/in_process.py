@@ -1,8 +1,8 @@
 """The two ends of a call within one process, with neither a socket nor gRPC between them.
 
-What is handed over is the encoded message, as on every way to a server: the two sides share nothing that one of them could change
-under the other, and sizes are known where they are limited. The ends may be on different event loops, each in its own thread. An
-end is used on its own loop only; whatever it sends is one wake-up of the other loop.
+What is handed over is the encoded message, as on every way to a server: the two sides share nothing that one of them
+could change under the other, and sizes are known where they are limited. The ends may be on different event loops, each
+in its own thread. An end is used on its own loop only; whatever it sends is one wake-up of the other loop.
 """
 
 import asyncio
@@ -42,7 +42,8 @@ class OpenCall(Protocol):
 class End(ABC):
     """One end of a call. At most one reader and one writer at a time.
 
-    Waits are plain futures: what asyncio's own primitives look like to a run that waits in them is another matter (`idle`).
+    Waits are plain futures: what asyncio's own primitives look like to a run that waits in them is another matter
+    (`idle`).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

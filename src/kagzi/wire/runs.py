@@ -31,8 +31,8 @@ def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -
     if batch_namespace:
         if message.namespace_id not in ("", batch_namespace):
             raise InvalidArgument(
-                f"namespace_id={message.namespace_id!r} of a start differs from that of the request, {batch_namespace!r}. "
-                "Set it in the request only.",
+                f"namespace_id={message.namespace_id!r} of a start differs from that of the request, "
+                f"{batch_namespace!r}. Set it in the request only.",
                 field="namespace_id",
             )
         message.namespace_id = batch_namespace
@@ -40,8 +40,8 @@ def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -
 
 
 def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Timestamp) -> StartRun:
-    """The start of a child of a run in `namespace`, with its times counted from `now`. Ids that were not given are left empty:
-    the engine draws them. Raises InvalidArgument."""
+    """The start of a child of a run in `namespace`, with its times counted from `now`. Ids that were not given are left
+    empty: the engine draws them. Raises InvalidArgument."""
     if message.on_conflict not in (pb.ON_CONFLICT_UNSPECIFIED, pb.ON_CONFLICT_EXISTING, pb.ON_CONFLICT_FAIL):
         raise InvalidArgument(
             "on_conflict of a child's start is not supported: set attach to wait for a run that is already open.",
@@ -92,7 +92,7 @@ def read_replacement(message: pb.ReplaceSignalRequest) -> SignalReplacement:
     return SignalReplacement(name=message.signal_name, payload=payload, request_id=message.request_id)
 
 
-# --- runs as people see them -------------------------------------------------------------------------------------------
+# --- runs as people see them ------------------------------------------------------------------------------------------
 
 
 _write_run = writer(
@@ -115,7 +115,7 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
     return message
 
 
-# --- filters -----------------------------------------------------------------------------------------------------------
+# --- filters ----------------------------------------------------------------------------------------------------------
 
 
 read_where = reader(

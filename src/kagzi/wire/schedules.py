@@ -40,8 +40,9 @@ def read_schedule_request(message: pb.CreateWorkflowScheduleRequest, *, namespac
 
 
 def updated(message: pb.UpdateWorkflowScheduleRequest, spec: ScheduleSpec) -> ScheduleSpec:
-    """The spec with what the message says. A cron expression takes the place of an interval and the other way round; a time of 0
-    takes a bound away, a timeout of 0 that, and an empty payload the input or context. Raises InvalidArgument."""
+    """The spec with what the message says. A cron expression takes the place of an interval and the other way round; a
+    time of 0 takes a bound away, a timeout of 0 that, and an empty payload the input or context. Raises
+    InvalidArgument."""
     has = message.HasField
     if has("cron_expr") and has("interval"):
         raise InvalidArgument("cron_expr and interval are both given. Give one.", field="interval")

@@ -1,7 +1,8 @@
 """Exceptions <-> status codes: the one place where errors cross the wire.
 
-A status carries, in `grpc-status-details-bin`, a google.rpc.Status with an ErrorInfo (for tools) and a kagzi.v1.ErrorDetail
-(for SDKs). Only the texts of Kagzi's own errors leave the house; anything else is an incident with a number.
+A status carries, in `grpc-status-details-bin`, a google.rpc.Status with an ErrorInfo (for tools) and a
+kagzi.v1.ErrorDetail (for SDKs). Only the texts of Kagzi's own errors leave the house; anything else is an incident with
+a number.
 """
 
 from datetime import timedelta
@@ -78,8 +79,8 @@ _ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.USER: InternalError,
 }
 
-# For statuses without our details: they come from the transport, a proxy, or something else than a Kagzi server. Kagzi never
-# answers INTERNAL or UNKNOWN without details, so those two mean a broken connection, too.
+# For statuses without our details: they come from the transport, a proxy, or something else than a Kagzi server. Kagzi
+# never answers INTERNAL or UNKNOWN without details, so those two mean a broken connection, too.
 _CODE_OF_BARE_STATUS = {
     grpc.StatusCode.NOT_FOUND: ErrorCode.NOT_FOUND,
     grpc.StatusCode.INVALID_ARGUMENT: ErrorCode.INVALID_ARGUMENT,
@@ -167,7 +168,8 @@ def error_of(detail: ErrorDetail) -> KagziError:
 
 
 def from_rpc_error(error: grpc.RpcError) -> KagziError:
-    """The exception a failed call raises in the SDK. Without details: by the status code; what cannot be told is Unavailable."""
+    """The exception a failed call raises in the SDK. Without details: by the status code; what cannot be told is
+    Unavailable."""
     call = cast("grpc.Call", error)
     detail = _detail_in(call)
     if detail is not None:

@@ -18,7 +18,8 @@ DEFAULT_MAX_CONCURRENT = 100
 
 
 def read_register(message: pb.RegisterRequest) -> WorkerRecord:
-    """Raises InvalidArgument for the limits of the first contract: they are a resource of the server, not of a worker."""
+    """Raises InvalidArgument for the limits of the first contract: they are a resource of the server, not of a
+    worker."""
     for field, is_set in (
         ("queue_concurrency_limit", message.HasField("queue_concurrency_limit")),
         ("workflow_type_concurrency", bool(message.workflow_type_concurrency)),

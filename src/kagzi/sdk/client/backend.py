@@ -158,7 +158,8 @@ async def time_limit(limit: Duration | None, what: str) -> AsyncGenerator[None]:
 
 
 def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:
-    """Raises InvalidArgument if the value does not fit the signal's type: better here than in the run that waits for it."""
+    """Raises InvalidArgument if the value does not fit the signal's type: better here than in the run that waits for
+    it."""
     name = signal_name(signal)
     value_codec = signal.codec if isinstance(signal, Signal) else codec.ANY
     return name, write_payload(codec.write_payload(value_codec, value, what=f"signal {name!r}", hook=None))

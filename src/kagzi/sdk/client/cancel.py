@@ -11,8 +11,8 @@ BeginCancel = Callable[[str, str, str | None], Coroutine[Any, Any, None]]
 
 
 class Cancel(Builder, Coroutine[Any, Any, None]):
-    """`await client.cancel(id)`, or refine it first: `await client.cancel(id).namespace("production")`. Every method returns a new
-    one. It is a coroutine: `asyncio.create_task` takes it."""
+    """`await client.cancel(id)`, or refine it first: `await client.cancel(id).namespace("production")`. Every method
+    returns a new one. It is a coroutine: `asyncio.create_task` takes it."""
 
     _consequence = "nothing was cancelled"
 

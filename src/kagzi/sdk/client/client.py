@@ -1,4 +1,5 @@
-"""Kagzi, the client: starts runs, asks about them and changes them. Each method sends one request, directly or through a `Run`."""
+"""Kagzi, the client: starts runs, asks about them and changes them. Each method sends one request, directly or through
+a `Run`."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Coroutine, Iterable, Mapping
@@ -102,7 +103,7 @@ class Kagzi:
         await self._starter.close()
         await self._connection.close()
 
-    # --- starting ------------------------------------------------------------------------------------------------------
+    # --- starting -----------------------------------------------------------------------------------------------------
 
     @overload
     def start(
@@ -195,8 +196,8 @@ class Kagzi:
         labels: Mapping[str, str] | None = None,
         on_conflict: OnConflict = "existing",
     ) -> Run[Any]:
-        """Send a `signal` with a `value` to the run with this workflow_id, the `id`, and start it first if it is not active:
-        both or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
+        """Send a `signal` with a `value` to the run with this workflow_id, the `id`, and start it first if it is not
+        active: both or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
         start = StartOptions(workflow=workflow, input=input, id=id, labels=labels, on_conflict=on_conflict)
         return await self._starter.signal_with_start(start, signal, value)
 
@@ -234,13 +235,13 @@ class Kagzi:
         id: str | None = None,
         timeout: Duration | None = None,  # noqa: ASYNC109  a word of the public API
     ) -> Any:
-        """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout` waiting
-        stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
+        """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout`
+        waiting stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
         async with time_limit(timeout, f"the run of {workflow if isinstance(workflow, str) else workflow.name}"):
             run = await self._starter.start(StartOptions(workflow=workflow, input=input, id=id))
             return await run.result()
 
-    # --- asking --------------------------------------------------------------------------------------------------------
+    # --- asking -------------------------------------------------------------------------------------------------------
 
     @overload
     def get(self, id: str, *, namespace: str | None = None) -> RunQuery[Any]: ...
@@ -289,7 +290,7 @@ class Kagzi:
         """Why the run `id` is where it is, in words: `print(await client.explain(id))`."""
         return await self.get(id).explain()
 
-    # --- changing ------------------------------------------------------------------------------------------------------
+    # --- changing -----------------------------------------------------------------------------------------------------
 
     @overload
     async def signal(self, id: str, signal: Signal[T], value: T, /, *, replace: bool = False) -> bool: ...
@@ -305,8 +306,8 @@ class Kagzi:
         return await self.get(id).drop_signal(signal)
 
     def cancel(self, id: str, reason: str = "", *, namespace: str | None = None) -> Cancel:
-        """Ask the run `id` to stop and clean up, for a `reason`. See `Run.cancel`. Await it, or say first where, if it is not in
-        the client's `namespace`: `await client.cancel(id).namespace("production")`."""
+        """Ask the run `id` to stop and clean up, for a `reason`. See `Run.cancel`. Await it, or say first where, if it
+        is not in the client's `namespace`: `await client.cancel(id).namespace("production")`."""
         return Cancel(lambda run, why, where: self.get(run, namespace=where).cancel(why), id, reason, namespace)
 
     async def terminate(self, id: str, reason: str = "") -> None:
@@ -334,11 +335,11 @@ class Kagzi:
         version: int | str | None = None,
         workflow_id: str | None = None,
     ) -> Run[Any]:
-        """Start a new run, with this `workflow_id` and `version`, from the history of the run `id`: `from_step` on, with
-        `outputs` replaced by step id. See `Run.fork`."""
+        """Start a new run, with this `workflow_id` and `version`, from the history of the run `id`: `from_step` on,
+        with `outputs` replaced by step id. See `Run.fork`."""
         return await self.get(id).fork(from_step=from_step, outputs=outputs, version=version, id=workflow_id)
 
-    # --- operations ----------------------------------------------------------------------------------------------------
+    # --- operations ---------------------------------------------------------------------------------------------------
 
     async def export(self, id: str) -> AsyncIterator[bytes]:
         """The run `id` with its whole history as lines of JSON. See `Run.export`."""
@@ -363,8 +364,8 @@ class Kagzi:
         since: datetime | Duration | None = None,
         until: datetime | Duration | None = None,
     ) -> "Stats":
-        """What happened minute by minute, and what is open now: of a `workflow`, or of all, `since` a moment or that long
-        ago (default: an hour), `until` a moment or that long ago (default: now)."""
+        """What happened minute by minute, and what is open now: of a `workflow`, or of all, `since` a moment or that
+        long ago (default: an hour), `until` a moment or that long ago (default: now)."""
         from .operations.stats import get_stats  # noqa: PLC0415  most programs never ask
 
         return await get_stats(self._connection, self._namespace, workflow=workflow, since=since, until=until)

@@ -85,7 +85,8 @@ class Run(Generic[O_co]):
 
     @property
     def namespace(self) -> "RunNamespace[RunQuery[O_co]]":
-        """The namespace of the run, as text. Of a handle by id it says where to look, too: `client.get(id).namespace("production")`."""
+        """The namespace of the run, as text. Of a handle by id it says where to look, too:
+        `client.get(id).namespace("production")`."""
         return RunNamespace(self._namespace, self._in_namespace)
 
     def _in_namespace(self, namespace: str) -> "RunQuery[O_co]":
@@ -115,7 +116,8 @@ class Run(Generic[O_co]):
 
     @property
     def last_info(self) -> RunInfo | None:
-        """The run as the last `status()` or `info()` found it, or the list that it comes from; None before the first."""
+        """The run as the last `status()` or `info()` found it, or the list that it comes from; None before the
+        first."""
         return self._info
 
     @property
@@ -125,7 +127,8 @@ class Run(Generic[O_co]):
 
     @property
     def progress(self) -> float | None:
-        """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or `info()`."""
+        """The progress, 0 to 1, that the workflow last set with `ctx.set_status`, as of the last `status()` or
+        `info()`."""
         return None if self._info is None else self._info.progress
 
     async def status(self) -> RunStatus:
@@ -207,7 +210,7 @@ class Run(Generic[O_co]):
         async for line in Transfers(self._backend.connection, run.namespace).export(run.run_id):
             yield line
 
-    # --- changing ------------------------------------------------------------------------------------------------------
+    # --- changing -----------------------------------------------------------------------------------------------------
 
     @overload
     async def signal(
@@ -327,7 +330,8 @@ class Run(Generic[O_co]):
         version: int | str | None = None,
         id: str | None = None,
     ) -> "Run[O_co]":
-        """Start a new run with the results that this one had before `from_step` was begun; without it, with all that are recorded.
+        """Start a new run with the results that this one had before `from_step` was begun; without it, with all that
+        are recorded.
 
         Args:
             from_step: The step id to go on from. Default: the new run goes on from where this one is.
@@ -364,7 +368,7 @@ class Run(Generic[O_co]):
     ) -> None:
         self._last_status = await self._backend.change(method, request, await self._key())
 
-    # --- finding it ----------------------------------------------------------------------------------------------------
+    # --- finding it ---------------------------------------------------------------------------------------------------
 
     async def _ask(self) -> RunInfo:
         if self._run_id:
@@ -387,7 +391,8 @@ class Run(Generic[O_co]):
 
 @exported
 class RunQuery(Run[O_co]):
-    """A run as `client.get(id)` looks for it. Awaited, it tells what there is: `status = (await client.get(id)).status`."""
+    """A run as `client.get(id)` looks for it. Awaited, it tells what there is: `status = (await
+    client.get(id)).status`."""
 
     def __await__(self) -> Generator[Any, None, RunInfo]:
         """See `info()`. To wait for the end of the run, `await run.result()`."""

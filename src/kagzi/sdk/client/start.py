@@ -163,7 +163,7 @@ class Start(Builder, Generic[I, O]):
         return self._with(concurrency_key=key)
 
 
-# --- as a request -------------------------------------------------------------------------------------------------------
+# --- as a request -----------------------------------------------------------------------------------------------------
 
 
 def start_request(options: StartOptions, *, namespace: str, request_id: str) -> StartRequest:
@@ -201,8 +201,8 @@ def refuse_oversized(request: StartRequest, limit_bytes: int) -> None:
     size = 0 if request.input is None else len(request.input.data)
     if size > limit_bytes:
         raise ResourceExhausted(
-            f"input of {request.workflow_type!r} is {size:,} bytes as JSON; the limit of this server is {limit_bytes:,}. "
-            "Store it elsewhere and pass a reference.",
+            f"input of {request.workflow_type!r} is {size:,} bytes as JSON; "
+            f"the limit of this server is {limit_bytes:,}. Store it elsewhere and pass a reference.",
             field="input",
             metadata={**limit_reached("payload_bytes", limit_bytes), "size": str(size)},
         )

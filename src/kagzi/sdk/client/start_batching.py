@@ -149,7 +149,8 @@ def _take_batch(pending: list[_Pending]) -> list[_Pending]:
 
 
 def _store_is_away(response: pb.StartBatchResponse) -> Unavailable | None:
-    """Starts that could not be written although the server took them. All can be sent again: each has its request id."""
+    """Starts that could not be written although the server took them. All can be sent again: each has its request
+    id."""
     for item in response.items:
         if item.error.code == common_pb2.ERROR_CODE_UNAVAILABLE:
             error = error_of(read_error(item.error))

@@ -1,4 +1,5 @@
-"""Warnings of servers about workflows that no worker serves: logged once per name; the command line prints them instead."""
+"""Warnings of servers about workflows that no worker serves: logged once per name; the command line prints them
+instead."""
 
 import logging
 from collections.abc import Callable, Generator, Iterable

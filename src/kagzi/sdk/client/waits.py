@@ -95,7 +95,7 @@ class _Waiting:
             await asyncio.wait((self._task,))
         self._fail(PreconditionFailed("This client was closed while a result was awaited."))
 
-    # --- the stream ----------------------------------------------------------------------------------------------------
+    # --- the stream ---------------------------------------------------------------------------------------------------
 
     async def _live(self) -> None:
         try:

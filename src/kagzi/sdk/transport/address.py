@@ -41,7 +41,8 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def parse_address(text: str | None, environment: Mapping[str, str]) -> Address:
-    """The address in `text`, else $KAGZI_ADDRESS, else localhost:50051. Raises InvalidArgument, which names the remedy."""
+    """The address in `text`, else $KAGZI_ADDRESS, else localhost:50051. Raises InvalidArgument, which names the
+    remedy."""
     address = text if text is not None else environment.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
     if not isinstance(address, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
         raise _wrong(address, f"is not a string. Write {_FORMS}.")

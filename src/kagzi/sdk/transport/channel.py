@@ -13,9 +13,10 @@ from .address import Address
 class Channel(Protocol):
     """The part of gRPC's channel that the generated stubs and the session use.
 
-    A method is made of a path and of how to encode and decode; calling it, with `timeout` and `metadata`, begins a call. A call can
-    be cancelled, also by cancelling who waits in it, which reaches the server's handler. One that fails raises
-    `grpc.aio.AioRpcError` with a status and the details that the server gave; a server that is gone is UNAVAILABLE.
+    A method is made of a path and of how to encode and decode; calling it, with `timeout` and `metadata`, begins a
+    call. A call can be cancelled, also by cancelling who waits in it, which reaches the server's handler. One that
+    fails raises `grpc.aio.AioRpcError` with a status and the details that the server gave; a server that is gone is
+    UNAVAILABLE.
     """
 
     @property

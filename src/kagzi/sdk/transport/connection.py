@@ -56,7 +56,8 @@ BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi
 
 
 class Link:
-    """A channel to one server. Closed once it is retired and no call is left on it: closing sooner would cancel them."""
+    """A channel to one server. Closed once it is retired and no call is left on it: closing sooner would cancel
+    them."""
 
     def __init__(self, target: str, channel: Channel, metadata: Metadata) -> None:
         self.target = target
@@ -146,8 +147,8 @@ class Connection:
         return self._link
 
     async def open(self, *, timeout_s: float | None = None) -> None:
-        """Returns when a server has answered. Raises Unavailable within `timeout_s` (if that is not given: within seconds, and
-        sooner where nothing listens), PreconditionFailed if the two do not fit."""
+        """Returns when a server has answered. Raises Unavailable within `timeout_s` (if that is not given: within
+        seconds, and sooner where nothing listens), PreconditionFailed if the two do not fit."""
         if self.address.embedded:
             self._embedded = await open_embedded(self.address.embedded)
         try:
@@ -191,9 +192,9 @@ class Connection:
         last_try_s: float | None = None,
         refused: "Callable[[Response], KagziError | None] | None" = None,
     ) -> Response:
-        """One unary call, repeated while the server or its database cannot be reached, for `timeout_s` in all (the client's, if not
-        given); each try may take `try_s`, and none begins after `last_try_s`. `refused`: what an answer says against a part of what
-        was asked; an Unavailable among it has the whole repeated.
+        """One unary call, repeated while the server or its database cannot be reached, for `timeout_s` in all (the
+        client's, if not given); each try may take `try_s`, and none begins after `last_try_s`. `refused`: what an
+        answer says against a part of what was asked; an Unavailable among it has the whole repeated.
 
         Raises what the server says as a KagziError; Unavailable, which names what is down, when that time is over.
         """
@@ -244,7 +245,8 @@ class Connection:
     def problem_of(self, error: grpc.aio.AioRpcError) -> "KagziError | Outage":
         """What a failed call means: an Outage if it may be repeated, else the error as users see it.
 
-        Raises CancelledError for what is none: a call that is cancelled just after its answer has come fails with status OK.
+        Raises CancelledError for what is none: a call that is cancelled just after its answer has come fails with
+        status OK.
         """
         task = asyncio.current_task()
         if error.code() is grpc.StatusCode.OK and task is not None and task.cancelling():
@@ -277,7 +279,8 @@ class Connection:
         return reported_by_server(self.server, database_down(info.store_problem)) if info.store_problem else None
 
     async def move(self, failed: Link) -> None:
-        """`failed` did not work: use another server, or find out who serves the file now. Many callers may say it at once."""
+        """`failed` did not work: use another server, or find out who serves the file now. Many callers may say it at
+        once."""
         async with self._moving:
             if failed is not self._link:
                 return

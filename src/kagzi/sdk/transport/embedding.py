@@ -1,4 +1,5 @@
-"""The one hook through which the SDK reaches a server in its own process. Loaded by name, when an address asks for it."""
+"""The one hook through which the SDK reaches a server in its own process. Loaded by name, when an address asks for
+it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
@@ -28,8 +29,8 @@ class Embedded(Protocol):
         ...
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
-        """A worker lives in this process. If this process serves the file and dies, whoever serves it next need not wait until the
-        leases of that worker run out."""
+        """A worker lives in this process. If this process serves the file and dies, whoever serves it next need not
+        wait until the leases of that worker run out."""
         ...
 
     async def renew(self) -> None:

@@ -1,7 +1,7 @@
 """The way to a server in this process: calls as gRPC's, without a socket and without gRPC.
 
-A channel that the generated stubs take instead of gRPC's. Limits of messages, deadlines, cancellation and the errors of failed calls
-are gRPC's, so nobody above the channel knows which of the two it is.
+A channel that the generated stubs take instead of gRPC's. Limits of messages, deadlines, cancellation and the errors of
+failed calls are gRPC's, so nobody above the channel knows which of the two it is.
 """
 
 import asyncio
@@ -126,7 +126,7 @@ class Call:
         self._end.end(_CANCELLED)
         return True
 
-    # --- requests ------------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     def send_all(self, requests: Iterable[Any] | AsyncIterable[Any]) -> None:
         self._sending = self._end.loop.create_task(self._send_all(requests), name="kagzi-requests")
@@ -166,7 +166,7 @@ class Call:
     async def done_writing(self) -> None:
         self._end.send_no_more()
 
-    # --- responses -----------------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
 
     async def _read(self) -> Any:
         """The next response, or EOF after the last."""

@@ -1,7 +1,9 @@
-"""Tells people that their calls wait, for what, and until when: once for all callers of a connection, not once for each.
+"""Tells people that their calls wait, for what, and until when: once for all callers of a connection, not once for
+each.
 
-A call that has waited for a second is looked at. If its last try failed, that is reports. If it has had no answer at all, the server
-is asked how it is: it may be gone, it may wait for its database, or it may just be busy with the call, which is nobody's concern.
+A call that has waited for a second is looked at. If its last try failed, that is reported. If it has had no answer at
+all, the server is asked how it is: it may be gone, it may wait for its database, or it may just be busy with the call,
+which is nobody's concern.
 """
 
 import asyncio
@@ -48,7 +50,8 @@ class Waiting:
 
 
 class OutageNotices:
-    """`probe` returns why the server in use cannot serve, or None. `report` is replaced by those who have a person in front of them."""
+    """`probe` returns why the server in use cannot serve, or None. `report` is replaced by those who have a person in
+    front of them."""
 
     def __init__(self, probe: Probe, now: Callable[[], Timestamp]) -> None:
         self._probe = probe

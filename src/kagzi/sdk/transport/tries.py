@@ -19,8 +19,9 @@ _TELLING_S = 2.0  # a try that was cut shorter than that by our own deadline say
 class Tries:
     """Of one call or stream. `with` it, and it is told that somebody waits.
 
-    `timeout_s`: of all tries together. `last_try_s`: no try begins after that. `stream`: it may last for ever, and the time counts
-    from when it breaks. `hopeless_after`: so many failures in a row that cannot pass by waiting end it at once; 0: none do.
+    `timeout_s`: of all tries together. `last_try_s`: no try begins after that. `stream`: it may last for ever, and the
+    time counts from when it breaks. `hopeless_after`: so many failures in a row that cannot pass by waiting end it at
+    once; 0: none do.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Why a server could not be reached, in words for people.
 
-gRPC tells of addresses, file descriptors and its own states, in texts that are not part of its interface. What is known here is
-said in plain words, with what to do; of anything else the last part of the text is kept, without its decoration.
+gRPC tells of addresses, file descriptors and its own states, in texts that are not part of its interface. What is known
+here is said in plain words, with what to do; of anything else the last part of the text is kept, without its
+decoration.
 """
 
 import re

@@ -1,8 +1,9 @@
-"""Limits the bytes of responses that a server holds at once: being read from the store, being written, or not read by clients yet.
+"""Limits the bytes of responses that a server holds at once: being read from the store, being written, or not read by
+clients yet.
 
-Calls whose response may be large reserve bytes before they read, and keep what they used until it has been sent. A call that cannot
-reserve waits for its turn, for a bounded time. No namespace gets all of it: clients that do not read keep their own namespace
-waiting, and not the others.
+Calls whose response may be large reserve bytes before they read, and keep what they used until it has been sent. A call
+that cannot reserve waits for its turn, for a bounded time. No namespace gets all of it: clients that do not read keep
+their own namespace waiting, and not the others.
 """
 
 import asyncio
@@ -34,7 +35,8 @@ class Reservation:
 
 
 class Answers:
-    """`total` bytes of all namespaces together, `share` of one. `kept` beside them: small things that wait to be sent."""
+    """`total` bytes of all namespaces together, `share` of one. `kept` beside them: small things that wait to be
+    sent."""
 
     def __init__(self, total: int, share: int, kept: int = 0) -> None:
         self._total = total

@@ -1,5 +1,5 @@
-"""How much of a server each namespace may have at once: calls, long polls, streams. Each kind has its own budget, so that streams and
-long polls do not starve the rest; and each namespace has its share of it."""
+"""How much of a server each namespace may have at once: calls, long polls, streams. Each kind has its own budget, so
+that streams and long polls do not starve the rest; and each namespace has its share of it."""
 
 import asyncio
 from collections.abc import Generator
@@ -33,7 +33,8 @@ class Budgets:
 
 
 def namespace_of(request: Message) -> str:
-    """Whose budget it takes from. Requests that name no namespace, such as what operators ask of a server, have one together."""
+    """Whose budget it takes from. Requests that name no namespace, such as what operators ask of a server, have one
+    together."""
     message = cast("Any", request)
     if "namespace_id" in request.DESCRIPTOR.fields_by_name:
         return read_namespace(message.namespace_id)
@@ -47,15 +48,15 @@ class Stream(Protocol):
 
 
 class FirstMessages:
-    """Streams that have not said yet whose they are. When there are too many, the one that has been silent longest is refused: it
-    cannot keep out those who speak."""
+    """Streams that have not said yet whose they are. When there are too many, the one that has been silent longest is
+    refused: it cannot keep out those who speak."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._silent: dict[asyncio.Timeout, None] = {}  # the oldest first
         self._refusal: KagziError = ResourceExhausted(
-            f"this server waits for the first message of {limit} streams at once, and this one has been silent longest. "
-            "Send it when the stream is opened.",
+            f"this server waits for the first message of {limit} streams at once, "
+            "and this one has been silent longest. Send it when the stream is opened.",
             metadata=limit_reached("silent_streams", limit),
         )
 

@@ -8,7 +8,8 @@ from ...core import limits
 
 Result = TypeVar("Result")
 
-# Kept of a caller's deadline for the way back: an answer that comes late is an answer lost, and with a poll, a claimed run.
+# Kept of a caller's deadline for the way back: an answer that comes late is an answer lost, and with a poll, a claimed
+# run.
 MARGIN_MS = 500
 
 
@@ -29,8 +30,8 @@ class Deadlines:
         await self._over.wait()
 
     async def poll(self, ask: Callable[[int], Awaitable[Result]], *, wait_ms: int, remaining_s: float | None) -> Result:
-        """`ask(wait_ms)`, asked to wait less if the caller will; when the server stops it is asked again, to answer at once.
-        A wait that is out of range is passed on as it is, to be refused."""
+        """`ask(wait_ms)`, asked to wait less if the caller will; when the server stops it is asked again, to answer at
+        once. A wait that is out of range is passed on as it is, to be refused."""
         if remaining_s is not None and 0 <= wait_ms <= limits.POLL_WAIT_MS:
             wait_ms = max(min(wait_ms, int(remaining_s * 1_000) - MARGIN_MS), 0)
         if wait_ms == 0 or self.over:

@@ -1,7 +1,8 @@
-"""What every call passes on its way in and out: one place that admits calls and turns whatever they raise into a status.
+"""What every call passes on its way in and out: one place that admits calls and turns whatever they raise into a
+status.
 
-Nothing a service or the engine raises reaches a client as it is: Kagzi's own errors are told with their details, anything else
-becomes an incident, whose number is told and whose traceback is logged.
+Nothing a service or the engine raises reaches a client as it is: Kagzi's own errors are told with their details,
+anything else becomes an incident, whose number is told and whose traceback is logged.
 """
 
 import asyncio
@@ -29,7 +30,8 @@ RETRY_HINT = "Try again."
 MARGIN_S = 2.0
 """Kept of a caller's deadline, at most, to tell it what is wrong."""
 POLL_MARGIN_S = 0.25
-"""The same of a call that waits: less than what it keeps itself, to answer that there is nothing (`deadlines.MARGIN_MS`)."""
+"""The same of a call that waits: less than what it keeps itself, to answer that there is nothing
+(`deadlines.MARGIN_MS`)."""
 _MARGIN = 0.1  # of a short deadline
 _STOPPING = f"the server is stopping. {RETRY_HINT}"
 
@@ -40,8 +42,8 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 UnaryMethod: TypeAlias = Callable[..., Awaitable[Message]]
-"""Called with the request; of a long poll, also with the seconds until the caller's deadline. The namespace of a request is set:
-an empty one means the default."""
+"""Called with the request; of a long poll, also with the seconds until the caller's deadline. The namespace of a
+request is set: an empty one means the default."""
 
 
 class StreamMethod(Protocol):
@@ -51,7 +53,8 @@ class StreamMethod(Protocol):
 
 
 class Interceptor:
-    """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or later."""
+    """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or
+    later."""
 
     def __init__(
         self,
@@ -78,7 +81,8 @@ class Interceptor:
     def unary(
         self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the rest."""
+        """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the
+        rest."""
 
         within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
@@ -104,9 +108,9 @@ class Interceptor:
     def read(
         self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """The handler of a call with one request and one answer, which may be large: it holds room among the answers until it has
-        gone out. (That is known of streams only. It makes no difference to the caller.) What a long poll needs is known when
-        its wait is over."""
+        """The handler of a call with one request and one answer, which may be large: it holds room among the answers
+        until it has gone out. (That is known of streams only. It makes no difference to the caller.) What a long poll
+        needs is known when its wait is over."""
 
         within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
@@ -134,8 +138,8 @@ class Interceptor:
     def stream(
         self, name: str, method: StreamMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """The handler of a call with many requests, or many answers. Its first message says whose it is: until then it is one of
-        the silent ones, which are few, and from then on one of its namespace."""
+        """The handler of a call with many requests, or many answers. Its first message says whose it is: until then it
+        is one of the silent ones, which are few, and from then on one of its namespace."""
 
         async def handle(_: object, context: Context) -> None:
             try:
@@ -158,7 +162,8 @@ class Interceptor:
 
     @asynccontextmanager
     async def _in_time(self, context: Context, margin_s: float) -> AsyncGenerator[None]:
-        """Ends what takes too long a little before the caller's deadline, so that the caller is told why. Raises ServerUnavailable."""
+        """Ends what takes too long a little before the caller's deadline, so that the caller is told why. Raises
+        ServerUnavailable."""
         remaining_s = cast(
             "float | None", context.time_remaining()
         )  # the stubs of grpc do not know that there may be none
@@ -197,8 +202,8 @@ class Interceptor:
 
 
 def read_message(data: object, request_type: type[Request]) -> Request:
-    """What `context.read` gave, or a call's bytes. Raises ResourceExhausted for a message over the limit, InvalidArgument for
-    one that is none, or missing."""
+    """What `context.read` gave, or a call's bytes. Raises ResourceExhausted for a message over the limit,
+    InvalidArgument for one that is none, or missing."""
     if not isinstance(data, bytes):
         raise InvalidArgument(f"the call ended before its first message, a {request_type.DESCRIPTOR.full_name}.")
     if len(data) > limits.MESSAGE_HARD_BYTES:

@@ -12,8 +12,9 @@ from ..startup import CannotStart
 # Above the hard limit, so that a message a little over it is answered by us, with the limit named.
 RECEIVE_BYTES = limits.MESSAGE_HARD_BYTES + limits.MIB
 
-# Calls that have arrived and that Python has not looked at yet. Beyond 1,000 of them gRPC would cancel calls at random, without a
-# word of ours. This is more than the interceptor admits at once, so that it is the interceptor that refuses, with its details.
+# Calls that have arrived and that Python has not looked at yet. Beyond 1,000 of them gRPC would cancel calls at random,
+# without a word of ours. This is more than the interceptor admits at once, so that it is the interceptor that refuses,
+# with its details.
 PENDING_CALLS = 65_536
 HANDSHAKE_MS = 10_000  # a connection that does not begin to speak HTTP/2 is cut off
 CONNECTION_CALLS = 49_152  # open at once on one connection; a client keeps the rest waiting on its own side

@@ -9,7 +9,8 @@ _WRITE_END_S = 2.0
 
 
 class OutboundQueue:
-    """`take` empties the box: it gives the messages to send now, serialised. `notify` says that there is something in it."""
+    """`take` empties the box: it gives the messages to send now, serialised. `notify` says that there is something in
+    it."""
 
     def __init__(self, take: Callable[[], Iterable[bytes]]) -> None:
         self._take = take
@@ -37,8 +38,8 @@ class OutboundQueue:
 
 
 async def whole(writing: Awaitable[None]) -> None:
-    """Await a write; if this is cancelled meanwhile, let it finish first: a call whose write was cut short cannot end any more.
-    One that is done already (in process) costs no task."""
+    """Await a write; if this is cancelled meanwhile, let it finish first: a call whose write was cut short cannot end
+    any more. One that is done already (in process) costs no task."""
     if isinstance(writing, asyncio.Future) and writing.done():
         return
     sending = asyncio.ensure_future(writing)

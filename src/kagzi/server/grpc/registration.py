@@ -1,5 +1,5 @@
-"""Which handler answers which method. Every method of every service in the protos is answered: by its service if it has a
-method of that name, else as unimplemented."""
+"""Which handler answers which method. Every method of every service in the protos is answered: by its service if it has
+a method of that name, else as unimplemented."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -56,7 +56,7 @@ class Outlet:
         self._unanswered = 0
         self.outbound = OutboundQueue(self._take)
 
-    # --- the engine's side: quick, never raises ------------------------------------------------------------------------
+    # --- the engine's side: quick, never raises -----------------------------------------------------------------------
 
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
         for run in claimed:
@@ -89,7 +89,7 @@ class Outlet:
             self.outbound.notify()
             self.finish_when_answered()
 
-    # --- the stream's side ---------------------------------------------------------------------------------------------
+    # --- the stream's side --------------------------------------------------------------------------------------------
 
     def add_operations(self, operations: int) -> None:
         self._unanswered += operations
@@ -108,8 +108,8 @@ class Outlet:
             self.outbound.finish()
 
     def _take(self) -> Iterator[bytes]:
-        """Messages are cut at the soft limit; a single task or answer may exceed it. Each counts as read when the next is asked
-        for."""
+        """Messages are cut at the soft limit; a single task or answer may exceed it. Each counts as read when the next
+        is asked for."""
         notice, self._notice = self._notice, None
         response, size, waited = pb.SessionResponse(notice=notice), 0, 0
         for counted, (part_bytes, add) in self._parts():
@@ -183,8 +183,8 @@ def _write_notice(notice: Notice) -> pb.RunNotice:
 
 
 class SessionStream:
-    """Reads the worker's messages until it leaves, its stream ends, or the server stops. Not while too much that it was told
-    waits to be read by it."""
+    """Reads the worker's messages until it leaves, its stream ends, or the server stops. Not while too much that it was
+    told waits to be read by it."""
 
     def __init__(
         self,

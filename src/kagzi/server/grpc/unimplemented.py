@@ -17,4 +17,5 @@ UNIMPLEMENTED: dict[str, str] = {
 
 
 def sentence(path: str) -> str:
-    return f"{path.rpartition('/')[2]} is not implemented by this server yet. It comes with: {UNIMPLEMENTED.get(path, LATER)}."
+    method, release = path.rpartition("/")[2], UNIMPLEMENTED.get(path, LATER)
+    return f"{method} is not implemented by this server yet. It comes with: {release}."

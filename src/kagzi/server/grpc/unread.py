@@ -1,4 +1,5 @@
-"""What workers have not read yet: bounded for each stream and for all together. Who is over the bound is not read from either."""
+"""What workers have not read yet: bounded for each stream and for all together. Who is over the bound is not read from
+either."""
 
 import asyncio
 from collections.abc import Callable

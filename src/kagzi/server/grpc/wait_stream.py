@@ -1,7 +1,7 @@
 """Many waits on one stream: ids come in at any time, each is answered once, when its run has ended.
 
-A reader that does not keep up costs little: ends are kept while there is room for them, and after that only the ids of runs
-that ended, which are read from the store when their turn to be sent has come.
+A reader that does not keep up costs little: ends are kept while there is room for them, and after that only the ids of
+runs that ended, which are read from the store when their turn to be sent has come.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class WaitStream:
         if finished == _STOPPED:
             raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
 
-    # --- what is asked for -----------------------------------------------------------------------------------------------
+    # --- what is asked for --------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         """Reads to the end of the requests; then only the writer decides when it is over."""
@@ -95,7 +95,8 @@ class WaitStream:
             self._waits = self._runs.open_waits(self._namespace, self._deliver)
         elif request.namespace_id and request.namespace_id != self._namespace:
             raise InvalidArgument(
-                f"namespace_id={request.namespace_id!r} differs from the stream's, {self._namespace!r}. Open another stream.",
+                f"namespace_id={request.namespace_id!r} differs from the stream's, {self._namespace!r}. "
+                "Open another stream.",
                 field="namespace_id",
             )
         return self._waits
@@ -114,7 +115,7 @@ class WaitStream:
         self._open.difference_update(missing)
         self._changed.set()
 
-    # --- what is answered ----------------------------------------------------------------------------------------------
+    # --- what is answered ---------------------------------------------------------------------------------------------
 
     async def _send(self) -> None:
         """Returns when everything was asked for and has been answered."""

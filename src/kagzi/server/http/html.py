@@ -16,7 +16,8 @@ table{border-collapse:collapse;width:100%} th{text-align:left;font-weight:600;co
 td,th{padding:.3rem .8rem .3rem 0;border-bottom:1px solid #e4e7eb;vertical-align:top} a{color:#0b63ce}
 .status{display:inline-block;padding:0 .6rem;border-radius:1rem;background:#e4e7eb}
 .completed{background:#d3f2dc}.failed{background:#fbd9d9}.running{background:#d5e6fb}.sleeping{background:#f5ecd0}
-@media(prefers-color-scheme:dark){body{background:#14171b;color:#d8dde3}pre{background:#1d2228}td,th{border-color:#2b3138}
+@media(prefers-color-scheme:dark){body{background:#14171b;color:#d8dde3}pre{background:#1d2228}
+td,th{border-color:#2b3138}
 a{color:#6cb0ff}.status{color:#14171b}}
 """
 _PREVIEW_CHARACTERS = 4_000

@@ -98,8 +98,8 @@ class Pages:
 
 
 class Guard:
-    """Security headers on every answer; and on loopback a Host that is loopback, so that no web page elsewhere gets in by
-    giving its own name this machine's address."""
+    """Security headers on every answer; and on loopback a Host that is loopback, so that no web page elsewhere gets in
+    by giving its own name this machine's address."""
 
     def __init__(self, app: ASGIApp, *, local_only: bool) -> None:
         self._app = app

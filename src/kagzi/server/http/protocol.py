@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 REQUEST_S = 10.0
-"""Within this, or at most twice this, a connection has sent a whole request, or another one; otherwise it is cut off."""
+"""Within this, or at most twice this, a connection has sent a whole request, or another one; otherwise it is cut
+off."""
 ANSWER_CHECKS = 6
 """An answer that is not taken within so many of these ends its connection, too."""
 

@@ -78,16 +78,16 @@ class Namespaces(Operations):
         return read_namespace_info(response.namespace)
 
     async def create(self, name: str, **options: Unpack[NamespaceKeywords]) -> NamespaceInfo:
-        """Create the namespace `name` with these `options`: see [NamespaceKeywords](#namespacekeywords). What is not given is
-        not limited. Raises AlreadyExists."""
+        """Create the namespace `name` with these `options`: see [NamespaceKeywords](#namespacekeywords). What is not
+        given is not limited. Raises AlreadyExists."""
         namespace, _ = _changes(name, options)
         request = pb.CreateNamespaceRequest(namespace=namespace)
         response = await self._backend.call(lambda link: link.namespaces.CreateNamespace, request)
         return read_namespace_info(response.namespace)
 
     async def update(self, name: str, **options: Unpack[NamespaceKeywords]) -> NamespaceInfo:
-        """Set `options` of the namespace `name`: see [NamespaceKeywords](#namespacekeywords). What is not given stays. They
-        take effect on every server at once. Raises NotFound."""
+        """Set `options` of the namespace `name`: see [NamespaceKeywords](#namespacekeywords). What is not given stays.
+        They take effect on every server at once. Raises NotFound."""
         namespace, fields = _changes(name, options)
         if not fields:
             raise InvalidArgument("update changes nothing. Name a limit, or retention.", field="max_open_runs")

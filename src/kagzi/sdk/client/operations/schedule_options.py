@@ -32,7 +32,8 @@ class ScheduleKeywords(TypedDict, total=False):
     catchup: int | None  #: how many missed times at most become runs later, 0 to 1,000; default: 100
     catchup_window: Duration | None  #: how old a missed time may be to become a run; default: 24h
     overlap: Overlap
-    """What happens at a time when a run is still open: "allow" (the default), "skip", "buffer_one" or "cancel_other"."""
+    """What happens at a time when a run is still open: "allow" (the default), "skip", "buffer_one" or
+    "cancel_other"."""
     jitter: Duration | None  #: start each run up to this much later, always the same for the same time; default: none
     labels: Mapping[str, str] | None  #: labels of each run
     priority: int  #: priority of each run, -100 to 100; default: 0

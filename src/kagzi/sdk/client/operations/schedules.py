@@ -256,8 +256,8 @@ class ScheduleBuilder(Builder):
         return f"client.schedule({self._options.id!r})"
 
     def __await__(self) -> Generator[Any, None, Schedule]:
-        """Make it so: the schedule is created, or changed if it says something else. A paused one stays paused, unless `paused`
-        is said. Raises InvalidArgument, ResourceExhausted, Unavailable."""
+        """Make it so: the schedule is created, or changed if it says something else. A paused one stays paused, unless
+        `paused` is said. Raises InvalidArgument, ResourceExhausted, Unavailable."""
         self._is_settled = True
         return self._schedules.upsert(self._options, self._request_id).__await__()
 

@@ -101,7 +101,8 @@ class Workers(Operations):
         return read_worker_info(response.worker)
 
     async def events(self, id: str | None = None, *, limit: int | None = None) -> AsyncIterator[WorkerEvent]:
-        """Events of the worker `id`, or of all, latest first, at most `limit`. Raises NotFound for an unknown worker."""
+        """Events of the worker `id`, or of all, latest first, at most `limit`. Raises NotFound for an unknown
+        worker."""
         request = pb.ListWorkerEventsRequest(namespace_id=self._namespace, worker_id=id or "")
         rows = self._backend.rows(lambda link: link.admin.ListWorkerEvents, request, lambda page: page.events, limit)
         async for event in rows:

@@ -84,8 +84,8 @@ class WorkflowTypes(Operations):
         raise not_found("workflow type", name)
 
     async def update(self, workflow: Workflow[Any, Any] | str, **limits: Unpack[TypeLimitKeywords]) -> WorkflowTypeInfo:
-        """Set `limits` of a `workflow`, by name or itself: see [TypeLimitKeywords](#typelimitkeywords). They take effect on
-        every server at once."""
+        """Set `limits` of a `workflow`, by name or itself: see [TypeLimitKeywords](#typelimitkeywords). They take
+        effect on every server at once."""
         check_keywords(limits, TypeLimitKeywords)
         if not limits:
             raise InvalidArgument("update changes nothing. Name a limit.", field="max_running")

@@ -17,8 +17,8 @@ Submit = Callable[[RunRequest, pb.Operation], Awaitable[Outcome]]
 
 
 async def wait_signal(submit: Submit, request: pb.WaitSignalRequest) -> pb.WaitSignalResponse:
-    """The signal if it has come, or that it did not come in time. Neither: the run is parked, its lease is gone, and it is handed
-    out again when there is something to go on with.
+    """The signal if it has come, or that it did not come in time. Neither: the run is parked, its lease is gone, and it
+    is handed out again when there is something to go on with.
 
     Other results that came meanwhile do not keep the run awake: its caller asks for each wait when it reaches it.
     """
@@ -38,8 +38,8 @@ async def wait_signal(submit: Submit, request: pb.WaitSignalRequest) -> pb.WaitS
 async def park_for(
     submit: Submit, request: RunRequest, step_id: str, known_seq: int
 ) -> tuple[Parked | NotParked, HistoryStep | None]:
-    """Parks the run until the step has a result, unless it has one. Neither parked nor a result: a retry is due, so the run has
-    something to do before this wait."""
+    """Parks the run until the step has a result, unless it has one. Neither parked nor a result: a retry is due, so the
+    run has something to do before this wait."""
     while True:
         park = pb.Operation(park=pb.ParkOperation(waits=(step_id,), known_seq=known_seq))
         outcome = await submit(request, park)

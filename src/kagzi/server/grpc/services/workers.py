@@ -1,4 +1,5 @@
-"""WorkerService: what workers do, one call each or all on one stream. Both build the same commands and meet in the engine."""
+"""WorkerService: what workers do, one call each or all on one stream. Both build the same commands and meet in the
+engine."""
 
 from google.protobuf.empty_pb2 import Empty
 
@@ -69,7 +70,7 @@ class WorkerService:
         self._version = version
         self._unread = Unread(settings.unread_total_bytes)
 
-    # --- lifecycle -----------------------------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------------------------------
 
     async def Register(self, request: pb.RegisterRequest) -> pb.RegisterResponse:
         worker = await self._workers.register(read_register(request))
@@ -102,7 +103,7 @@ class WorkerService:
         await self._workers.deregister(request.namespace_id, request.worker_id, drain=request.drain)
         return Empty()
 
-    # --- execution, one call each --------------------------------------------------------------------------------------
+    # --- execution, one call each -------------------------------------------------------------------------------------
 
     async def PollTask(self, request: pb.PollTaskRequest, remaining_s: float | None) -> pb.PollTaskResponse:
         namespace, workflow_types = request.namespace_id, [*map(read_type, request.workflow_types)]
@@ -186,7 +187,7 @@ class WorkerService:
             raise error_of(command.error)
         return await self._tasks.submit(command)
 
-    # --- streams -------------------------------------------------------------------------------------------------------
+    # --- streams ------------------------------------------------------------------------------------------------------
 
     async def Session(self, context: Context) -> None:
         stream = SessionStream(
