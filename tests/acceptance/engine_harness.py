@@ -12,7 +12,7 @@ from kagzi.core.errors import KagziError
 from kagzi.core.providers import Clock
 from kagzi.core.records import Payload, RunEnd, StepRecord
 from kagzi.core.retry.policy import SERVER_DEFAULT
-from kagzi.core.run.commands import BeginStep, Command, CompleteStep, FailStep, SignalGiven, StartRequest, WaitSignal
+from kagzi.core.run.commands import BeginStep, Command, CompleteStep, FailStep, SendSignal, StartRequest, WaitSignal
 from kagzi.core.run.outcomes import Outcome, Refused, StepFailed
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.engine import Engine, Notice
@@ -145,7 +145,7 @@ class EngineHarness:
         return History(await self._engine.runs.get(self.namespace, run_id=self.run_id), await self.steps())
 
     def _on_notice(self, notice: Notice) -> None:
-        if notice.kind == "cancel_requested" and notice.held.run.run_id == self.run_id:
+        if notice.kind == "cancel_requested" and notice.leased.run.run_id == self.run_id:
             self._notified = True
 
     def _on_sent(self, command: Command) -> None:
@@ -163,7 +163,7 @@ class EngineHarness:
     async def _send_signal(self, delay_s: float) -> None:
         await self._started.wait()  # its worker may be quicker than the answer to who started it
         await asyncio.sleep(delay_s)
-        signal_request = SignalGiven(name=PROCEED.name, payload=Payload(b'"went"'), request_id="")
+        signal_request = SendSignal(name=PROCEED.name, payload=Payload(b'"went"'), request_id="")
         try:
             await self._engine.control.signal(self.namespace, run_id=self.run_id, signal=signal_request)
         except KagziError:

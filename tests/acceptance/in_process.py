@@ -148,7 +148,7 @@ class InProcessWorker:
             await happening()
         if not self.is_dead.is_set():
             assert self._session is not None
-            proof = pb.HeldRun.FromString(self.leased.accept(task))
+            proof = pb.LeasedRun.FromString(self.leased.accept(task))
             self._session.received([read_leased(proof, self._namespace)])
 
     def _read(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:

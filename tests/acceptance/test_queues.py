@@ -108,7 +108,7 @@ async def test_a_paused_type_waits_and_says_so(cluster: Cluster) -> None:
         assert await run.status() is RunStatus.PENDING
         assert "type keyed is paused" in str(await run.explain())
         (queue,) = await client.workflow_types.queue_depth(flows.keyed)
-        assert (queue.waiting, queue.workers, queue.held_back) == (1, len(cluster.servers), "type keyed is paused")
+        assert (queue.waiting, queue.workers, queue.limit_reason) == (1, len(cluster.servers), "type keyed is paused")
         await client.workflow_types.resume(flows.keyed)
         assert await run.result(timeout=LOADED_MACHINE) == "a"
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import asyncpg
 
 from kagzi.core.error_details import ErrorDetail, encode_detail
-from kagzi.core.records import Held, Payload, RunKey
+from kagzi.core.records import Payload, RunKey, RunLease
 from kagzi.core.run.commands import (
     BeginSleep,
     BeginStep,
@@ -113,7 +113,7 @@ async def _asleep(store: Store) -> RunKey:
     return leased.run
 
 
-async def _claimed(store: Store, workflow_type: str, labels: Mapping[str, str]) -> Held:
+async def _claimed(store: Store, workflow_type: str, labels: Mapping[str, str]) -> RunLease:
     await _write(store, start(workflow_type, labels))
     return (await claim(store, workflow_type))[0]
 
@@ -138,10 +138,10 @@ def start(workflow_type: str, labels: Mapping[str, str]) -> StartRun:
     )
 
 
-async def claim(store: Store, workflow_type: str, limit: int = 1) -> list[Held]:
+async def claim(store: Store, workflow_type: str, limit: int = 1) -> list[RunLease]:
     want = Want(NAMESPACE, workflow_type, ("1",), "campaign-worker", limit)
     claimed = await store.claim([want], 7, BEGAN, BEGAN + 15_000_000)
-    return [Held(each.run, each.lease) for each in getattr(claimed, "runs", claimed)]
+    return [RunLease(each.run, each.lease) for each in getattr(claimed, "runs", claimed)]
 
 
 # --- copying ----------------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ async def long_run(client: Client, worker_id: str) -> str:
         await client.workers.CompleteStep(worker_pb2.CompleteStepRequest(**step, output=LARGEST), timeout=CALL_S)
         if each % 20 == 0:
             await client.workers.Heartbeat(
-                worker_pb2.HeartbeatRequest(worker_id=worker_id, held=[worker_pb2.HeldRun(**leased(task))]),
+                worker_pb2.HeartbeatRequest(worker_id=worker_id, leased=[worker_pb2.LeasedRun(**leased(task))]),
                 timeout=CALL_S,
             )
     await client.workers.CompleteWorkflow(worker_pb2.CompleteWorkflowRequest(**leased(task)), timeout=CALL_S)

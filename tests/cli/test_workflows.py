@@ -51,7 +51,7 @@ def test_a_paused_type_waits(installation: Installation) -> None:
     start(installation, "nothing", "--id", "waits", "--priority", "3", "--concurrency-key", "k")
     assert "type nothing is paused" in installation.run("explain", "waits").stdout
     (queue,) = json.loads(installation.run("workflows", "depth", "nothing", "--json").stdout)
-    assert (queue["waiting"], queue["workers"], queue["held_back"]) == (1, 1, "type nothing is paused")
+    assert (queue["waiting"], queue["workers"], queue["limit_reason"]) == (1, 1, "type nothing is paused")
     assert "nothing" in installation.run("workflows", "depth").stdout
     assert installation.run("workflows", "resume", "nothing").returncode == 0
     view = until(installation, "waits", has_status("completed"))

@@ -1,7 +1,7 @@
 """Effects as values: cheap when there are none, complete when there are many."""
 
 from kagzi.core.effects import CHILDREN_DUE, NO_EFFECTS, Effects, LeaseNotice, merge, pending_effects
-from kagzi.core.records import Held, Lease, RunEnd, RunKey
+from kagzi.core.records import Lease, RunEnd, RunKey, RunLease
 from kagzi.core.states import RunStatus
 from kagzi.core.workflow_types.type_key import TypeKey
 
@@ -17,7 +17,7 @@ def test_nothing_merged_is_no_effects_itself() -> None:
 
 
 def test_merged_effects_keep_everything_once() -> None:
-    notice = LeaseNotice(Held(RUN, Lease(1, 2)), "result", "worker-1")
+    notice = LeaseNotice(RunLease(RUN, Lease(1, 2)), "result", "worker-1")
     end = RunEnd(run=OTHER, status=RunStatus.CANCELLED)
     one = Effects(pending=(HELLO,), notices=(notice,), due=(5,), changed=(RUN,))
     two = Effects(

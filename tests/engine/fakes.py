@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from kagzi.core.errors import Unavailable
-from kagzi.core.records import ClaimedRun, Held, Payload, Served, WorkerRecord
+from kagzi.core.records import ClaimedRun, Payload, RunLease, Served, WorkerRecord
 from kagzi.core.run.commands import Command, CompleteRun, StartRequest
 from kagzi.core.run.outcomes import Outcome
 from kagzi.core.times import Timestamp
@@ -183,8 +183,8 @@ def start(workflow_type: str = "hello", **fields: Any) -> StartRequest:
     return StartRequest(workflow_type=workflow_type, **{"namespace": "default", **fields})
 
 
-def leased(run: ClaimedRun) -> Held:
-    return Held(run.run, run.lease)
+def leased(run: ClaimedRun) -> RunLease:
+    return RunLease(run.run, run.lease)
 
 
 def complete(run: ClaimedRun, output: bytes = b'"done"') -> CompleteRun:

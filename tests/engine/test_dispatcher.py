@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, cast
 
 from kagzi.core.effects import NO_EFFECTS, Effects, LeaseNotice
-from kagzi.core.records import Held, Lease, RunEnd, RunKey
+from kagzi.core.records import Lease, RunEnd, RunKey, RunLease
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.commit.dispatcher import Dispatcher
@@ -12,7 +12,7 @@ from kagzi.store.protocol import EndedRun, RemoteNotice, TypeKey
 from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import Exchange, RecordingOutlet, leased, start, worker
 
-ELSEWHERE = Held(RunKey("default", "01890000-0000-7000-8000-000000000001"), Lease(3, 4))
+ELSEWHERE = RunLease(RunKey("default", "01890000-0000-7000-8000-000000000001"), Lease(3, 4))
 GONE = RunEnd(run=RunKey("default", "01890000-0000-7000-8000-000000000002"), status=RunStatus.CANCELLED)
 UNSERVED = TypeKey("default", "served elsewhere")
 

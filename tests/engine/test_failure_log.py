@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.records import Held, Lease, RunEnd, RunKey
+from kagzi.core.records import Lease, RunEnd, RunKey, RunLease
 from kagzi.core.run.commands import FailStep
 from kagzi.core.run.outcomes import Outcome, RetryScheduled, StepFailed
 from kagzi.core.states import RunStatus
@@ -19,7 +19,7 @@ LATE = ErrorDetail(code=ErrorCode.TIMEOUT, message="the run did not end by its d
 
 def expired(number: int, problem: ErrorDetail | None = None) -> ExpiredLease:
     run = RunKey("shop", f"r-{number}")
-    leased = Held(run, Lease(1, 1))
+    leased = RunLease(run, Lease(1, 1))
     return ExpiredLease(
         leased=leased, workflow_id=f"order-{number}", workflow_type="checkout", times=3, problem=problem
     )

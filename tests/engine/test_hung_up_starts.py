@@ -9,7 +9,7 @@ import pytest
 
 from kagzi.core.errors import ResourceExhausted
 from kagzi.core.records import Payload
-from kagzi.core.run.commands import SignalGiven
+from kagzi.core.run.commands import SendSignal
 from kagzi.engine import Engine, Session
 from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import RecordingOutlet, TroubledStore, complete, start, worker
@@ -31,7 +31,7 @@ def single(engine: Engine) -> Coroutine[Any, Any, object]:
 
 
 def signalled(engine: Engine) -> Coroutine[Any, Any, object]:
-    signal = SignalGiven(name="go", payload=Payload(b"1"), request_id="")
+    signal = SendSignal(name="go", payload=Payload(b"1"), request_id="")
     return engine.runs.signal_with_start(start("two", workflow_id="signalled"), signal)
 
 

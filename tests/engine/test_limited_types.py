@@ -205,6 +205,6 @@ async def test_a_queue_that_nobody_serves(engine: Engine) -> None:
     await engine.runs.start(start())
     (standing,) = await engine.queues.depths("default")
     assert (standing.depth.waiting, standing.workers, standing.free_slots) == (1, 0, 0)
-    assert standing.held_back == ""
+    assert standing.limit_reason == ""
     (empty,) = await engine.queues.depths("default", "unheard")
     assert (empty.depth.waiting, empty.depth.oldest_since) == (0, None)

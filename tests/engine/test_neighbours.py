@@ -8,7 +8,7 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument
-from kagzi.core.records import Held, Lease, RunEnd, RunKey
+from kagzi.core.records import Lease, RunEnd, RunKey, RunLease
 from kagzi.core.schedules.schedule import ScheduleSpec
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_S
@@ -29,11 +29,11 @@ WAITS = 2_000
 ENDINGS = 20
 
 
-def nobodys(count: int, namespace: str = "default") -> list[Held]:
-    return [Held(RunKey(namespace, f"01890000-0000-7000-8000-{n:012}"), Lease(1, 1)) for n in range(count)]
+def nobodys(count: int, namespace: str = "default") -> list[RunLease]:
+    return [RunLease(RunKey(namespace, f"01890000-0000-7000-8000-{n:012}"), Lease(1, 1)) for n in range(count)]
 
 
-async def beat(engine: Engine, leased: Sequence[Held], namespace: str = "default") -> tuple[Held, ...]:
+async def beat(engine: Engine, leased: Sequence[RunLease], namespace: str = "default") -> tuple[RunLease, ...]:
     answer = await engine.workers.heartbeat(
         namespace, "w", active_count=0, completed_delta=0, failed_delta=0, leased=leased
     )

@@ -156,11 +156,11 @@ async def test_a_unary_heartbeat_renews_and_returns_notices(engine: Engine) -> N
     started = await engine.runs.start(start())
     (run,) = await engine.tasks.poll("default", registered.worker_id, (), max_tasks=1, wait_ms=0)
     await engine.control.cancel("default", run_id=started.run_id)
-    from kagzi.core.records import Held
+    from kagzi.core.records import RunLease
 
-    stale = Held(run.run, Lease(9, 9))
+    stale = RunLease(run.run, Lease(9, 9))
     answer = await engine.workers.heartbeat(
-        "default", registered.worker_id, leased=(Held(run.run, run.lease), stale), **beat
+        "default", registered.worker_id, leased=(RunLease(run.run, run.lease), stale), **beat
     )
     assert answer.accepted
     assert answer.lost == (stale,)

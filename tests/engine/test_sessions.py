@@ -7,7 +7,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
-from kagzi.core.records import ClaimedRun, Held, Lease, Payload, RunKey
+from kagzi.core.records import ClaimedRun, Lease, Payload, RunKey, RunLease
 from kagzi.core.run.commands import BeginSleep, BeginStep, CompleteStep, Park, ReleaseRun, SetStatus
 from kagzi.core.run.outcomes import Begun, LeaseLost, Parked, Recorded, Refused, RunClosed, RunNotFound
 from kagzi.core.states import RunStatus, WorkerStatus
@@ -210,7 +210,7 @@ async def test_a_worker_that_comes_back_keeps_its_runs(engine: Engine, store: Tr
     session, _, (run,) = await working(engine)
     session.received([leased(run)])
     await session.close()
-    lost = Held(run.run, Lease(7, 7))
+    lost = RunLease(run.run, Lease(7, 7))
     outlet = RecordingOutlet()
     again = await engine.sessions.open(worker("hello", worker_id=session.worker_id, slots=2), [leased(run)], outlet)
     assert again.lost == ()
@@ -316,7 +316,7 @@ async def test_a_worker_that_does_not_beat_is_offered_no_work(make_engine: MakeE
 
 
 async def test_a_session_holds_no_runs_of_other_namespaces(engine: Engine) -> None:
-    foreign = Held(RunKey("another", "01890000-0000-7000-8000-000000000000"), Lease(1, 1))
+    foreign = RunLease(RunKey("another", "01890000-0000-7000-8000-000000000000"), Lease(1, 1))
     with pytest.raises(InvalidArgument, match="namespace"):
         await engine.sessions.open(worker("hello"), [foreign], RecordingOutlet())
 

@@ -5,7 +5,7 @@ import pytest
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed
 from kagzi.core.records import ClaimedRun, Payload
-from kagzi.core.run.commands import BeginStep, FetchResults, Park, SignalGiven, WaitSignal
+from kagzi.core.run.commands import BeginStep, FetchResults, Park, SendSignal, WaitSignal
 from kagzi.core.run.outcomes import Begun, Existing, Fetched, Parked, Refused, SignalBound, Started, TimerSet
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
@@ -13,8 +13,8 @@ from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import Exchange, RecordingOutlet, complete, leased, start, status_of, worker
 
 
-def sent(name: str = "approved", data: bytes = b"true", request_id: str = "") -> SignalGiven:
-    return SignalGiven(name=name, payload=Payload(data), request_id=request_id)
+def sent(name: str = "approved", data: bytes = b"true", request_id: str = "") -> SendSignal:
+    return SendSignal(name=name, payload=Payload(data), request_id=request_id)
 
 
 def wait_for(run: ClaimedRun, name: str = "approved", **fields: int | None) -> WaitSignal:

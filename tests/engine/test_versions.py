@@ -7,7 +7,7 @@ import pytest
 
 from kagzi.core.errors import NotFound, PreconditionFailed
 from kagzi.core.records import Payload, RunKey
-from kagzi.core.run.commands import ContinueAsNew, SignalGiven, StartChild, StartRun
+from kagzi.core.run.commands import ContinueAsNew, SendSignal, StartChild, StartRun
 from kagzi.core.run.outcomes import Refused
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
@@ -79,7 +79,7 @@ async def test_with_nothing_but_deprecated_versions_nothing_starts(engine: Engin
     await engine.versions.deprecate("default", "hello", "1", undo=False)
     with pytest.raises(PreconditionFailed, match="every version of hello is deprecated"):
         await engine.runs.start(start())
-    signal = SignalGiven(name="go", payload=Payload(b"1"), request_id="s1")
+    signal = SendSignal(name="go", payload=Payload(b"1"), request_id="s1")
     with pytest.raises(PreconditionFailed, match="every version of hello is deprecated"):
         await engine.runs.signal_with_start(start(workflow_id="new"), signal)
 

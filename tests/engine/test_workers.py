@@ -7,7 +7,7 @@ import pytest
 from kagzi.core import limits
 from kagzi.core.errors import NotFound
 from kagzi.core.states import WorkerStatus
-from kagzi.core.workers import Trouble
+from kagzi.core.workers import Diagnostic
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
 from tests.engine.conftest import MakeEngine
@@ -130,7 +130,7 @@ async def test_after_a_start_everybody_gets_a_lease_to_come_back(make_engine: Ma
 
 async def test_diagnostics_are_kept_and_truncated_to_their_limits(engine: Engine) -> None:
     session = await engine.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
-    long = Trouble("loop_blocked", "\0" + "x" * 10_000)
+    long = Diagnostic("loop_blocked", "\0" + "x" * 10_000)
     await session.update(drain=False, completed_delta=0, failed_delta=0, diagnostics=[long] * (limits.DIAGNOSTICS + 5))
     page = await engine.workers.events("default", "w", PageAsk())
     diagnostics = [event for event in page.rows if event.kind == "trouble"]

@@ -173,7 +173,7 @@ case(
     lambda names: worker_pb2.HeartbeatRequest(
         namespace_id=THEIRS,
         worker_id=names.worker_id + "-never-registered-here",
-        held=[worker_pb2.HeldRun(run_id=names.run_id, lease=names.lease)],
+        leased=[worker_pb2.LeasedRun(run_id=names.run_id, lease=names.lease)],
     ),
     code=OK,
 )
@@ -182,7 +182,7 @@ case(
     lambda names: worker_pb2.HeartbeatRequest(
         namespace_id=THEIRS,
         worker_id="their-worker",
-        held=[worker_pb2.HeldRun(run_id=names.run_id, lease=names.lease)],
+        leased=[worker_pb2.LeasedRun(run_id=names.run_id, lease=names.lease)],
     ),
     code=OK,
 )
@@ -241,7 +241,7 @@ case(
                 register=worker_pb2.RegisterRequest(
                     namespace_id=THEIRS, workflow_types=["their-type"], worker_id="0191e000-0000-4000-8000-00000000000f"
                 ),
-                held=[worker_pb2.HeldRun(run_id=names.run_id, lease=names.lease)],
+                leased=[worker_pb2.LeasedRun(run_id=names.run_id, lease=names.lease)],
             )
         ),
         worker_pb2.SessionRequest(
@@ -255,7 +255,7 @@ case(
                     ],
                 )
             ],
-            heartbeat=[worker_pb2.HeldRun(run_id=names.run_id, lease=names.lease)],
+            heartbeat=[worker_pb2.LeasedRun(run_id=names.run_id, lease=names.lease)],
         ),
     ],
     code=OK,

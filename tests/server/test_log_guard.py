@@ -87,9 +87,9 @@ def test_plain_text_is_left_alone() -> None:
 
 async def test_a_worker_can_neither_forge_nor_fill_the_log(memory_stubs: Stubs, log: io.StringIO) -> None:
     worker_id = await memory_stubs.register()
-    diagnostics = [worker_pb2.WorkerTrouble(kind=EVIL, detail=EVIL)] * limits.DIAGNOSTICS
+    diagnostics = [worker_pb2.WorkerDiagnostic(kind=EVIL, detail=EVIL)] * limits.DIAGNOSTICS
     for _ in range(20):
-        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=diagnostics)
+        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, diagnostics=diagnostics)
         assert (await memory_stubs.workers.Heartbeat(request, timeout=TIMEOUT_S)).accepted
     lines = lines_of(log)
     assert all(line.startswith("LINE ") for line in lines)
@@ -101,8 +101,8 @@ async def test_a_worker_can_neither_forge_nor_fill_the_log(memory_stubs: Stubs, 
 async def test_many_workers_together_cannot_fill_the_log_either(memory_stubs: Stubs, log: io.StringIO) -> None:
     for _ in range(limits.DIAGNOSTICS_LOGGED_TOTAL // limits.DIAGNOSTICS + 3):
         worker_id = await memory_stubs.register()
-        diagnostics = [worker_pb2.WorkerTrouble(kind="k", detail="d")] * limits.DIAGNOSTICS
-        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=diagnostics)
+        diagnostics = [worker_pb2.WorkerDiagnostic(kind="k", detail="d")] * limits.DIAGNOSTICS
+        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, diagnostics=diagnostics)
         await memory_stubs.workers.Heartbeat(request, timeout=TIMEOUT_S)
     logged = [line for line in lines_of(log) if "trouble" in line]
     assert len(logged) == limits.DIAGNOSTICS_LOGGED_TOTAL + 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kagzi.core import limits
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.pages.sizes import error_bytes, history_step_bytes, outcome_bytes, results_page, task_bytes
-from kagzi.core.records import ClaimedRun, Held, HistoryPage, HistoryStep, Lease, Payload, RunKey
+from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey, RunLease
 from kagzi.core.run.outcomes import (
     Begun,
     ChildStarted,
@@ -149,7 +149,8 @@ async def test_what_a_session_receives() -> None:
     outlet.answers([(2**60 + number, Recorded(2**62, 2**62)) for number in range(limits.BATCH_OPERATIONS * 100)])
     outlet.answers([answer for outcome in OUTCOMES for answer in [(1, outcome), (2, outcome)]])
     leased = [
-        Held(RunKey("default", f"{RUN_ID[:-6]}{number:06}"), LEASE) for number in range(limits.WORKER_MAX_CONCURRENT)
+        RunLease(RunKey("default", f"{RUN_ID[:-6]}{number:06}"), LEASE)
+        for number in range(limits.WORKER_MAX_CONCURRENT)
     ]
     outlet.notices([Notice(item, "cancel_requested", "r" * REASON_BYTES) for item in leased])
     outlet.drain()
@@ -164,8 +165,8 @@ async def test_what_a_session_receives() -> None:
 
 def test_a_welcome_names_no_more_than_a_hello() -> None:
     """What is lost is some of what hello named, and a hello is read up to the hard limit."""
-    leased = write_leased(Held(RunKey("default", RUN_ID), LEASE))
-    count = limits.MESSAGE_HARD_BYTES // len(pb.SessionHello(held=[leased]).SerializeToString())
+    leased = write_leased(RunLease(RunKey("default", RUN_ID), LEASE))
+    count = limits.MESSAGE_HARD_BYTES // len(pb.SessionHello(leased=[leased]).SerializeToString())
     welcome = pb.SessionWelcome(worker_id=NAME, server_version=NAME, lost=[leased] * count)
     assert pb.SessionResponse(welcome=welcome).ByteSize() < limits.MESSAGE_READ_BYTES
 
@@ -259,7 +260,7 @@ def _ignore(_: Answer) -> None: ...
 
 def test_what_a_worker_sends() -> None:
     outbox = Outbox(lambda: None, lambda: None)
-    proof = pb.HeldRun(run_id=RUN_ID, lease=pb.HeldRun().lease).SerializeToString()
+    proof = pb.LeasedRun(run_id=RUN_ID, lease=pb.LeasedRun().lease).SerializeToString()
     ports = [OutPort(outbox, f"run-{number}", (1, 1), proof) for number in range(3)]
     count = sum(1 for port in ports for _ in _operations(port))
     messages: list[bytes] = []
@@ -280,7 +281,7 @@ def test_what_a_worker_sends() -> None:
 
 
 def test_what_a_worker_sends_beside_its_operations() -> None:
-    proof = pb.HeldRun(run_id=RUN_ID, lease=write_task(TASK).lease).SerializeToString()
+    proof = pb.LeasedRun(run_id=RUN_ID, lease=write_task(TASK).lease).SerializeToString()
     beside = field(HEARTBEAT_TAG, proof) + field(RECEIVED_TAG, proof)
     assert len(beside) * limits.WORKER_MAX_CONCURRENT + limits.DIAGNOSTICS * 2 * limits.TROUBLE_DETAIL_BYTES < (
         limits.MESSAGE_HARD_BYTES

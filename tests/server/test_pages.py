@@ -81,8 +81,8 @@ class Lists:
 
     async def ListWorkerEvents(self) -> tuple[Ask, str]:
         worker_id = await self.stubs.register()
-        trouble = worker_pb2.WorkerTrouble(kind="late", detail="x" * limits.TROUBLE_DETAIL_BYTES)
-        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, troubles=[trouble] * ROWS)
+        trouble = worker_pb2.WorkerDiagnostic(kind="late", detail="x" * limits.TROUBLE_DETAIL_BYTES)
+        request = worker_pb2.HeartbeatRequest(worker_id=worker_id, diagnostics=[trouble] * ROWS)
         await self.stubs.workers.Heartbeat(request, timeout=TIMEOUT_S)
         return lambda page: self.stubs.admin.ListWorkerEvents(
             admin_pb2.ListWorkerEventsRequest(page=page), timeout=TIMEOUT_S

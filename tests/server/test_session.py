@@ -37,9 +37,9 @@ class Spoken:
         self.sent.append(request)
         await self._call.write(request)
 
-    async def hello(self, *, leased: list[pb.HeldRun] | None = None, max_concurrent: int = 10) -> pb.SessionWelcome:
+    async def hello(self, *, leased: list[pb.LeasedRun] | None = None, max_concurrent: int = 10) -> pb.SessionWelcome:
         register = pb.RegisterRequest(workflow_types=["greet"], worker_id=WORKER_ID, max_concurrent=max_concurrent)
-        await self.send(hello=pb.SessionHello(register=register, held=leased))
+        await self.send(hello=pb.SessionHello(register=register, leased=leased))
         await self.until(lambda received: received.HasField("welcome"))
         return self.received.welcome
 
@@ -54,7 +54,7 @@ class Spoken:
     async def task(self) -> pb.Task:
         received = await self.until(lambda received: len(received.tasks) > 0)
         task = received.tasks.pop(0)
-        await self.send(received=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
+        await self.send(received=[pb.LeasedRun(run_id=task.run_id, lease=task.lease)])
         return task
 
     def operation(self, **kind: Any) -> pb.Operation:
@@ -162,7 +162,7 @@ async def test_everything_unacknowledged_is_sent_again_byte_for_byte(stubs: Stub
     session.break_off()
 
     again = Spoken(stubs)
-    welcome = await again.hello(leased=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
+    welcome = await again.hello(leased=[pb.LeasedRun(run_id=task.run_id, lease=task.lease)])
     assert not welcome.lost
     await again.send(runs=session.sent[-1].runs)
     assert await again.acknowledged(1, 2) == seqs
@@ -187,7 +187,7 @@ async def test_a_session_that_breaks_off_passes_its_runs_to_others(stubs: Stubs)
     assert [step.output.data for step in taken.tasks[0].history.steps] == [b"1"]
 
     late = Spoken(stubs)
-    welcome = await late.hello(leased=[pb.HeldRun(run_id=task.run_id, lease=task.lease)])
+    welcome = await late.hello(leased=[pb.LeasedRun(run_id=task.run_id, lease=task.lease)])
     assert [lost.run_id for lost in welcome.lost] == [task.run_id]
     await late.operate(task, pb.Operation(id=9, **complete("b", "2")))
     assert (await late.answer(9)).refused.code == common_pb2.ERROR_CODE_LEASE_LOST
@@ -230,8 +230,8 @@ async def test_heartbeats_keep_a_run_past_its_lease(stubs: Stubs) -> None:
     await session.hello()
     await stubs.start()
     task = await session.task()
-    mine = pb.HeldRun(run_id=task.run_id, lease=task.lease)
-    stale = pb.HeldRun(run_id=task.run_id, lease=common_pb2.Lease(counter=77, nonce=1))
+    mine = pb.LeasedRun(run_id=task.run_id, lease=task.lease)
+    stale = pb.LeasedRun(run_id=task.run_id, lease=common_pb2.Lease(counter=77, nonce=1))
     await session.send(heartbeat=[mine, stale])
     received = await session.until(lambda received: len(received.notices) > 0)
     assert received.notices[0].kind == worker_pb2.RUN_NOTICE_KIND_LEASE_LOST

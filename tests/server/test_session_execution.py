@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
-from kagzi.core.records import Held, Lease, RunKey
+from kagzi.core.records import Lease, RunKey, RunLease
 from kagzi.engine import Notice, NoticeKind
 from kagzi.server.app import Server
 from kagzi.server.grpc.session import Outlet
@@ -164,7 +164,7 @@ async def test_notices_reach_a_worker_that_is_connected_to_another_server(
 @pytest.mark.parametrize("kind", ["result", "pause_requested"])
 def test_the_same_notice_twice_is_sent_once(kind: NoticeKind) -> None:
     outlet = Outlet(SystemClock())
-    leased = Held(RunKey("default", "r"), Lease(1, 7))
+    leased = RunLease(RunKey("default", "r"), Lease(1, 7))
     outlet.notices([Notice(leased, kind), Notice(leased, kind)])
     outlet.notices([Notice(leased, kind)])
     (message,) = outlet._take()

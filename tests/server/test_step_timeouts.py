@@ -38,7 +38,7 @@ async def hang(stubs: Stubs, worker_id: str, task: worker_pb2.PollTaskResponse, 
     """Beat, and report nothing, until the step has that status."""
     async with asyncio.timeout(WAIT_S):
         while (record := await step(stubs, task.run_id)).status != status:
-            beat = worker_pb2.HeartbeatRequest(worker_id=worker_id, held=[worker_pb2.HeldRun(**leased(task))])
+            beat = worker_pb2.HeartbeatRequest(worker_id=worker_id, leased=[worker_pb2.LeasedRun(**leased(task))])
             answer = await stubs.workers.Heartbeat(beat, timeout=TIMEOUT_S)
             assert not answer.lost
             await asyncio.sleep(0.05)

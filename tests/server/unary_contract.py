@@ -94,9 +94,9 @@ def a_step_is_executed_once(worker: Worker) -> None:
             worker_id=worker.worker_id,
             namespace_id="other",
             active_count=1,
-            held=[
-                worker_pb2.HeldRun(run_id=task.run_id, lease=task.lease),
-                worker_pb2.HeldRun(run_id=task.run_id, lease=common_pb2.Lease(counter=99, nonce=1)),
+            leased=[
+                worker_pb2.LeasedRun(run_id=task.run_id, lease=task.lease),
+                worker_pb2.LeasedRun(run_id=task.run_id, lease=common_pb2.Lease(counter=99, nonce=1)),
             ],
         ),
         timeout=TIMEOUT_S,

@@ -42,7 +42,7 @@ depths = st.builds(
     waiting=counts,
     oldest_since=st.none() | st.integers(0, 2**51),
 )
-standings = st.builds(QueueStanding, depth=depths, workers=counts, free_slots=counts, held_back=some.texts)
+standings = st.builds(QueueStanding, depth=depths, workers=counts, free_slots=counts, limit_reason=some.texts)
 
 
 @few

@@ -1,9 +1,9 @@
-"""Events, troubles and versions: what is written into a message, sent as bytes and read again is what it was."""
+"""Events, diagnostics and versions: what is written into a message, sent as bytes and read again is what it was."""
 
 import msgspec
 import pytest
 
-from kagzi.core.workers import Trouble, WorkerEvent, WorkerEventKind
+from kagzi.core.workers import Diagnostic, WorkerEvent, WorkerEventKind
 from kagzi.core.workflow_types.versions import VersionRecord
 from kagzi.v1 import admin_pb2, worker_pb2
 from kagzi.wire.requests import write_diagnostics
@@ -21,9 +21,9 @@ def test_an_event(kind: WorkerEventKind) -> None:
 
 
 def test_diagnostics_in_both_messages() -> None:
-    diagnostics = [Trouble("gil_held", "here"), Trouble("loop_blocked", "ø")]
+    diagnostics = [Diagnostic("gil_held", "here"), Diagnostic("loop_blocked", "ø")]
     for kind in (worker_pb2.SessionUpdate, worker_pb2.HeartbeatRequest):
-        sent = kind.FromString(kind(troubles=write_diagnostics(diagnostics)).SerializeToString())
+        sent = kind.FromString(kind(diagnostics=write_diagnostics(diagnostics)).SerializeToString())
         assert read_diagnostics(sent) == diagnostics
 
 

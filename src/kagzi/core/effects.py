@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from .records import Held, RunEnd, RunKey
+from .records import RunEnd, RunKey, RunLease
 from .times import Timestamp
 from .workflow_types.type_key import TypeKey
 
@@ -22,7 +22,7 @@ LeaseEvent: TypeAlias = Literal["result", "cancel_requested", "pause_requested",
 class LeaseNotice(msgspec.Struct, frozen=True, gc=False):
     """Something happened to a leased run. With `worker_id`, a worker that is connected to another server is notified, too."""
 
-    leased: Held
+    leased: RunLease
     event: LeaseEvent
     worker_id: str | None = None
     reason: str = ""

@@ -31,7 +31,7 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
     nonce: int
 
 
-class Held(msgspec.Struct, frozen=True, gc=False):
+class RunLease(msgspec.Struct, frozen=True, gc=False):
     run: RunKey
     lease: Lease
 

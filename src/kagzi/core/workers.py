@@ -31,7 +31,7 @@ class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class Diagnostic(msgspec.Struct, frozen=True):
     """What ails a worker: loop_blocked, threads_full, gil_held; and in words, with the remedy."""
 
     kind: str
@@ -81,7 +81,7 @@ def left(before: WorkerStatus, handed_back: int) -> list[Happened]:
     return [(WorkerEventKind.DRAINED, ""), *events] if before is WorkerStatus.DRAINING else events
 
 
-def troubled(diagnostics: Iterable[Trouble]) -> list[Happened]:
+def troubled(diagnostics: Iterable[Diagnostic]) -> list[Happened]:
     return [(WorkerEventKind.TROUBLE, f"{trouble.kind}: {trouble.detail}") for trouble in diagnostics]
 
 

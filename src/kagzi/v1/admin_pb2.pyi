@@ -238,22 +238,22 @@ class GetQueueDepthRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ...) -> None: ...
 
 class QueueDepth(_message.Message):
-    __slots__ = ("workflow_type", "version", "waiting", "oldest_waiting_since", "workers", "free_slots", "held_back")
+    __slots__ = ("workflow_type", "version", "waiting", "oldest_waiting_since", "workers", "free_slots", "limit_reason")
     WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     OLDEST_WAITING_SINCE_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     FREE_SLOTS_FIELD_NUMBER: _ClassVar[int]
-    HELD_BACK_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_REASON_FIELD_NUMBER: _ClassVar[int]
     workflow_type: str
     version: str
     waiting: int
     oldest_waiting_since: _timestamp_pb2.Timestamp
     workers: int
     free_slots: int
-    held_back: str
-    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., waiting: _Optional[int] = ..., oldest_waiting_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workers: _Optional[int] = ..., free_slots: _Optional[int] = ..., held_back: _Optional[str] = ...) -> None: ...
+    limit_reason: str
+    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., waiting: _Optional[int] = ..., oldest_waiting_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workers: _Optional[int] = ..., free_slots: _Optional[int] = ..., limit_reason: _Optional[str] = ...) -> None: ...
 
 class GetQueueDepthResponse(_message.Message):
     __slots__ = ("queues",)

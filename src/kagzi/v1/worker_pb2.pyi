@@ -261,7 +261,7 @@ class RegisterResponse(_message.Message):
     lease_ms: int
     def __init__(self, worker_id: _Optional[str] = ..., heartbeat_interval_secs: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ...) -> None: ...
 
-class HeldRun(_message.Message):
+class LeasedRun(_message.Message):
     __slots__ = ("run_id", "lease")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
@@ -270,22 +270,22 @@ class HeldRun(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("worker_id", "active_count", "completed_delta", "failed_delta", "namespace_id", "held", "troubles")
+    __slots__ = ("worker_id", "active_count", "completed_delta", "failed_delta", "namespace_id", "leased", "diagnostics")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_COUNT_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_DELTA_FIELD_NUMBER: _ClassVar[int]
     FAILED_DELTA_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
-    TROUBLES_FIELD_NUMBER: _ClassVar[int]
+    LEASED_FIELD_NUMBER: _ClassVar[int]
+    DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     active_count: int
     completed_delta: int
     failed_delta: int
     namespace_id: str
-    held: _containers.RepeatedCompositeFieldContainer[HeldRun]
-    troubles: _containers.RepeatedCompositeFieldContainer[WorkerTrouble]
-    def __init__(self, worker_id: _Optional[str] = ..., active_count: _Optional[int] = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., namespace_id: _Optional[str] = ..., held: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ..., troubles: _Optional[_Iterable[_Union[WorkerTrouble, _Mapping]]] = ...) -> None: ...
+    leased: _containers.RepeatedCompositeFieldContainer[LeasedRun]
+    diagnostics: _containers.RepeatedCompositeFieldContainer[WorkerDiagnostic]
+    def __init__(self, worker_id: _Optional[str] = ..., active_count: _Optional[int] = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., namespace_id: _Optional[str] = ..., leased: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., diagnostics: _Optional[_Iterable[_Union[WorkerDiagnostic, _Mapping]]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ("accepted", "should_drain", "lost", "cancel_requested")
@@ -295,9 +295,9 @@ class HeartbeatResponse(_message.Message):
     CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     accepted: bool
     should_drain: bool
-    lost: _containers.RepeatedCompositeFieldContainer[HeldRun]
+    lost: _containers.RepeatedCompositeFieldContainer[LeasedRun]
     cancel_requested: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, accepted: bool = ..., should_drain: bool = ..., lost: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ..., cancel_requested: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, accepted: bool = ..., should_drain: bool = ..., lost: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., cancel_requested: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DeregisterRequest(_message.Message):
     __slots__ = ("worker_id", "drain", "namespace_id")
@@ -711,20 +711,20 @@ class SessionRequest(_message.Message):
     UPDATE_FIELD_NUMBER: _ClassVar[int]
     hello: SessionHello
     runs: _containers.RepeatedCompositeFieldContainer[RunOperations]
-    heartbeat: _containers.RepeatedCompositeFieldContainer[HeldRun]
-    received: _containers.RepeatedCompositeFieldContainer[HeldRun]
+    heartbeat: _containers.RepeatedCompositeFieldContainer[LeasedRun]
+    received: _containers.RepeatedCompositeFieldContainer[LeasedRun]
     update: SessionUpdate
-    def __init__(self, hello: _Optional[_Union[SessionHello, _Mapping]] = ..., runs: _Optional[_Iterable[_Union[RunOperations, _Mapping]]] = ..., heartbeat: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ..., update: _Optional[_Union[SessionUpdate, _Mapping]] = ...) -> None: ...
+    def __init__(self, hello: _Optional[_Union[SessionHello, _Mapping]] = ..., runs: _Optional[_Iterable[_Union[RunOperations, _Mapping]]] = ..., heartbeat: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., update: _Optional[_Union[SessionUpdate, _Mapping]] = ...) -> None: ...
 
 class SessionHello(_message.Message):
-    __slots__ = ("register", "held")
+    __slots__ = ("register", "leased")
     REGISTER_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
+    LEASED_FIELD_NUMBER: _ClassVar[int]
     register: RegisterRequest
-    held: _containers.RepeatedCompositeFieldContainer[HeldRun]
-    def __init__(self, register: _Optional[_Union[RegisterRequest, _Mapping]] = ..., held: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ...) -> None: ...
+    leased: _containers.RepeatedCompositeFieldContainer[LeasedRun]
+    def __init__(self, register: _Optional[_Union[RegisterRequest, _Mapping]] = ..., leased: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ...) -> None: ...
 
-class WorkerTrouble(_message.Message):
+class WorkerDiagnostic(_message.Message):
     __slots__ = ("kind", "detail")
     KIND_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
@@ -733,18 +733,18 @@ class WorkerTrouble(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class SessionUpdate(_message.Message):
-    __slots__ = ("drain", "completed_delta", "failed_delta", "goodbye", "troubles")
+    __slots__ = ("drain", "completed_delta", "failed_delta", "goodbye", "diagnostics")
     DRAIN_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_DELTA_FIELD_NUMBER: _ClassVar[int]
     FAILED_DELTA_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
-    TROUBLES_FIELD_NUMBER: _ClassVar[int]
+    DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
     drain: bool
     completed_delta: int
     failed_delta: int
     goodbye: bool
-    troubles: _containers.RepeatedCompositeFieldContainer[WorkerTrouble]
-    def __init__(self, drain: bool = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., goodbye: bool = ..., troubles: _Optional[_Iterable[_Union[WorkerTrouble, _Mapping]]] = ...) -> None: ...
+    diagnostics: _containers.RepeatedCompositeFieldContainer[WorkerDiagnostic]
+    def __init__(self, drain: bool = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., goodbye: bool = ..., diagnostics: _Optional[_Iterable[_Union[WorkerDiagnostic, _Mapping]]] = ...) -> None: ...
 
 class RunOperations(_message.Message):
     __slots__ = ("run_id", "lease", "operations")
@@ -1033,8 +1033,8 @@ class SessionWelcome(_message.Message):
     heartbeat_ms: int
     server_version: str
     now_us: int
-    lost: _containers.RepeatedCompositeFieldContainer[HeldRun]
-    def __init__(self, worker_id: _Optional[str] = ..., lease_ms: _Optional[int] = ..., heartbeat_ms: _Optional[int] = ..., server_version: _Optional[str] = ..., now_us: _Optional[int] = ..., lost: _Optional[_Iterable[_Union[HeldRun, _Mapping]]] = ...) -> None: ...
+    lost: _containers.RepeatedCompositeFieldContainer[LeasedRun]
+    def __init__(self, worker_id: _Optional[str] = ..., lease_ms: _Optional[int] = ..., heartbeat_ms: _Optional[int] = ..., server_version: _Optional[str] = ..., now_us: _Optional[int] = ..., lost: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ...) -> None: ...
 
 class Acknowledged(_message.Message):
     __slots__ = ("at_us", "ids", "seqs")

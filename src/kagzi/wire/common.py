@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampMessage
 
 from ..core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ..core.records import DEFAULT_NAMESPACE, Held, Lease, Payload, RunKey
+from ..core.records import DEFAULT_NAMESPACE, Lease, Payload, RunKey, RunLease
 from ..core.retry.policy import SERVER_DEFAULT, RetryPolicy
 from ..core.times import US_PER_MS, US_PER_S, Timestamp
 from ..core.workflow_types.names import canonical_type
@@ -147,12 +147,12 @@ def write_lease(lease: Lease) -> pb.Lease:
     return pb.Lease(counter=lease.counter, nonce=lease.nonce)
 
 
-def read_leased(message: worker_pb2.HeldRun, namespace: str) -> Held:
-    return Held(RunKey(namespace, message.run_id), read_lease(message.lease))
+def read_leased(message: worker_pb2.LeasedRun, namespace: str) -> RunLease:
+    return RunLease(RunKey(namespace, message.run_id), read_lease(message.lease))
 
 
-def write_leased(leased: Held) -> worker_pb2.HeldRun:
-    return worker_pb2.HeldRun(run_id=leased.run.run_id, lease=write_lease(leased.lease))
+def write_leased(leased: RunLease) -> worker_pb2.LeasedRun:
+    return worker_pb2.LeasedRun(run_id=leased.run.run_id, lease=write_lease(leased.lease))
 
 
 # --- time -------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ..core.records import RunEnd, RunFilter, RunKey, WorkerRecord
 from ..core.run.commands import StartRequest
 from ..core.schedules.schedule import Overlap, ScheduleSpec
 from ..core.states import RunStatus
-from ..core.workers import Trouble
+from ..core.workers import Diagnostic
 from ..v1 import worker_pb2, workflow_pb2, workflow_schedule_pb2
 from .common import read_error, read_payload
 from .enums import RUN_STATUS_FROM_WIRE, numbers_of, word_of, words_of
@@ -47,10 +47,10 @@ write_register = writer(
     unsent=OF_THE_SERVER,
     unset=(*OF_THE_FIRST_CONTRACT, "workflow_types"),
 )
-_write_trouble = writer(worker_pb2.WorkerTrouble, Trouble)
+_write_trouble = writer(worker_pb2.WorkerDiagnostic, Diagnostic)
 
 
-def write_diagnostics(diagnostics: Iterable[Trouble]) -> list[worker_pb2.WorkerTrouble]:
+def write_diagnostics(diagnostics: Iterable[Diagnostic]) -> list[worker_pb2.WorkerDiagnostic]:
     return [_write_trouble(trouble) for trouble in diagnostics]
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ..core.errors import InvalidArgument
 from ..core.records import Explanation, RunEnd, RunFilter, RunKey, RunRecord
-from ..core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun, start_run
+from ..core.run.commands import SendSignal, SignalReplacement, StartRequest, StartRun, start_run
 from ..core.run.outcomes import Existing, Started
 from ..core.schedules.scheduled_time import split_scheduled_time
 from ..core.time_checks import check_duration, check_time
@@ -78,10 +78,10 @@ class SignalMessage(Protocol):
     def HasField(self, _: Literal["payload"], /) -> bool: ...  # noqa: N802  protobuf's name
 
 
-def read_signal(message: SignalMessage) -> SignalGiven:
+def read_signal(message: SignalMessage) -> SendSignal:
     """No payload is null."""
     payload = read_payload(message.payload) if message.HasField("payload") else NULL
-    return SignalGiven(name=message.signal_name, payload=payload, request_id=message.request_id)
+    return SendSignal(name=message.signal_name, payload=payload, request_id=message.request_id)
 
 
 def read_replacement(message: pb.ReplaceSignalRequest) -> SignalReplacement:

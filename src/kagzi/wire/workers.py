@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ..core.errors import InvalidArgument
 from ..core.records import Served, WorkerRecord
 from ..core.states import WorkerStatus
-from ..core.workers import Trouble, WorkerEvent
+from ..core.workers import Diagnostic, WorkerEvent
 from ..v1 import admin_pb2 as pb_admin
 from ..v1 import worker_pb2 as pb
 from .common import read_type
@@ -85,8 +85,8 @@ def read_worker_status(number: int) -> WorkerStatus:
     return word_of(WORKER_STATUS_FROM_WIRE, number, pb.WorkerStatus.DESCRIPTOR, "status_filter")
 
 
-_read_trouble = reader(pb.WorkerTrouble, Trouble)
+_read_diagnostic = reader(pb.WorkerDiagnostic, Diagnostic)
 
 
-def read_diagnostics(message: pb.SessionUpdate | pb.HeartbeatRequest) -> list[Trouble]:
-    return [_read_trouble(trouble) for trouble in message.troubles]
+def read_diagnostics(message: pb.SessionUpdate | pb.HeartbeatRequest) -> list[Diagnostic]:
+    return [_read_diagnostic(diagnostic) for diagnostic in message.diagnostics]

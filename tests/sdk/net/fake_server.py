@@ -117,7 +117,7 @@ class FakeServer:
             await server.wait_for_termination(WAIT_S)
 
     async def session(
-        self, *, welcome: bool = True, lost: tuple[pb.HeldRun, ...] = ()
+        self, *, welcome: bool = True, lost: tuple[pb.LeasedRun, ...] = ()
     ) -> tuple[FakeSession, pb.SessionRequest]:
         """The next stream a worker opens, and its hello."""
         async with asyncio.timeout(WAIT_S):

@@ -63,7 +63,7 @@ async def test_a_session_moves_with_everything_it_holds(server: FakeServer, othe
         await server.stop()
 
         stream, hello = await other.session()
-        assert [leased.run_id for leased in hello.hello.held] == ["r1"]
+        assert [leased.run_id for leased in hello.hello.leased] == ["r1"]
         (repeated,) = await stream.operations(1)
         assert repeated == operation
         stream.acknowledge(repeated)

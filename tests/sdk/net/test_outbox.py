@@ -26,7 +26,7 @@ class Woken:
         self.holds += 1
 
     def port(self, run_id: str = "r1") -> OutPort:
-        proof = pb.HeldRun(run_id=run_id, lease=lease()).SerializeToString()
+        proof = pb.LeasedRun(run_id=run_id, lease=lease()).SerializeToString()
         return OutPort(self.outbox, run_id, (1, 99), proof)
 
 

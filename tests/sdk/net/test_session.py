@@ -14,7 +14,7 @@ from tests.sdk.net.fake_server import WAIT_S, FakeServer, FakeSession, lease, ta
 from tests.sdk.net.session_kit import REGISTER, Worker, step, welcomed
 
 
-async def again(server: FakeServer, **options: tuple[pb.HeldRun, ...]) -> tuple[FakeSession, pb.SessionRequest]:
+async def again(server: FakeServer, **options: tuple[pb.LeasedRun, ...]) -> tuple[FakeSession, pb.SessionRequest]:
     """The stream after the present one was broken off."""
     return await server.session(**options)  # type: ignore[arg-type]
 
@@ -89,7 +89,7 @@ async def test_what_was_not_answered_is_sent_again_byte_for_byte(server: FakeSer
 
     stream, hello = await again(server)
     assert hello.hello.register == REGISTER
-    assert sorted(leased.run_id for leased in hello.hello.held) == ["r1", "r2"]
+    assert sorted(leased.run_id for leased in hello.hello.leased) == ["r1", "r2"]
     assert await stream.operations(2) == both
     repeated = [raw for raw in stream.raw if pb.SessionRequest.FromString(raw).runs]
     assert repeated == [raw for raw in sent if b"\x0a\x01a" not in raw]
@@ -231,7 +231,7 @@ async def test_what_was_lost_meanwhile_is_abandoned_at_the_welcome(server: FakeS
     stream.say(tasks=[task("r1"), task("r2")])
     first, second = await worker.executor.accepted(2)
     stream.hang_up()
-    await again(server, lost=(pb.HeldRun(run_id="r1", lease=lease()),))
+    await again(server, lost=(pb.LeasedRun(run_id="r1", lease=lease()),))
     async with asyncio.timeout(WAIT_S):
         await worker.executor.until(lambda: first.abandoned)
     assert not second.abandoned
@@ -282,7 +282,7 @@ async def test_a_stopping_server_is_left_and_its_last_answers_are_taken(server: 
     assert (await answers.next()).seq == 1
     stream.hang_up()
     stream, hello = await again(server)
-    assert [leased.run_id for leased in hello.hello.held] == ["r1"]
+    assert [leased.run_id for leased in hello.hello.leased] == ["r1"]
 
 
 async def test_goodbye(server: FakeServer, worker: Worker) -> None:
@@ -355,7 +355,7 @@ async def test_an_answer_that_is_too_large_costs_its_run_and_not_the_others(
     assert fetched_again.id == fetch.id
     stream.say(answers=[pb.OperationAnswer(id=fetch.id, fetched=too_large)])
     stream, hello = await again(server)
-    assert [leased.run_id for leased in hello.hello.held] == ["small"]
+    assert [leased.run_id for leased in hello.hello.leased] == ["small"]
     [other] = await stream.operations(1)
     stream.acknowledge(other)
     assert (await answers.next()).seq == 1

@@ -17,7 +17,7 @@ from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_server import WAIT_S, lease
 
 LEASE_MS = 300
-PROOF = pb.HeldRun(run_id="r1", lease=lease()).SerializeToString()
+PROOF = pb.LeasedRun(run_id="r1", lease=lease()).SerializeToString()
 
 
 class Heartbeats(grpc.GenericRpcHandler):
@@ -84,7 +84,7 @@ async def test_a_blocked_loop_keeps_its_leases_and_is_told_which_code_blocks_it(
     finally:
         dog.stop()
     assert all(request.worker_id == "w1" and request.namespace_id == "default" for request in seen)
-    assert [(leased.run_id, leased.lease) for leased in seen[0].held] == [("r1", lease())]
+    assert [(leased.run_id, leased.lease) for leased in seen[0].leased] == [("r1", lease())]
     blamed = [record.getMessage() for record in caplog.records if "blocked here" in record.getMessage()]
     assert len(blamed) == 1
     assert "block_the_loop" in blamed[0]

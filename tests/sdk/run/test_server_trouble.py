@@ -58,7 +58,7 @@ async def everything(ctx: Context) -> int:
     return total
 
 
-class Trouble:
+class Diagnostic:
     """From the nth operation on nothing of that lease can be recorded, but its release."""
 
     def __init__(self, nth: int) -> None:
@@ -82,7 +82,7 @@ async def test_whatever_could_not_be_recorded_is_done_again() -> None:
     while True:
         nth += 1
         async with fake_server(everything, small) as server:
-            trouble = Trouble(nth)
+            trouble = Diagnostic(nth)
             server.refuse = trouble
             run = server.start(everything)
             server.signal(run, "go", 1_000)
@@ -114,7 +114,7 @@ async def test_an_error_of_the_code_that_could_not_be_recorded_is_recorded_later
         raise OSError("of the code")
 
     async with fake_server(failing) as server:
-        server.refuse = Trouble(1)
+        server.refuse = Diagnostic(1)
         run = server.start(failing)
         server.claim(run)
         await server.until_left(run)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.effects import NO_EFFECTS, Effects
-from kagzi.core.records import Held, RunKey, RunRecord, StepRecord
+from kagzi.core.records import RunKey, RunLease, RunRecord, StepRecord
 from kagzi.core.run import outcomes as o
 from kagzi.core.run.commands import SignalReplacement
 from kagzi.core.run.misfits import Misfit, problem_of
@@ -144,7 +144,7 @@ class Player:
     def __init__(self, harness: StoreHarness) -> None:
         self.harness = harness
         self.runs: list[RunKey] = []
-        self.tokens: list[Held] = []
+        self.tokens: list[RunLease] = []
         self.serial = 0
 
     async def act(self, name: str, one: int, two: int, three: int) -> object:
@@ -155,7 +155,7 @@ class Player:
         outcome = outcome_of(await act(one, two, three))
         return outcome, effects_of(self.harness.effects)
 
-    def token(self, which: int) -> Held | None:
+    def token(self, which: int) -> RunLease | None:
         if not self.tokens:
             return None
         return self.tokens[-1 - which % min(len(self.tokens), 4)]
@@ -163,7 +163,7 @@ class Player:
     def run(self, which: int) -> RunKey:
         return self.runs[which % len(self.runs)]
 
-    async def say(self, which: int, make: Callable[[Held], Any]) -> Any:
+    async def say(self, which: int, make: Callable[[RunLease], Any]) -> Any:
         token = self.token(which)
         return None if token is None else await self.harness.do(make(token))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kagzi.core.records import Held
+from kagzi.core.records import RunLease
 from kagzi.core.run.commands import Command
 
 from .test_alike import Player, outcome_of, two_players
@@ -30,7 +30,7 @@ from .verbs import (
     wait_signal,
 )
 
-Make = Callable[[Held], Command]
+Make = Callable[[RunLease], Command]
 
 STEPS: dict[str, tuple[Make, ...]] = {
     "nothing": (),
@@ -98,8 +98,8 @@ class Case:
 CASES = [Case(state, command) for state in STEPS for command in COMMANDS]
 
 
-async def claim_all(harness: StoreHarness) -> dict[str, Held]:
-    claims: dict[str, Held] = {}
+async def claim_all(harness: StoreHarness) -> dict[str, RunLease]:
+    claims: dict[str, RunLease] = {}
     while claimed := await harness.claim(limit=100, until=harness.now + 3_600_000_000):
         claims |= {one.run.run_id: leased(one) for one in claimed}
     return claims

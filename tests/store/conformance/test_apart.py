@@ -7,7 +7,7 @@ the same: each store must hold by itself.
 import msgspec
 import pytest
 
-from kagzi.core.records import Held, RunKey
+from kagzi.core.records import RunKey, RunLease
 from kagzi.core.run.outcomes import Parked, RunClosed
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 from kagzi.core.transfers.images import LinkImage, RunImage, StepImage, write_data
@@ -76,7 +76,7 @@ async def test_nor_that_of_a_child_still_running(harness: StoreHarness, how: str
     await still_waits(harness, theirs)
 
 
-async def end(harness: StoreHarness, holding: Held, how: str) -> object:
+async def end(harness: StoreHarness, holding: RunLease, how: str) -> object:
     match how:
         case "completed":
             return the(RunClosed, await harness.do(complete_run(holding, "between us")))

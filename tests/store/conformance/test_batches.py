@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.records import Held, Lease, RunFilter, RunKey
+from kagzi.core.records import Lease, RunFilter, RunKey, RunLease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import (
     Begun,
@@ -42,7 +42,7 @@ NUL = "nul\x00inside"
 SURROGATE = "half \ud800 a message"
 
 
-async def many_running(harness: StoreHarness, count: int) -> list[Held]:
+async def many_running(harness: StoreHarness, count: int) -> list[RunLease]:
     await harness.start_many(count)
     return [leased(one) for one in await harness.claim(limit=count)]
 
@@ -59,9 +59,9 @@ async def test_one_refused_in_the_middle_of_a_hundred_leaves_ninety_nine(harness
     bad = holdings[50]
     commands[50] = {
         "stale": complete(stale(bad), "a", "ghost"),
-        "unknown run": complete(Held(RunKey("default", harness.ids.run_id(0)), Lease(1, 1)), "a"),
+        "unknown run": complete(RunLease(RunKey("default", harness.ids.run_id(0)), Lease(1, 1)), "a"),
         "unknown step": complete(bad, "never begun"),
-        "foreign namespace": complete(Held(RunKey("elsewhere", bad.run.run_id), bad.lease), "a"),
+        "foreign namespace": complete(RunLease(RunKey("elsewhere", bad.run.run_id), bad.lease), "a"),
     }[culprit]
     outcomes = await harness.write(*commands)
     expected = {
@@ -91,7 +91,7 @@ FIELDS = {
 }
 
 
-def bad_text_commands(harness: StoreHarness, holding: Held, text: str) -> dict[str, Command]:
+def bad_text_commands(harness: StoreHarness, holding: RunLease, text: str) -> dict[str, Command]:
     return {
         "step id": begin(holding, text),
         "step name": begin(holding, "named", name=text),
@@ -102,7 +102,7 @@ def bad_text_commands(harness: StoreHarness, holding: Held, text: str) -> dict[s
         "request id": harness.start_command(request_id=text),
         "label": harness.start_command(labels={"team": text}),
         "version": harness.start_command(version=text),
-        "run id": begin(Held(RunKey("default", text), holding.lease), "a"),
+        "run id": begin(RunLease(RunKey("default", text), holding.lease), "a"),
     }
 
 

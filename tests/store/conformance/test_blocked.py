@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kagzi.core.effects import NO_EFFECTS, Effects
-from kagzi.core.records import Held, RunKey
+from kagzi.core.records import RunKey, RunLease
 from kagzi.core.run.outcomes import Existing, RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.store.protocol import TypeKey
@@ -28,44 +28,44 @@ from .verbs import (
 S = RunStatus
 
 # Each ends the run and returns the effects of that.
-End = Callable[[StoreHarness, Held], Awaitable[Effects]]
+End = Callable[[StoreHarness, RunLease], Awaitable[Effects]]
 
 
-async def by_completing(harness: StoreHarness, first: Held) -> Effects:
+async def by_completing(harness: StoreHarness, first: RunLease) -> Effects:
     the(RunClosed, await harness.do(complete_run(first)))
     return harness.effects
 
 
-async def by_failing(harness: StoreHarness, first: Held) -> Effects:
+async def by_failing(harness: StoreHarness, first: RunLease) -> Effects:
     the(RunClosed, await harness.do(fail_run(first)))
     return harness.effects
 
 
-async def by_stopping(harness: StoreHarness, first: Held) -> Effects:
+async def by_stopping(harness: StoreHarness, first: RunLease) -> Effects:
     await harness.cancel(first.run)
     the(RunClosed, await harness.do(acknowledge_cancel(first)))
     return harness.effects
 
 
-async def by_terminating(harness: StoreHarness, first: Held) -> Effects:
+async def by_terminating(harness: StoreHarness, first: RunLease) -> Effects:
     await harness.terminate(first.run)
     return harness.effects
 
 
-async def by_its_deadline(harness: StoreHarness, first: Held) -> Effects:
+async def by_its_deadline(harness: StoreHarness, first: RunLease) -> Effects:
     harness.clock.advance(us=DAY_US)
     await harness.fire()
     return harness.effects
 
 
-async def by_its_cancel_limit(harness: StoreHarness, first: Held) -> Effects:
+async def by_its_cancel_limit(harness: StoreHarness, first: RunLease) -> Effects:
     await harness.cancel(first.run)
     harness.clock.advance(us=CLEANUP_US)
     await harness.fire()
     return harness.effects
 
 
-async def by_being_replaced(harness: StoreHarness, first: Held) -> Effects:
+async def by_being_replaced(harness: StoreHarness, first: RunLease) -> Effects:
     replacing = harness.start_command("first", workflow_type="first", on_conflict="replace")
     the(Started, await harness.do(replacing))
     return harness.effects
@@ -82,7 +82,7 @@ ENDINGS = (
 )
 
 
-async def first_run(harness: StoreHarness) -> Held:
+async def first_run(harness: StoreHarness) -> RunLease:
     return await harness.running(workflow_id="first", workflow_type="first", deadline_at=harness.now + DAY_US)
 
 

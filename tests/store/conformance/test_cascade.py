@@ -5,7 +5,7 @@ import pytest
 
 from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorKind
-from kagzi.core.records import Held, RunKey
+from kagzi.core.records import RunKey, RunLease
 from kagzi.core.run.outcomes import RunClosed
 from kagzi.core.states import RunStatus
 from tests.support.clock import FakeClock
@@ -29,7 +29,7 @@ from .verbs import (
 S = RunStatus
 
 
-async def parent_of(harness: StoreHarness, count: int, **options: object) -> tuple[Held, list[RunKey]]:
+async def parent_of(harness: StoreHarness, count: int, **options: object) -> tuple[RunLease, list[RunKey]]:
     parent = await harness.running()
     return parent, [await harness.child(parent, f"c{n}", **options) for n in range(count)]
 

@@ -7,7 +7,7 @@ import pytest
 
 from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.records import Held, RunKey, StepRecord
+from kagzi.core.records import RunKey, RunLease, StepRecord
 from kagzi.core.run.outcomes import (
     ChildStarted,
     Existing,
@@ -50,7 +50,7 @@ from .verbs import (
 S = RunStatus
 
 
-async def family(harness: StoreHarness, **options: object) -> tuple[Held, RunKey]:
+async def family(harness: StoreHarness, **options: object) -> tuple[RunLease, RunKey]:
     """A parent that sleeps until its child has ended, and the child, not yet claimed."""
     parent = await harness.running()
     child = await harness.child(parent, **options)
@@ -58,7 +58,7 @@ async def family(harness: StoreHarness, **options: object) -> tuple[Held, RunKey
     return parent, child
 
 
-async def step_of(harness: StoreHarness, parent: Held, step_id: str = "child") -> StepRecord:
+async def step_of(harness: StoreHarness, parent: RunLease, step_id: str = "child") -> StepRecord:
     return (await harness.steps(parent.run))[step_id]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from kagzi.core.records import Held
+from kagzi.core.records import RunLease
 from kagzi.core.run.outcomes import Begun, Busy, Recorded
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
@@ -34,37 +34,37 @@ from .verbs import (
 ROUNDS = 2
 RUNS = 6
 
-Act = Callable[[StoreHarness, Sequence[Held]], Awaitable[object]]
+Act = Callable[[StoreHarness, Sequence[RunLease]], Awaitable[object]]
 
 
-async def cancel(harness: StoreHarness, holdings: Sequence[Held]) -> None:
+async def cancel(harness: StoreHarness, holdings: Sequence[RunLease]) -> None:
     for holding in holdings:
         await harness.cancel(holding.run)
 
 
-async def signal(harness: StoreHarness, holdings: Sequence[Held]) -> None:
+async def signal(harness: StoreHarness, holdings: Sequence[RunLease]) -> None:
     for holding in holdings:
         request = harness.signal_request()
         await harness.store.signal_run("default", run_id=holding.run.run_id, signal=request, now=harness.now)
 
 
-async def pause(harness: StoreHarness, holdings: Sequence[Held]) -> None:
+async def pause(harness: StoreHarness, holdings: Sequence[RunLease]) -> None:
     for holding in holdings:
         await harness.pause(holding.run)
         await harness.resume(holding.run)
 
 
-async def terminate(harness: StoreHarness, holdings: Sequence[Held]) -> None:
+async def terminate(harness: StoreHarness, holdings: Sequence[RunLease]) -> None:
     for holding in holdings:
         await harness.terminate(holding.run)
 
 
-async def end_children(harness: StoreHarness, _holdings: Sequence[Held]) -> None:
+async def end_children(harness: StoreHarness, _holdings: Sequence[RunLease]) -> None:
     claimed = await harness.claim(workflow_type="child")
     await harness.write(*(complete_run(leased(one)) for one in claimed))
 
 
-async def claim(harness: StoreHarness, holdings: Sequence[Held]) -> None:
+async def claim(harness: StoreHarness, holdings: Sequence[RunLease]) -> None:
     await harness.claim(limit=len(holdings), worker_id="another")
 
 
@@ -89,7 +89,7 @@ ACTS: dict[str, Act] = {
 }
 
 
-async def runs_in_hand(harness: StoreHarness) -> list[Held]:
+async def runs_in_hand(harness: StoreHarness) -> list[RunLease]:
     """Runs with an open step, a failing one, a timer that is due, a child; half of them with a lease about to end."""
     await harness.start_many(RUNS)
     holdings = [leased(one) for one in await harness.claim()]

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from kagzi.core.errors import Unavailable
-from kagzi.core.records import Held, Lease, NamespaceRecord, Payload, RunKey
+from kagzi.core.records import Lease, NamespaceRecord, Payload, RunKey, RunLease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Begun, Existing, Known, Outcome, Recorded, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
@@ -159,7 +159,9 @@ async def test_nothing_is_lost_or_doubled_when_a_connection_breaks_in_the_middle
             number += 1
             assignments = [harness.assignment() for _ in range(8)]
             starts = [harness.start_command(f"{number}-{n}", assignment=one) for n, one in enumerate(assignments)]
-            holdings = [Held(start.run, Lease(1, one.nonce)) for start, one in zip(starts, assignments, strict=True)]
+            holdings = [
+                RunLease(start.run, Lease(1, one.nonce)) for start, one in zip(starts, assignments, strict=True)
+            ]
             steps: list[Command] = []
             for holding in holdings:
                 for name in ("a", "b"):

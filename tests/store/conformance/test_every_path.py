@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from kagzi.core.records import Held, Payload, RunKey
+from kagzi.core.records import Payload, RunKey, RunLease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Begun, ChildStarted, Recorded, RunClosed
 from kagzi.core.run.refusals import foreign_request, never_begun, not_current, unstorable
@@ -17,7 +17,7 @@ from .verbs import BOOM, StoreHarness, begin, complete, complete_run, fail, leas
 SURROGATE = "half \ud800 a message"
 
 
-UNSTORABLE: dict[str, Callable[[Held], Command]] = {
+UNSTORABLE: dict[str, Callable[[RunLease], Command]] = {
     "name": lambda holding: begin(holding, "a", name=SURROGATE),
     "output.metadata": lambda holding: complete(holding, "a", Payload(b"1", {"note": SURROGATE})),
     "parent_step_id": lambda holding: sleep(holding, "nap", s=1, parent_step_id=SURROGATE),
@@ -28,7 +28,7 @@ UNSTORABLE: dict[str, Callable[[Held], Command]] = {
 @pytest.mark.parametrize("field", UNSTORABLE)
 async def test_text_that_cannot_be_stored_is_refused_whoever_sends_it(harness: StoreHarness, field: str) -> None:
     holding = await harness.running()
-    nobody = Held(RunKey("default", harness.ids.run_id(0)), holding.lease)
+    nobody = RunLease(RunKey("default", harness.ids.run_id(0)), holding.lease)
     for sender in (holding, stale(holding), nobody):
         command = UNSTORABLE[field](sender)
         assert await harness.do(command) == unstorable(field)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kagzi.core.effects import NO_EFFECTS
-from kagzi.core.records import Held, Lease, RunKey
+from kagzi.core.records import Lease, RunKey, RunLease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Begun, LeaseLost, Recorded, RunClosed, RunNotFound
 from kagzi.core.states import RunStatus, StepStatus
@@ -26,7 +26,7 @@ from .verbs import (
     the,
 )
 
-EVERY_COMMAND: dict[str, Callable[[Held], Command]] = {
+EVERY_COMMAND: dict[str, Callable[[RunLease], Command]] = {
     "begin a new step": lambda holding: begin(holding, "new"),
     "begin an open step": lambda holding: begin(holding, "open"),
     "complete": lambda holding: complete(holding, "open"),
@@ -42,7 +42,7 @@ EVERY_COMMAND: dict[str, Callable[[Held], Command]] = {
 every_command = pytest.mark.parametrize("command", EVERY_COMMAND.values(), ids=EVERY_COMMAND.keys())
 
 
-async def busy_run(harness: StoreHarness) -> Held:
+async def busy_run(harness: StoreHarness) -> RunLease:
     """A run with an open step and a timer, begun under a lease before the current one, so that nothing is a repeat."""
     first = await harness.running()
     await harness.write(begin(first, "open"), sleep(first, "nap", s=3_600))
@@ -50,7 +50,7 @@ async def busy_run(harness: StoreHarness) -> Held:
 
 
 @every_command
-async def test_a_stale_lease_changes_nothing(harness: StoreHarness, command: Callable[[Held], Command]) -> None:
+async def test_a_stale_lease_changes_nothing(harness: StoreHarness, command: Callable[[RunLease], Command]) -> None:
     old = await busy_run(harness)
     new = await harness.take_over(old)
     await harness.cancel(old.run)
@@ -62,7 +62,7 @@ async def test_a_stale_lease_changes_nothing(harness: StoreHarness, command: Cal
 
 @every_command
 async def test_a_lease_that_ran_out_is_stale_before_anybody_else_claims(
-    harness: StoreHarness, command: Callable[[Held], Command]
+    harness: StoreHarness, command: Callable[[RunLease], Command]
 ) -> None:
     old = await busy_run(harness)
     harness.clock.advance(s=60)
@@ -74,30 +74,30 @@ async def test_a_lease_that_ran_out_is_stale_before_anybody_else_claims(
 
 @every_command
 async def test_a_reused_counter_with_another_nonce_is_refused(
-    harness: StoreHarness, command: Callable[[Held], Command]
+    harness: StoreHarness, command: Callable[[RunLease], Command]
 ) -> None:
     holding = await busy_run(harness)
     before = await harness.picture(holding.run)
     assert await harness.do(command(stale(holding))) == LeaseLost()
-    forged = Held(holding.run, Lease(holding.lease.counter + 1, holding.lease.nonce))
+    forged = RunLease(holding.run, Lease(holding.lease.counter + 1, holding.lease.nonce))
     assert await harness.do(command(forged)) == LeaseLost()
     assert await harness.picture(holding.run) == before
 
 
 @every_command
-async def test_a_foreign_namespace_sees_no_run(harness: StoreHarness, command: Callable[[Held], Command]) -> None:
+async def test_a_foreign_namespace_sees_no_run(harness: StoreHarness, command: Callable[[RunLease], Command]) -> None:
     holding = await busy_run(harness)
     await harness.start(namespace="elsewhere")
     before = await harness.picture(holding.run)
-    foreign = Held(RunKey("elsewhere", holding.run.run_id), holding.lease)
-    unknown = Held(RunKey("default", harness.ids.run_id(harness.now)), holding.lease)
+    foreign = RunLease(RunKey("elsewhere", holding.run.run_id), holding.lease)
+    unknown = RunLease(RunKey("default", harness.ids.run_id(harness.now)), holding.lease)
     assert await harness.write(command(foreign), command(unknown)) == [RunNotFound(), RunNotFound()]
     assert await harness.picture(holding.run) == before
 
 
 @every_command
 async def test_an_ended_run_takes_nothing_from_an_older_holder(
-    harness: StoreHarness, command: Callable[[Held], Command]
+    harness: StoreHarness, command: Callable[[RunLease], Command]
 ) -> None:
     old = await busy_run(harness)
     new = await harness.take_over(old)
@@ -120,7 +120,7 @@ async def test_a_stale_holder_neither_renews_nor_shortens_nor_releases(harness: 
     new = await harness.take_over(old)
     before = await harness.picture(old.run)
     due_at = (await harness.poll()).next_due_at
-    foreign = Held(RunKey("elsewhere", new.run.run_id), new.lease)
+    foreign = RunLease(RunKey("elsewhere", new.run.run_id), new.lease)
     losers = (old, stale(new), foreign)
     harness.clock.advance(us=5)
 
@@ -158,4 +158,4 @@ async def test_only_the_first_release_counts(harness: StoreHarness) -> None:
     await harness.store.release([old], harness.now)
     assert await harness.do(hand_back(old)) == LeaseLost()
     assert (await harness.run(old.run)).status == RunStatus.RUNNING
-    the(Begun, await harness.do(begin(Held(old.run, new), "a")))
+    the(Begun, await harness.do(begin(RunLease(old.run, new), "a")))

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.pages.cursor import Cursor, Direction
-from kagzi.core.records import Held, RunFilter, RunKey, RunRecord
+from kagzi.core.records import RunFilter, RunKey, RunLease, RunRecord
 from kagzi.core.states import RunStatus
 
 from .verbs import StoreHarness, complete_run, diverged, fail_run, leased, park, sleep
@@ -51,7 +51,7 @@ async def population(harness: StoreHarness) -> list[RunRecord]:
     return rows
 
 
-async def befall(harness: StoreHarness, mine: Held, n: int) -> None:
+async def befall(harness: StoreHarness, mine: RunLease, n: int) -> None:
     match n:
         case 0 | 1:
             await harness.do(complete_run(mine))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.records import Held, RunKey
+from kagzi.core.records import RunKey, RunLease
 from kagzi.core.run.outcomes import ChildStarted, NotParked, Parked, Refused, RunClosed
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.core.times import Timestamp
@@ -32,7 +32,7 @@ class Play:
     """One run, what it waits for, and everybody who comes at the same moment."""
 
     rng: random.Random
-    holding: Held
+    holding: RunLease
     waits: tuple[str, ...]
     child: RunKey | None = None
     seen: dict[str, int] = field(default_factory=dict[str, int])
@@ -59,7 +59,7 @@ async def prepare(harness: StoreHarness, rng: random.Random) -> Play:
     return play
 
 
-async def work(harness: StoreHarness, play: Play, holding: Held, known_seq: int) -> None:
+async def work(harness: StoreHarness, play: Play, holding: RunLease, known_seq: int) -> None:
     """A worker: parks until it is parked, takes what it is told meanwhile."""
     for _ in range(2 * len(KINDS)):
         await play.moment()
@@ -79,7 +79,7 @@ async def send(harness: StoreHarness, play: Play, name: str) -> None:
     await harness.signal(play.holding.run, name)
 
 
-async def end_child(harness: StoreHarness, play: Play, child: Held) -> None:
+async def end_child(harness: StoreHarness, play: Play, child: RunLease) -> None:
     await play.moment()
     end = complete_run if play.rng.random() < 0.7 else fail_run
     the(RunClosed, await harness.insist(end(child)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kagzi.core.records import Held
+from kagzi.core.records import RunLease
 from kagzi.core.run.outcomes import Begun, LeaseLost, Recorded
 from kagzi.core.states import RunStatus
 from kagzi.store.protocol import LeaseTerms
@@ -87,7 +87,7 @@ async def test_a_refused_write_renews_nothing(harness: StoreHarness) -> None:
 
 async def test_many_are_renewed_at_once_and_the_lost_are_named(harness: StoreHarness) -> None:
     runs = await harness.start_many(20)
-    leases = [Held(one.run, one.lease) for one in await harness.claim()]
+    leases = [RunLease(one.run, one.lease) for one in await harness.claim()]
     assert len(leases) == len(runs)
     await harness.store.release(leases[:3], harness.now)
     harness.clock.advance(s=10)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kagzi.core.records import ClaimedRun, Held, Lease, RunKey
+from kagzi.core.records import ClaimedRun, Lease, RunKey, RunLease
 from kagzi.core.retry.policy import NO_RETRY
 from kagzi.core.run import commands as c
 from kagzi.core.run.outcomes import Existing, Started
@@ -66,7 +66,7 @@ class Pair:
         self.harness = StoreHarness(store, self.clock, self.ids)
         self.store = store
         self.runs: dict[RunKey, Run] = {}
-        self.tokens: list[Held] = []
+        self.tokens: list[RunLease] = []
         self.sent: list[c.Command] = []
 
     # --- what is said -------------------------------------------------------------------------------------------------
@@ -162,11 +162,11 @@ class Pair:
         """Somebody with a lease nobody was ever given."""
         if self.tokens:
             token = self.tokens[which % len(self.tokens)]
-            forged = Held(token.run, Lease(token.lease.counter + more % 2, token.lease.nonce ^ 4))
+            forged = RunLease(token.run, Lease(token.lease.counter + more % 2, token.lease.nonce ^ 4))
             await self.apply(begin(forged, STEPS[step % 3]))
             await self.apply(complete_run(forged))
 
-    async def say(self, token: int, make: Callable[[Held], c.Command]) -> None:
+    async def say(self, token: int, make: Callable[[RunLease], c.Command]) -> None:
         """Token 0..3 is one of the newest leases, 4..7 any ever seen."""
         if self.tokens:
             choose = (
@@ -232,7 +232,7 @@ class Pair:
             self.runs[token.run].pend(self.clock.now())
             await self.compare(token.run)
 
-    def holds(self, token: Held) -> bool:
+    def holds(self, token: RunLease) -> bool:
         run = self.runs[token.run]
         return run.status == RunStatus.RUNNING and run.lease == token.lease
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kagzi.core.effects import NO_EFFECTS
-from kagzi.core.records import Held, NamespaceRecord, RunFilter, RunKey
+from kagzi.core.records import NamespaceRecord, RunFilter, RunKey, RunLease
 from kagzi.core.run.outcomes import RunNotFound
 from kagzi.core.states import WorkerStatus
 
@@ -19,7 +19,7 @@ async def test_a_foreign_run_id_is_unknown_to_every_verb(harness: StoreHarness) 
     await harness.done(holding, "a")
     await harness.start(namespace=THEIRS)
     foreign = RunKey(THEIRS, holding.run.run_id)
-    ghost = Held(foreign, holding.lease)
+    ghost = RunLease(foreign, holding.lease)
     before = await harness.picture(holding.run)
     store = harness.store
 

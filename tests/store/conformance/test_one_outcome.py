@@ -7,7 +7,7 @@ from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.limits import SIGNALS_BUFFERED, STATUS_TEXT_BYTES
 from kagzi.core.providers import Clock, Ids
-from kagzi.core.records import Held, Lease, RunKey
+from kagzi.core.records import Lease, RunKey, RunLease
 from kagzi.core.run import refusals
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Recorded, Refused, Started, StepFailed
@@ -41,7 +41,7 @@ from .verbs import (
 RESERVED = ("$output", "$input", "$context", "$anything")
 
 
-def beginnings(harness: StoreHarness, holding: Held, step_id: str) -> list[Command]:
+def beginnings(harness: StoreHarness, holding: RunLease, step_id: str) -> list[Command]:
     """Every command that may make a step."""
     return [
         begin(holding, step_id),
@@ -73,7 +73,7 @@ def test_a_reserved_name_does_not_even_reach_the_store(step_id: str) -> None:
     ids: Ids = CountingIds()
     operations = Operations(1_000, clock=clock, ids=ids)
     harness = StoreHarness(None, FakeClock(), CountingIds())  # type: ignore[arg-type]
-    holding = Held(harness.start_command().run, Lease(1, 7))
+    holding = RunLease(harness.start_command().run, Lease(1, 7))
     for command in beginnings(harness, holding, step_id):
         with pytest.raises(InvalidArgument) as raised:
             operations.check(command)
@@ -185,7 +185,7 @@ async def test_a_repeated_child_start_returns_the_same_outcome(harness: StoreHar
     again = the(ChildStarted, await harness.do(command))
     assert (again.child_run_id, again.created, again.status) == (first.child_run_id, False, RunStatus.PENDING)
     child = await harness.claim_one(workflow_type="child")
-    await harness.do(complete_run(Held(child.run, child.lease)))
+    await harness.do(complete_run(RunLease(child.run, child.lease)))
     ended = the(ChildStarted, await harness.do(command))
     assert (ended.child_run_id, ended.created, ended.status) == (first.child_run_id, False, RunStatus.COMPLETED)
 

@@ -2,7 +2,7 @@
 up wakes nobody."""
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.records import Held
+from kagzi.core.records import RunLease
 from kagzi.core.run.outcomes import NotParked, Parked, Recorded, RetryScheduled, StepFailed, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.store.protocol import Overdue
@@ -27,7 +27,7 @@ GRACE_US = 3_000_000
 LATE = ErrorDetail(code=ErrorCode.TIMEOUT, kind=ErrorKind.TIMEOUT, type="TimeoutError", message="too late")
 
 
-async def overdue(harness: StoreHarness, *holding: Held) -> set[tuple[Held, str, int]]:
+async def overdue(harness: StoreHarness, *holding: RunLease) -> set[tuple[RunLease, str, int]]:
     renewal = await harness.store.renew(holding, harness.now, harness.now + LEASE_US, grace_us=GRACE_US)
     assert renewal.lost == ()
     assert all(isinstance(each, Overdue) and each.timeout_ms > 0 for each in renewal.overdue)

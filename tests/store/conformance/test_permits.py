@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.records import Held, NamespaceRecord, RunKey
+from kagzi.core.records import NamespaceRecord, RunKey, RunLease
 from kagzi.core.run.outcomes import RunClosed, Started
 from kagzi.core.states import RunStatus
 from kagzi.core.times import US_PER_MS, US_PER_S
@@ -184,7 +184,7 @@ async def test_limits_are_kept_by_many_who_claim_at_once(harness: StoreHarness, 
     keys = [f"k{n}" for n in range(10)]
     for key in keys:
         await harness.start_many(4, concurrency_key=key)
-    running: dict[RunKey, Held] = {}
+    running: dict[RunKey, RunLease] = {}
     done = 0
     for _ in range(200):
         answers = await asyncio.gather(

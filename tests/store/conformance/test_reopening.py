@@ -4,7 +4,7 @@ import pytest
 
 from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorDetail
-from kagzi.core.records import Held, RunKey, StepAttempt
+from kagzi.core.records import RunKey, RunLease, StepAttempt
 from kagzi.core.retry.policy import NO_RETRY
 from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Parked, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
@@ -36,7 +36,7 @@ CHARGE_FAILED = ErrorDetail(
 )
 
 
-async def failed_run(harness: StoreHarness, **options: object) -> Held:
+async def failed_run(harness: StoreHarness, **options: object) -> RunLease:
     """a, charge (failed), b, and then the run failed because of charge."""
     holding = await harness.running(**options)
     await harness.done(holding, "a", "1")
@@ -332,7 +332,7 @@ async def test_the_children_of_a_source_are_referred_to_and_not_copied(harness: 
     assert (await harness.run(child)).status == (S.COMPLETED if how == "completed" else S.FAILED)
 
 
-async def begun_again(harness: StoreHarness, last: Held, child: RunKey) -> None:
+async def begun_again(harness: StoreHarness, last: RunLease, child: RunKey) -> None:
     """The step of the child is begun, in its place, and has none; a start makes another, once, whose end it hears
     of."""
     claimed = await harness.claim_one()

@@ -5,7 +5,7 @@ import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail
 from kagzi.core.events import EventKind
-from kagzi.core.records import Held, RunKey
+from kagzi.core.records import RunKey, RunLease
 from kagzi.core.run.commands import SignalReplacement
 from kagzi.core.run.misfits import Misfit, problem_of
 from kagzi.core.run.outcomes import Fetched, Parked, SignalBound, TimerSet
@@ -53,7 +53,7 @@ async def change(
     return outcome
 
 
-async def paused_by_signal(harness: StoreHarness, *, early: bool = False, s: float | None = None) -> Held:
+async def paused_by_signal(harness: StoreHarness, *, early: bool = False, s: float | None = None) -> RunLease:
     """A run whose worker could not read the signal: it came before the wait (`early`), or after."""
     holding = await harness.running()
     if early:

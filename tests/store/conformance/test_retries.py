@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.records import Held
+from kagzi.core.records import RunLease
 from kagzi.core.retry.policy import NO_RETRY, UNLIMITED, RetryPolicy
 from kagzi.core.run.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
@@ -32,7 +32,7 @@ from .verbs import (
 
 
 async def fail_until_final(
-    harness: StoreHarness, holding: Held, step_id: str, policy: RetryPolicy | None
+    harness: StoreHarness, holding: RunLease, step_id: str, policy: RetryPolicy | None
 ) -> StepFailed:
     """Every attempt fails. Returns the final outcome; never executes more often than 20 times."""
     for attempt in range(1, 21):

@@ -8,7 +8,7 @@ import pytest
 
 from kagzi.core.effects import NO_EFFECTS, Effects
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from kagzi.core.records import Held, RunEnd, RunKey
+from kagzi.core.records import RunEnd, RunKey, RunLease
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Busy, DeadlinePassed, Known, LeaseLost, Recorded, RunClosed
@@ -134,7 +134,9 @@ async def test_the_last_batch_of_a_run_can_be_repeated_whole(harness: StoreHarne
 
 
 @pytest.mark.parametrize("second", [fail_run, acknowledge_cancel, hand_back, complete_run])
-async def test_another_end_does_not_change_the_first(harness: StoreHarness, second: Callable[[Held], Command]) -> None:
+async def test_another_end_does_not_change_the_first(
+    harness: StoreHarness, second: Callable[[RunLease], Command]
+) -> None:
     holding = await harness.running()
     await harness.do(complete_run(holding, "first"))
     before = await harness.picture(holding.run)
@@ -421,4 +423,4 @@ async def test_a_stale_holder_past_the_deadline_is_still_stale(harness: StoreHar
     old = await harness.running(deadline_at=harness.now + DAY_US)
     await harness.take_over(old)
     harness.clock.advance(us=DAY_US)
-    assert await harness.do(begin(Held(old.run, old.lease), "a")) == LeaseLost()
+    assert await harness.do(begin(RunLease(old.run, old.lease), "a")) == LeaseLost()

@@ -9,7 +9,7 @@ import pytest
 
 from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorCode, ErrorKind
-from kagzi.core.records import Held, Payload, RunKey
+from kagzi.core.records import Payload, RunKey, RunLease
 from kagzi.core.run.commands import Command, SignalReplacement
 from kagzi.core.run.outcomes import (
     Existing,
@@ -63,7 +63,7 @@ def received(outcome: Outcome) -> Payload:
     return the(SignalBound, outcome).payload
 
 
-async def waiting(harness: StoreHarness, *, s: float | None = None, **options: object) -> Held:
+async def waiting(harness: StoreHarness, *, s: float | None = None, **options: object) -> RunLease:
     """A run parked in a wait for "approved"; the lease is its last, worthless now."""
     holding = await harness.running(**options)
     the(TimerSet, await harness.do(wait_signal(holding, s=s)))
@@ -475,7 +475,7 @@ async def test_racing_starts_with_signals_make_one_run_that_gets_them_all(
 async def test_only_the_holder_waits(harness: StoreHarness) -> None:
     holding = await harness.running()
     assert await harness.do(wait_signal(stale(holding))) == LeaseLost()
-    foreign = Held(RunKey("elsewhere", holding.run.run_id), holding.lease)
+    foreign = RunLease(RunKey("elsewhere", holding.run.run_id), holding.lease)
     assert await harness.do(wait_signal(foreign)) == RunNotFound()
     assert await harness.steps(holding.run) == {}
 

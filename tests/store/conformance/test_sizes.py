@@ -5,7 +5,7 @@ import pytest
 
 from kagzi.core import limits
 from kagzi.core.pages.sizes import outcome_bytes, task_bytes
-from kagzi.core.records import Held, HistoryStep
+from kagzi.core.records import HistoryStep, RunLease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import (
     Deferred,
@@ -25,14 +25,14 @@ LARGE = 1_900_000
 MOST_AT_ONCE = limits.BATCH_ANSWER_BYTES + limits.PAYLOAD_BYTES
 
 
-async def waiting(harness: StoreHarness, names: list[str]) -> Held:
+async def waiting(harness: StoreHarness, names: list[str]) -> RunLease:
     holding = await harness.running()
     for outcome in await harness.write(*(wait_signal(holding, name) for name in names)):
         the(TimerSet, outcome)
     return holding
 
 
-async def all_pages(harness: StoreHarness, holding: Held, *, known_seq: int = 0) -> list[Fetched]:
+async def all_pages(harness: StoreHarness, holding: RunLease, *, known_seq: int = 0) -> list[Fetched]:
     pages: list[Fetched] = []
     while True:
         pages.append(the(Fetched, await harness.do(fetch(holding, known_seq=known_seq))))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorKind
-from kagzi.core.records import Held, Lease, NamespaceRecord, Payload, RunKey
+from kagzi.core.records import Lease, NamespaceRecord, Payload, RunKey, RunLease
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import Command, OnConflict
 from kagzi.core.run.outcomes import Busy, Existing, LeaseLost, Outcome, Recorded, RunClosed, Started
@@ -31,7 +31,7 @@ async def settled(harness: StoreHarness, *commands: Command) -> list[Outcome]:
 
 async def end(harness: StoreHarness, run: RunKey, status: RunStatus) -> None:
     (claimed,) = [one for one in await harness.claim(namespace=run.namespace) if one.run == run]
-    holding = Held(claimed.run, claimed.lease)
+    holding = RunLease(claimed.run, claimed.lease)
     if status == S.CANCELLED:
         await harness.store.cancel_run(run, "", harness.now, harness.now)
         await harness.fire()
@@ -298,7 +298,7 @@ async def test_open_runs_are_limited_per_namespace_also_within_a_batch(harness: 
     await harness.start("c", namespace="roomy")
 
     (claimed, _) = await harness.claim(namespace="small")
-    await harness.do(complete_run(Held(claimed.run, claimed.lease)))
+    await harness.do(complete_run(RunLease(claimed.run, claimed.lease)))
     await harness.start("d", namespace="small")
 
 
@@ -327,7 +327,7 @@ async def test_a_matched_start_is_inserted_as_leased(harness: StoreHarness) -> N
     assert (record.status, record.worker_id, record.version) == (S.RUNNING, "worker-7", "3")
     assert record.started_at == harness.now
     assert await harness.claim(versions=("3",)) == []
-    holding = Held(command.run, Lease(1, assignment.nonce))
+    holding = RunLease(command.run, Lease(1, assignment.nonce))
     the(Recorded, (await harness.write(begin(holding, "a"), complete(holding, "a")))[1])
     assert (await harness.poll()).next_due_at == harness.now + LEASE_US
 
@@ -337,14 +337,14 @@ async def test_a_matched_start_that_exists_already_is_not_assigned_to_the_worker
     assignment = harness.assignment()
     outcome = await harness.do(harness.start_command("order-1", assignment=assignment))
     assert outcome == Existing(run.run_id, "order-1", S.PENDING)
-    assert await harness.do(begin(Held(run, Lease(1, assignment.nonce)), "a")) == LeaseLost()
+    assert await harness.do(begin(RunLease(run, Lease(1, assignment.nonce)), "a")) == LeaseLost()
     assert (await harness.claim_one()).lease.counter == 1
 
 
 async def test_the_worker_may_continue_in_the_batch_that_creates_its_run(harness: StoreHarness) -> None:
     assignment = harness.assignment()
     command = harness.start_command(assignment=assignment)
-    holding = Held(command.run, Lease(1, assignment.nonce))
+    holding = RunLease(command.run, Lease(1, assignment.nonce))
     outcomes = await harness.write(command, begin(holding, "a"), complete(holding, "a"), complete_run(holding))
     assert the(Started, outcomes[0]).run_id == command.run.run_id
     the(Recorded, outcomes[2])

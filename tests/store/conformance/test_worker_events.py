@@ -6,7 +6,7 @@ from kagzi.core import limits
 from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import Served, WorkerRecord
 from kagzi.core.states import WorkerStatus
-from kagzi.core.workers import Registration, Trouble, WorkerEvent
+from kagzi.core.workers import Diagnostic, Registration, WorkerEvent
 from kagzi.store.protocol import Heartbeat
 
 from .verbs import StoreHarness
@@ -141,7 +141,7 @@ async def test_a_list_shows_silent_workers_as_offline(harness: StoreHarness) -> 
 
 async def test_trouble_is_kept_in_words(harness: StoreHarness) -> None:
     await harness.register("worker-1")
-    diagnostics = [Trouble("loop_blocked", "here"), Trouble("threads_full", "there")]
+    diagnostics = [Diagnostic("loop_blocked", "here"), Diagnostic("threads_full", "there")]
     await harness.store.note_diagnostics("default", "worker-1", diagnostics, harness.now)
     await harness.store.note_diagnostics("default", "nobody", diagnostics, harness.now)
     assert [event.detail for event in (await events(harness))[1:]] == ["loop_blocked: here", "threads_full: there"]
@@ -154,7 +154,7 @@ async def test_the_latest_events_of_a_worker_are_kept(harness: StoreHarness, mon
     await harness.register("worker-1")
     for number in range(5):
         harness.clock.advance(us=number % 2)
-        await harness.store.note_diagnostics("default", "worker-1", [Trouble("t", f"{number}")], harness.now)
+        await harness.store.note_diagnostics("default", "worker-1", [Diagnostic("t", f"{number}")], harness.now)
     assert [event.detail for event in await events(harness)] == ["t: 2", "t: 3", "t: 4"]
     assert await kinds(harness, "worker-2") == ["registered"]
 
@@ -179,7 +179,7 @@ async def test_pages_lead_both_ways(harness: StoreHarness) -> None:
     for number in range(6):
         harness.clock.advance(us=number % 2)
         await harness.store.note_diagnostics(
-            "default", f"worker-{1 + number % 2}", [Trouble("t", f"{number}")], harness.now
+            "default", f"worker-{1 + number % 2}", [Diagnostic("t", f"{number}")], harness.now
         )
     everything = list(reversed(await events(harness, None)))
     assert len(everything) == 8

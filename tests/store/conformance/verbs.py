@@ -7,13 +7,13 @@ from kagzi.core.effects import NO_EFFECTS, Effects, LeaseNotice, merge
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import (
     ClaimedRun,
-    Held,
     HistoryStep,
     Lease,
     Payload,
     RunEnd,
     RunFilter,
     RunKey,
+    RunLease,
     RunRecord,
     Served,
     StepRecord,
@@ -39,8 +39,8 @@ from kagzi.core.run.commands import (
     PauseDiverged,
     RecordPatch,
     ReleaseRun,
+    SendSignal,
     SetStatus,
-    SignalGiven,
     StartChild,
     StartRun,
     WaitSignal,
@@ -116,23 +116,23 @@ def refused(outcome: object, code: ErrorCode) -> ErrorDetail:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-def begin(leased: Held, step_id: str, attempt: int = 1, *, name: str = "", **options: Any) -> BeginStep:
+def begin(leased: RunLease, step_id: str, attempt: int = 1, *, name: str = "", **options: Any) -> BeginStep:
     return BeginStep(
         run=leased.run, lease=leased.lease, step_id=step_id, name=name or step_id, attempt=attempt, **options
     )
 
 
-def complete(leased: Held, step_id: str, output: str | Payload = "done", attempt: int = 1) -> CompleteStep:
+def complete(leased: RunLease, step_id: str, output: str | Payload = "done", attempt: int = 1) -> CompleteStep:
     value = payload(output) if isinstance(output, str) else output
     return CompleteStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, output=value)
 
 
-def fail(leased: Held, step_id: str, error: ErrorDetail = BOOM, attempt: int = 1) -> FailStep:
+def fail(leased: RunLease, step_id: str, error: ErrorDetail = BOOM, attempt: int = 1) -> FailStep:
     return FailStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, error=error)
 
 
 def sleep(
-    leased: Held,
+    leased: RunLease,
     step_id: str,
     *,
     us: int | None = None,
@@ -152,21 +152,21 @@ def sleep(
     )
 
 
-def finish(leased: Held, step_id: str) -> FinishSleep:
+def finish(leased: RunLease, step_id: str) -> FinishSleep:
     return FinishSleep(run=leased.run, lease=leased.lease, step_id=step_id)
 
 
-def park(leased: Held, *waits: str, known_seq: int = 1_000_000) -> Park:
+def park(leased: RunLease, *waits: str, known_seq: int = 1_000_000) -> Park:
     """By default the worker knows every result there is."""
     return Park(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
-def fetch(leased: Held, *waits: str, known_seq: int = 0) -> FetchResults:
+def fetch(leased: RunLease, *waits: str, known_seq: int = 0) -> FetchResults:
     return FetchResults(run=leased.run, lease=leased.lease, waits=waits, known_seq=known_seq)
 
 
 def wait_signal(
-    leased: Held, signal_name: str = "approved", *, step_id: str = "", s: float | None = None, **options: Any
+    leased: RunLease, signal_name: str = "approved", *, step_id: str = "", s: float | None = None, **options: Any
 ) -> WaitSignal:
     return WaitSignal(
         run=leased.run,
@@ -178,48 +178,48 @@ def wait_signal(
     )
 
 
-def race(leased: Held, step_id: str, winner: str, *losers: str) -> DecideRace:
+def race(leased: RunLease, step_id: str, winner: str, *losers: str) -> DecideRace:
     return DecideRace(run=leased.run, lease=leased.lease, step_id=step_id, name=step_id, winner=winner, losers=losers)
 
 
-def patch(leased: Held, step_id: str) -> RecordPatch:
+def patch(leased: RunLease, step_id: str) -> RecordPatch:
     return RecordPatch(run=leased.run, lease=leased.lease, step_id=step_id, name=step_id)
 
 
-def say_status(leased: Held, text: str, progress: float | None = None) -> SetStatus:
+def say_status(leased: RunLease, text: str, progress: float | None = None) -> SetStatus:
     return SetStatus(run=leased.run, lease=leased.lease, text=text, progress=progress)
 
 
-def beat(leased: Held, step_id: str, details: str, attempt: int = 1) -> BeatStep:
+def beat(leased: RunLease, step_id: str, details: str, attempt: int = 1) -> BeatStep:
     return BeatStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, details=payload(details))
 
 
-def continue_as(leased: Held, new_run_id: str, input: str = "again", **options: Any) -> ContinueAsNew:
+def continue_as(leased: RunLease, new_run_id: str, input: str = "again", **options: Any) -> ContinueAsNew:
     return ContinueAsNew(run=leased.run, lease=leased.lease, new_run_id=new_run_id, input=payload(input), **options)
 
 
-def diverged(leased: Held, build_id: str = "build-1", problem: ErrorDetail = MISFIT) -> PauseDiverged:
+def diverged(leased: RunLease, build_id: str = "build-1", problem: ErrorDetail = MISFIT) -> PauseDiverged:
     return PauseDiverged(run=leased.run, lease=leased.lease, problem=problem, build_id=build_id)
 
 
-def complete_run(leased: Held, output: str = "result") -> CompleteRun:
+def complete_run(leased: RunLease, output: str = "result") -> CompleteRun:
     return CompleteRun(run=leased.run, lease=leased.lease, output=payload(output))
 
 
-def fail_run(leased: Held, error: ErrorDetail = BOOM) -> FailRun:
+def fail_run(leased: RunLease, error: ErrorDetail = BOOM) -> FailRun:
     return FailRun(run=leased.run, lease=leased.lease, error=error)
 
 
-def acknowledge_cancel(leased: Held, error: ErrorDetail = STOPPED) -> CancelRun:
+def acknowledge_cancel(leased: RunLease, error: ErrorDetail = STOPPED) -> CancelRun:
     return CancelRun(run=leased.run, lease=leased.lease, error=error)
 
 
-def hand_back(leased: Held) -> ReleaseRun:
+def hand_back(leased: RunLease) -> ReleaseRun:
     return ReleaseRun(run=leased.run, lease=leased.lease, reason="worker stops")
 
 
-def leased(claimed: ClaimedRun) -> Held:
-    return Held(claimed.run, claimed.lease)
+def leased(claimed: ClaimedRun) -> RunLease:
+    return RunLease(claimed.run, claimed.lease)
 
 
 def by_id(steps: Sequence[HistoryStep]) -> dict[str, HistoryStep]:
@@ -236,7 +236,7 @@ class Firing(NamedTuple):
     expired: tuple[ExpiredLease, ...]
 
     @property
-    def lost(self) -> tuple[Held, ...]:
+    def lost(self) -> tuple[RunLease, ...]:
         """Leases that ran out."""
         return tuple(each.leased for each in self.expired)
 
@@ -254,11 +254,11 @@ def woken_by_result(run: RunKey, workflow_type: str = "hello") -> Effects:
     return Effects(pending=(TypeKey(run.namespace, workflow_type),), changed=(run,))
 
 
-def notified_of_result(holding: Held, worker_id: str = "worker-1") -> Effects:
+def notified_of_result(holding: RunLease, worker_id: str = "worker-1") -> Effects:
     return Effects(notices=(LeaseNotice(holding, "result", worker_id),), changed=(holding.run,))
 
 
-def cancel_notice(holding: Held, reason: str = "no longer wanted", worker_id: str = "worker-1") -> LeaseNotice:
+def cancel_notice(holding: RunLease, reason: str = "no longer wanted", worker_id: str = "worker-1") -> LeaseNotice:
     return LeaseNotice(holding, "cancel_requested", worker_id, reason)
 
 
@@ -349,14 +349,14 @@ class StoreHarness:
         (claimed,) = await self.claim(**want, limit=1)
         return claimed
 
-    async def running(self, **options: Any) -> Held:
+    async def running(self, **options: Any) -> RunLease:
         """A new run in the hands of worker-1."""
         run = await self.start(**options)
         workflow_type = options.get("workflow_type", "hello")
         claimed = {one.run: one for one in await self.claim(workflow_type=workflow_type, namespace=run.namespace)}
         return leased(claimed[run])
 
-    async def hold(self, run: RunKey, **want: Any) -> Held:
+    async def hold(self, run: RunKey, **want: Any) -> RunLease:
         """Claim this run, which must be there to be claimed."""
         record = await self.run(run)
         want.setdefault("workflow_type", record.workflow_type)
@@ -364,7 +364,7 @@ class StoreHarness:
         assert run in claimed, f"not to be claimed: {record}"
         return leased(claimed[run])
 
-    async def take_over(self, old: Held) -> Held:
+    async def take_over(self, old: RunLease) -> RunLease:
         """The lease runs out and another worker claims the run."""
         self.clock.advance(us=LEASE_US + 1)
         fired = await self.fire()
@@ -375,14 +375,14 @@ class StoreHarness:
         )
         return leased(next(one for one in claimed if one.run == old.run))
 
-    async def asleep(self, s: float = 60, **options: Any) -> Held:
+    async def asleep(self, s: float = 60, **options: Any) -> RunLease:
         """A run parked in a sleep; the lease is its last, worthless now."""
         holding = await self.running(**options)
         the(TimerSet, await self.do(sleep(holding, "nap", s=s)))
         the(Parked, await self.do(park(holding, "nap")))
         return holding
 
-    async def done(self, holding: Held, step_id: str, output: str = "done") -> Recorded:
+    async def done(self, holding: RunLease, step_id: str, output: str = "done") -> Recorded:
         """A step begun and completed."""
         begun, recorded = await self.write(begin(holding, step_id), complete(holding, step_id, output))
         the(Begun, begun)
@@ -390,7 +390,7 @@ class StoreHarness:
 
     def child_command(
         self,
-        parent: Held,
+        parent: RunLease,
         step_id: str = "child",
         *,
         workflow_id: str = "",
@@ -415,7 +415,7 @@ class StoreHarness:
             cleanup=cleanup,
         )
 
-    async def child(self, parent: Held, step_id: str = "child", **options: Any) -> RunKey:
+    async def child(self, parent: RunLease, step_id: str = "child", **options: Any) -> RunKey:
         """A child that nobody has claimed yet."""
         started = the(ChildStarted, await self.do(self.child_command(parent, step_id, **options)))
         assert started.created
@@ -435,8 +435,8 @@ class StoreHarness:
                 return merge(parts)
         raise AssertionError("the cascade has no end")
 
-    def signal_request(self, name: str = "approved", value: str = "yes", request_id: str = "") -> SignalGiven:
-        return SignalGiven(name=name, payload=payload(value), request_id=request_id or self.ids.token())
+    def signal_request(self, name: str = "approved", value: str = "yes", request_id: str = "") -> SendSignal:
+        return SendSignal(name=name, payload=payload(value), request_id=request_id or self.ids.token())
 
     async def signal(
         self, run: RunKey, name: str = "approved", value: str = "yes", *, request_id: str = ""
@@ -478,7 +478,7 @@ class StoreHarness:
         served = (Served(workflow_type, version),)
         return list((await self.store.resume_diverged(namespace, served, build_id, self.now)).pending)
 
-    async def renew(self, *holding: Held, until: Timestamp | None = None) -> Renewal:
+    async def renew(self, *holding: RunLease, until: Timestamp | None = None) -> Renewal:
         return await self.store.renew(holding, self.now, until or self.now + LEASE_US)
 
     async def poll(self, after: TypeKey | None = None) -> PendingWork:
@@ -521,9 +521,9 @@ class StoreHarness:
         return record
 
 
-def stale(holding: Held) -> Held:
+def stale(holding: RunLease) -> RunLease:
     """The same counter with another nonce: what a lossy failover may have handed out."""
-    return Held(holding.run, Lease(holding.lease.counter, holding.lease.nonce ^ 2))
+    return RunLease(holding.run, Lease(holding.lease.counter, holding.lease.nonce ^ 2))
 
 
 def ms(milliseconds: int) -> int:

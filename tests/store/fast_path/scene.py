@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kagzi.core.records import Held, Lease, Payload, RunKey, Served
+from kagzi.core.records import Lease, Payload, RunKey, RunLease, Served
 from kagzi.core.run import commands as c
 from kagzi.core.run import outcomes as o
 from kagzi.core.states import RunStatus
@@ -150,8 +150,8 @@ class Scene:
             return Lease(last.counter + 1, last.nonce)
         return leases[max(0, len(leases) - 1 - which)]
 
-    def _signal(self, name: str) -> c.SignalGiven:
-        return c.SignalGiven(name=name, payload=Payload(b'"yes"'), request_id=self._ids.token())
+    def _signal(self, name: str) -> c.SendSignal:
+        return c.SendSignal(name=name, payload=Payload(b'"yes"'), request_id=self._ids.token())
 
     # --- other verbs --------------------------------------------------------------------------------
 
@@ -230,6 +230,6 @@ class Scene:
         leased = self._lease_of(run)
         return lambda store: store.lost_before_ack(leased, self.now, [self.now + 1_000])
 
-    def _lease_of(self, run: int) -> list[Held]:
+    def _lease_of(self, run: int) -> list[RunLease]:
         key = self._run(run)
-        return [Held(key, self._lease(key, 0))]
+        return [RunLease(key, self._lease(key, 0))]

@@ -4,7 +4,7 @@ import asyncio
 
 import asyncpg
 
-from kagzi.core.records import Held, Lease
+from kagzi.core.records import Lease, RunLease
 from kagzi.core.run.commands import Command, CompleteRun, StartChild, WaitSignal
 from kagzi.core.run.outcomes import Busy, ChildStarted, Outcome, Parked, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
@@ -16,7 +16,7 @@ from tests.support.timeouts import LOADED_MACHINE_S
 from .verbs import NOW, OUTPUT, TERMS, begin, complete, leased_child, park, running, signal, start, start_child, write
 
 
-def end(leased: Held) -> CompleteRun:
+def end(leased: RunLease) -> CompleteRun:
     return CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
 
 
@@ -155,13 +155,13 @@ async def test_losing_leases_is_forgotten_without_touching_an_index(
     assert indexed == []
 
 
-async def started(store: PostgresStore, *workflow_ids: str) -> list[Held]:
+async def started(store: PostgresStore, *workflow_ids: str) -> list[RunLease]:
     """Runs with these workflow ids, held by a worker."""
     commands = [start(assigned=True, workflow_id=workflow_id, workflow_type="child") for workflow_id in workflow_ids]
     outcomes = await write(store, *commands)
     assert all(isinstance(outcome, Started) for outcome in outcomes)
-    return [Held(command.run, Lease(1, 7)) for command in commands]
+    return [RunLease(command.run, Lease(1, 7)) for command in commands]
 
 
-def attach(parent: Held, workflow_id: str) -> StartChild:
+def attach(parent: RunLease, workflow_id: str) -> StartChild:
     return start_child(parent, f"child-{workflow_id}", workflow_id=workflow_id, attach=True)

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from kagzi.core.errors import InvalidArgument, StatementFailed, StoreBroken, Unavailable
-from kagzi.core.records import Held, RunFilter, Served
+from kagzi.core.records import RunFilter, RunLease, Served
 from kagzi.core.run.outcomes import Begun, Busy, Failed, Outcome, Recorded, Started
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.postgres.connection import connections as links
@@ -111,7 +111,7 @@ def test_a_fault_is_reported_without_the_words_of_the_database() -> None:
 
 # --- on real connections ----------------------------------------------------------------------------------------------
 
-Verb = Callable[[PostgresStore, Held], Awaitable[object]]
+Verb = Callable[[PostgresStore, RunLease], Awaitable[object]]
 
 # Verbs that need `runs`, on each kind of connection.
 VERBS: dict[str, Verb] = {

@@ -4,7 +4,7 @@ import asyncio
 
 import asyncpg
 
-from kagzi.core.records import Held
+from kagzi.core.records import RunLease
 from kagzi.core.run.outcomes import Begun, Busy, Recorded
 from kagzi.store.postgres import PostgresStore
 from kagzi.store.protocol import Want
@@ -13,7 +13,7 @@ from tests.support.timeouts import LOADED_MACHINE_S
 from .verbs import LEASE_US, NOW, begin, complete, running, start, write
 
 
-async def lock(connection: asyncpg.Connection, leased: Held) -> None:
+async def lock(connection: asyncpg.Connection, leased: RunLease) -> None:
     await connection.execute("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", leased.run.run_id)
 
 
@@ -54,7 +54,7 @@ async def test_a_claim_passes_over_locked_runs(store: PostgresStore, connection:
     await write(store, locked)
     await write(store, free)
     async with connection.transaction():
-        await lock(connection, Held(locked.run, None))  # type: ignore[arg-type]
+        await lock(connection, RunLease(locked.run, None))  # type: ignore[arg-type]
         claimed = (await store.claim([Want("default", "ship", ("1",), "worker", 10)], 5, NOW, NOW + LEASE_US)).runs
         assert [each.run for each in claimed] == [free.run]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kagzi.core.errors import Unavailable
-from kagzi.core.records import Held, RunFilter
+from kagzi.core.records import RunFilter, RunLease
 from kagzi.core.run.commands import Command, CompleteRun
 from kagzi.core.states import RunStatus
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
@@ -171,12 +171,12 @@ async def commit_here_only(pair: Pair, store: PostgresStore, command: Command, f
 Call = Callable[[PostgresStore], Coroutine[Any, Any, object]]
 
 
-def same_start(leased: Held) -> tuple[Call, Call]:
+def same_start(leased: RunLease) -> tuple[Call, Call]:
     request = start()
     return (lambda store: write(store, request)), (lambda other: write(other, request))
 
 
-def same_signal(leased: Held) -> tuple[Call, Call]:
+def same_signal(leased: RunLease) -> tuple[Call, Call]:
     sent = signal("go")
 
     def send(store: PostgresStore) -> Coroutine[Any, Any, object]:
@@ -185,19 +185,19 @@ def same_signal(leased: Held) -> tuple[Call, Call]:
     return send, send
 
 
-def end_and_wait(leased: Held) -> tuple[Call, Call]:
+def end_and_wait(leased: RunLease) -> tuple[Call, Call]:
     ending = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
     return (lambda store: write(store, ending)), (lambda other: other.ends_of([leased.run]))
 
 
-def end_and_get(leased: Held) -> tuple[Call, Call]:
+def end_and_get(leased: RunLease) -> tuple[Call, Call]:
     return end_and_wait(leased)[0], (lambda other: other.get_run("default", run_id=leased.run.run_id))
 
 
 @pytest.mark.parametrize("what", [same_start, same_signal, end_and_wait, end_and_get])
 @pytest.mark.parametrize("options", ["", "&pgbouncer=true"], ids=["direct", "pooled"])
 async def test_another_server_does_not_return_what_a_lost_backend_left_behind(
-    pair: Pair, url: str, store: PostgresStore, options: str, what: Callable[[Held], tuple[Call, Call]]
+    pair: Pair, url: str, store: PostgresStore, options: str, what: Callable[[RunLease], tuple[Call, Call]]
 ) -> None:
     """Its own connections have lost nothing: that something is not replicated can be known from nothing but a
     barrier."""

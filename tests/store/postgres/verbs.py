@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kagzi.core.records import Held, Lease, Payload, RunKey
+from kagzi.core.records import Lease, Payload, RunKey, RunLease
 from kagzi.core.run.commands import (
     Assignment,
     BeginStep,
     Command,
     CompleteStep,
     Park,
-    SignalGiven,
+    SendSignal,
     StartChild,
     StartRun,
 )
@@ -27,12 +27,12 @@ OUTPUT = Payload(b'{"i": 1}')
 _ids = SystemIds()
 
 
-async def running(store: PostgresStore, count: int) -> list[Held]:
+async def running(store: PostgresStore, count: int) -> list[RunLease]:
     """Runs that a worker holds."""
     commands = [start(assigned=True) for _ in range(count)]
     outcomes, _ = await store.write(commands, NOW, TERMS)
     assert all(isinstance(outcome, Started) for outcome in outcomes)
-    return [Held(command.run, Lease(1, 7)) for command in commands]
+    return [RunLease(command.run, Lease(1, 7)) for command in commands]
 
 
 def start(*, assigned: bool = False, workflow_type: str = "ship", workflow_id: str = "") -> StartRun:
@@ -47,24 +47,24 @@ def start(*, assigned: bool = False, workflow_type: str = "ship", workflow_id: s
     )
 
 
-def begin(leased: Held, step_id: str) -> BeginStep:
+def begin(leased: RunLease, step_id: str) -> BeginStep:
     return BeginStep(run=leased.run, lease=leased.lease, step_id=step_id, name=step_id)
 
 
-def complete(leased: Held, step_id: str) -> CompleteStep:
+def complete(leased: RunLease, step_id: str) -> CompleteStep:
     return CompleteStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=1, output=OUTPUT)
 
 
-def park(leased: Held) -> Park:
+def park(leased: RunLease) -> Park:
     return Park(run=leased.run, lease=leased.lease, waits=(), known_seq=1_000_000)
 
 
-def signal(name: str) -> SignalGiven:
-    return SignalGiven(name=name, payload=OUTPUT, request_id=_ids.token())
+def signal(name: str) -> SendSignal:
+    return SendSignal(name=name, payload=OUTPUT, request_id=_ids.token())
 
 
 def start_child(
-    parent: Held, step_id: str, *, workflow_id: str = "", assigned: bool = False, attach: bool = False
+    parent: RunLease, step_id: str, *, workflow_id: str = "", assigned: bool = False, attach: bool = False
 ) -> StartChild:
     return StartChild(
         run=parent.run,
@@ -76,12 +76,12 @@ def start_child(
     )
 
 
-async def leased_child(store: PostgresStore, parent: Held, step_id: str) -> Held:
+async def leased_child(store: PostgresStore, parent: RunLease, step_id: str) -> RunLease:
     """A child of a run, in the hands of a worker."""
     command = start_child(parent, step_id, assigned=True)
     [outcome] = await write(store, command)
     assert isinstance(outcome, ChildStarted)
-    return Held(command.start.run, Lease(1, 7))
+    return RunLease(command.start.run, Lease(1, 7))
 
 
 async def write(store: PostgresStore, *commands: Command) -> list[Outcome]:

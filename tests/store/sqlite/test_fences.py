@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from kagzi.core.records import Held, Lease
+from kagzi.core.records import Lease, RunLease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import Outcome
 from kagzi.store.protocol import LeaseTerms
@@ -35,10 +35,10 @@ from tests.store.conformance.verbs import (
 STEPS = ("a", "b", "nap")
 
 
-def commands_for(rng: random.Random, holding: Held) -> list[Command]:
+def commands_for(rng: random.Random, holding: RunLease) -> list[Command]:
     """A few commands as a worker might send them, and as it never should."""
     lease = Lease(max(1, holding.lease.counter - rng.choice((0, 0, 0, 0, 0, 1))), holding.lease.nonce)
-    one = Held(holding.run, lease)
+    one = RunLease(holding.run, lease)
     step, attempt = rng.choice(STEPS), rng.choice((1, 1, 1, 0, 2))
     choices: list[Callable[[], list[Command]]] = [
         lambda: [begin(one, step, attempt, retry=rng.choice((None, STEADY, AT_ONCE)))],
@@ -79,7 +79,7 @@ async def looking(harness: StoreHarness, batch: Sequence[Command]) -> Sequence[O
     return await store._writing.call(write._in_transaction, store._writer, write._one_by_one, batch, harness.now, terms)
 
 
-async def picture(harness: StoreHarness, holdings: Sequence[Held]) -> object:
+async def picture(harness: StoreHarness, holdings: Sequence[RunLease]) -> object:
     return [await harness.picture(holding.run) for holding in holdings]
 
 
@@ -88,7 +88,7 @@ async def test_memory_makes_no_difference(harnesses: list[StoreHarness], seed: i
     rng = random.Random(seed)
     runs = [[await harness.start(retry=STEADY if n % 2 else None) for n in range(4)] for harness in harnesses]
     assert runs[0] == runs[1] == runs[2]
-    holdings: dict[str, Held] = {}
+    holdings: dict[str, RunLease] = {}
     for _ in range(60):
         claimed = [await harness.claim(limit=4) for harness in harnesses]
         assert claimed[0] == claimed[1] == claimed[2]

@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from kagzi.core.records import Held, Lease, RunKey
+from kagzi.core.records import Lease, RunKey, RunLease
 from kagzi.core.run.commands import Command, StartChild, StartRun
 from kagzi.core.run.outcomes import Begun, NotParked, Parked, Refused, RunClosed
 from kagzi.core.states import RunStatus
@@ -51,7 +51,7 @@ def harness(harnesses: list[StoreHarness]) -> StoreHarness:
     return harnesses[0]
 
 
-def child_of(parent: Held, number: int, step_id: str, *, attach: bool) -> StartChild:
+def child_of(parent: RunLease, number: int, step_id: str, *, attach: bool) -> StartChild:
     """Ids come again now and then, so that some are taken."""
     start = StartRun(
         run=RunKey("default", f"run-{number:05}"),
@@ -64,9 +64,9 @@ def child_of(parent: Held, number: int, step_id: str, *, attach: bool) -> StartC
     )
 
 
-def commands_for(rng: random.Random, holding: Held, numbers: Iterator[int]) -> list[Command]:
+def commands_for(rng: random.Random, holding: RunLease, numbers: Iterator[int]) -> list[Command]:
     lease = Lease(max(1, holding.lease.counter - rng.choice((0, 0, 0, 0, 0, 1))), holding.lease.nonce)
-    one = Held(holding.run, lease)
+    one = RunLease(holding.run, lease)
     step, other, cleanup = rng.choice(STEPS), rng.choice(STEPS), rng.random() < 0.5
     choices: list[Callable[[], list[Command]]] = [
         lambda: [begin(one, step, 0, retry=rng.choice((None, AT_ONCE)), cleanup=cleanup), complete(one, step, "x", 0)],
@@ -125,7 +125,7 @@ async def test_memory_makes_no_difference_to_parents_and_children(harnesses: lis
     rng, numbers = random.Random(seed), count()
     for _ in range(4):
         await same(harnesses, lambda harness: harness.start(retry=AT_ONCE))
-    holdings: dict[str, Held] = {}
+    holdings: dict[str, RunLease] = {}
     for _ in range(60):
         claimed = [await harness.claim(limit=4) for harness in harnesses]
         assert claimed[0] == claimed[1] == claimed[2]

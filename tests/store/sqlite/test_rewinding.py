@@ -2,7 +2,7 @@
 kept."""
 
 from kagzi.core.error_details import ErrorDetail
-from kagzi.core.records import Held, RunKey
+from kagzi.core.records import RunKey, RunLease
 from kagzi.core.run.outcomes import ChildStarted, RunClosed, TimerSet
 from kagzi.core.states import RunStatus, StepStatus
 from tests.store.conformance.invariants import check_invariants
@@ -19,13 +19,13 @@ from tests.store.conformance.verbs import (
 S = RunStatus
 
 
-async def failed_parent(harness: StoreHarness, *steps: str) -> tuple[Held, dict[str, RunKey]]:
+async def failed_parent(harness: StoreHarness, *steps: str) -> tuple[RunLease, dict[str, RunKey]]:
     parent = await harness.running()
     children = {step: await harness.child(parent, step) for step in steps}
     return parent, children
 
 
-async def retry(harness: StoreHarness, parent: Held, from_step: str = "") -> Held:
+async def retry(harness: StoreHarness, parent: RunLease, from_step: str = "") -> RunLease:
     the(RunStatus, await harness.retry(parent.run, from_step))
     await check_invariants(harness.store)
     return await harness.hold(parent.run)

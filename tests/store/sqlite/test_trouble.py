@@ -1,4 +1,4 @@
-"""Trouble with the disk, with other processes, and with one command of many: told, and survived."""
+"""Diagnostic with the disk, with other processes, and with one command of many: told, and survived."""
 
 import asyncio
 import os

@@ -134,9 +134,11 @@ def _settings(record: WorkflowTypeInfo) -> dict[str, str]:
 
 
 def _queue_view(queue: QueueInfo) -> dict[str, Any]:
-    return view(queue, "workflow", "version", "waiting", "oldest_waiting_since", "workers", "free_slots", "held_back")
+    return view(
+        queue, "workflow", "version", "waiting", "oldest_waiting_since", "workers", "free_slots", "limit_reason"
+    )
 
 
 def _queue_row(queue: QueueInfo) -> dict[str, str]:
-    counts = cells(queue, "waiting", "oldest_since=oldest_waiting_since", "workers", "free_slots", "held_back")
+    counts = cells(queue, "waiting", "oldest_since=oldest_waiting_since", "workers", "free_slots", "limit_reason")
     return {"workflow": queue.workflow, "version": queue.version or "any", **counts}

@@ -70,7 +70,7 @@ class StartRun(RunAttributes, frozen=True, kw_only=True):
     schedule_id: str = ""
     blocked_by: str = ""  # run id of an open run: created SLEEPING, begins when that has ended
     assignment: Assignment | None = None
-    signal: "SignalGiven | None" = None  # signal-with-start: for the run that this returns, in the same transaction
+    signal: "SendSignal | None" = None  # signal-with-start: for the run that this returns, in the same transaction
 
 
 def start_run(
@@ -79,7 +79,7 @@ def start_run(
     now: Timestamp,
     *,
     assignment: Assignment | None = None,
-    signal: "SignalGiven | None" = None,
+    signal: "SendSignal | None" = None,
 ) -> StartRun:
     """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's
     own."""
@@ -98,7 +98,7 @@ def start_run(
     )
 
 
-class SignalGiven(msgspec.Struct, frozen=True, kw_only=True):
+class SendSignal(msgspec.Struct, frozen=True, kw_only=True):
     """A signal as it was sent. The same request_id to the same run is the same signal."""
 
     name: str

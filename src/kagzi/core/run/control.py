@@ -5,7 +5,7 @@ import msgspec
 from ..effects import Effects, LeaseEvent, LeaseNotice
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..limits import SIGNALS_BUFFERED
-from ..records import Held, Lease, RunEnd, RunKey
+from ..records import Lease, RunEnd, RunKey, RunLease
 from ..states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ..times import Timestamp, to_datetime
 from ..workflow_types.type_key import TypeKey
@@ -102,7 +102,7 @@ class RunHead(msgspec.Struct, frozen=True, gc=False):
         """None if nobody holds it."""
         if self.status != RunCode.RUNNING:
             return ()
-        return (LeaseNotice(Held(self.run, self.lease), event, self.worker_id, reason),)
+        return (LeaseNotice(RunLease(self.run, self.lease), event, self.worker_id, reason),)
 
 
 def result_effects(head: RunHead) -> Effects:
@@ -139,7 +139,7 @@ def fire_effects(head: RunHead, then: RunCode, error: ErrorDetail | None, *, los
     if error is not None and has_ended(then):
         return end_effects(head, RUN_STATUS_OF_CODE[then], error)
     key = (head.type_key,)
-    notices = (LeaseNotice(Held(head.run, head.lease), "lease_lost"),) if lost else ()
+    notices = (LeaseNotice(RunLease(head.run, head.lease), "lease_lost"),) if lost else ()
     return Effects(pending=key if then is RunCode.PENDING else (), released=key if lost else (), notices=notices)
 
 

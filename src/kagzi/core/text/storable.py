@@ -8,7 +8,7 @@ import msgspec
 from ..error_details import ErrorDetail
 from ..records import Payload, RunKey
 from ..retry.policy import RetryPolicy
-from ..run.commands import Assignment, Command, SignalGiven, StartRun
+from ..run.commands import Assignment, Command, SendSignal, StartRun
 
 _encode = msgspec.json.Encoder().encode
 
@@ -29,7 +29,7 @@ def _unstorable_fields(value: msgspec.Struct, within: str = "") -> Iterator[str]
         field: object = getattr(value, name)
         if isinstance(field, (RunKey, Assignment, StartRun)):
             yield from _unstorable_fields(field)
-        elif isinstance(field, SignalGiven):
+        elif isinstance(field, SendSignal):
             yield from _unstorable_fields(field, f"{name}.")
         elif not _fits(field):
             yield f"{within}{name}.metadata" if isinstance(field, Payload) else within + name

@@ -60,13 +60,13 @@ class QueueDepth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue and who serves it. `held_back`: why nothing is taken although slots are free; empty if nothing is in the
+    """A queue and who serves it. `limit_reason`: why nothing is taken although slots are free; empty if nothing is in the
     way."""
 
     depth: QueueDepth
     workers: int
     free_slots: int
-    held_back: str
+    limit_reason: str
 
 
 class Pressure(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ...core import limits
 from ...core.providers import Clock
 from ...core.times import US_PER_S, Timestamp
-from ...core.workers import Trouble
+from ...core.workers import Diagnostic
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -23,7 +23,7 @@ class DiagnosticsLog:
         self._total = 0
         self._unlogged = 0
 
-    def write(self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble]) -> None:
+    def write(self, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic]) -> None:
         if not diagnostics:
             return
         self._turn_window()

@@ -10,7 +10,7 @@ from ...core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ...core.ids import is_uuid
 from ...core.records import Payload, RunAttributes, RunFilter, RunKey, WorkerRecord
 from ...core.retry.policy import UNLIMITED, RetryPolicy
-from ...core.run.commands import SignalGiven, SignalReplacement, StartRequest, StartRun
+from ...core.run.commands import SendSignal, SignalReplacement, StartRequest, StartRun
 from ...core.schedules.scheduled_time import METADATA_KEY
 from ...core.time_checks import check_duration, check_time
 from ...core.times import Timestamp
@@ -211,7 +211,7 @@ def _deadline(deadline_at: Timestamp | None, now: Timestamp, begins: Timestamp, 
         )
 
 
-def signal(value: SignalGiven | SignalReplacement, payload_bytes: int) -> None:
+def signal(value: SendSignal | SignalReplacement, payload_bytes: int) -> None:
     name(value.name, "signal_name")
     optional_name(value.request_id, "request_id")
     payload(value.payload, "payload", payload_bytes)
@@ -262,9 +262,9 @@ def batch_size(items: Sequence[object], limit: int, field: str) -> None:
 def leases(leased: Sequence[object]) -> None:
     if len(leased) > limits.HEARTBEAT_LEASES:
         raise InvalidArgument(
-            f"held names {len(leased)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
+            f"leased names {len(leased)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
             "(max_concurrent). Name only what this worker holds.",
-            field="held",
+            field="leased",
             metadata=limit_reached("heartbeat_leases", limits.HEARTBEAT_LEASES),
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.effects import NO_EFFECTS, Effects, LeaseNotice
 from ...core.providers import Clock
-from ...core.records import Held, RunEnd
+from ...core.records import RunEnd, RunLease
 from ...core.run.commands import Command, CompleteRun, StartChild, StartRun
 from ...core.run.outcomes import (
     ChildStarted,
@@ -92,7 +92,7 @@ class Dispatcher:
 
     def _notify(self, notices: Sequence[LeaseNotice]) -> None:
         """The holder, if its stream ends here; otherwise the other servers, one of which may have it."""
-        lost: dict[tuple[Holder, str], list[Held]] = {}  # many to a message
+        lost: dict[tuple[Holder, str], list[RunLease]] = {}  # many to a message
         for notice in notices:
             leased = notice.leased
             holding = self._registry.get(leased.run.run_id, leased.lease)

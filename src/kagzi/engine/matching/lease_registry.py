@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from ...core.records import Held, Lease
+from ...core.records import Lease, RunLease
 from .ports import NoticeKind
 
 UNARY_RUNS = 50_000  # remembered runs of unary workers; the oldest is forgotten, which costs a look and nothing else
@@ -18,7 +18,7 @@ class Holder(Protocol):
 
     def notify(self, holding: "Holding", kind: NoticeKind, reason: str) -> None: ...
 
-    def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None: ...
+    def lost_leases(self, lost: Iterable[RunLease], reason: str = "") -> None: ...
 
 
 class Holding:
@@ -26,7 +26,7 @@ class Holding:
 
     __slots__ = ("cancel_notified", "holder", "leased", "received", "workflow_type")
 
-    def __init__(self, leased: Held, workflow_type: str, holder: Holder | None, *, received: bool) -> None:
+    def __init__(self, leased: RunLease, workflow_type: str, holder: Holder | None, *, received: bool) -> None:
         self.leased = leased
         self.workflow_type = workflow_type
         self.holder = holder
@@ -47,7 +47,7 @@ class LeaseRegistry:
         if before is not None and before.holder is not None and before.holder is not holding.holder:
             before.holder.dropped(run_id)
 
-    def add_unary(self, leased: Held, workflow_type: str) -> None:
+    def add_unary(self, leased: RunLease, workflow_type: str) -> None:
         """A run that went out through a poll: nobody to tell, but its type is worth knowing."""
         if len(self._unary) >= UNARY_RUNS:
             del self._unary[next(iter(self._unary))]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...core.limits import Settings
 from ...core.providers import Clock
-from ...core.records import Held
+from ...core.records import RunLease
 from ...core.times import US_PER_MS, Timestamp
 from ...store.protocol import LeaseTerms
 from ..commit.outages import Outages
@@ -59,10 +59,10 @@ class ReleaseQueue:
     """Runs to hand back as soon as the store lets us. `work` is set while there are some."""
 
     def __init__(self) -> None:
-        self.leases: list[Held] = []
+        self.leases: list[RunLease] = []
         self.work = asyncio.Event()
 
-    def add(self, leases: Iterable[Held]) -> None:
+    def add(self, leases: Iterable[RunLease]) -> None:
         self.leases.extend(leases)
         if len(self.leases) > _MOST_RELEASES:
             logger.warning("too many runs to hand back: the oldest are released when their leases end")

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from ...core.errors import Unavailable
 from ...core.limits import LEASES_AT_ONCE, Settings
 from ...core.providers import Clock
-from ...core.records import Held
+from ...core.records import RunLease
 from ...core.times import US_PER_MS, Timestamp
 from ...store.protocol import Renewal, Store
 from ..commit.dispatcher import Dispatcher
@@ -51,7 +51,7 @@ class Leases:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # as long as somebody waits
         self._renewing = asyncio.Lock()
 
-    async def renew(self, leased: Sequence[Held]) -> Renewal:
+    async def renew(self, leased: Sequence[RunLease]) -> Renewal:
         """If the store is away nothing is lost: no lease is ended for one ttl after that."""
         parts = [await self._renew(part) for part in _parts(leased)]
         if len(parts) == 1:
@@ -63,7 +63,7 @@ class Leases:
             tuple(run for part in parts for run in part.pause_requested),
         )
 
-    async def _renew(self, leased: Sequence[Held]) -> Renewal:
+    async def _renew(self, leased: Sequence[RunLease]) -> Renewal:
         """A few leases of one namespace. One statement at a time, in turn over the calls of a namespace and over namespaces:
         whoever sends many heartbeats waits for itself."""
         namespace = leased[0].run.namespace
@@ -83,7 +83,7 @@ class Leases:
             self._overdue.take(renewal.overdue)
         return renewal
 
-    async def shorten_leases(self, leased: Sequence[Held]) -> Timestamp:
+    async def shorten_leases(self, leased: Sequence[RunLease]) -> Timestamp:
         """Their session closed without goodbye: its worker has the grace to come back. Answers when that ends."""
         until = self._clock.now() + self._grace_us
         try:
@@ -94,7 +94,7 @@ class Leases:
             self._outages.seen(error)  # they end by themselves, later
         return until
 
-    async def release(self, leased: Sequence[Held]) -> None:
+    async def release(self, leased: Sequence[RunLease]) -> None:
         """Hand runs back: PENDING at once. If the store is away, as soon as it is back."""
         try:
             await self._hand_back(leased)
@@ -102,7 +102,7 @@ class Leases:
             self._outages.seen(error)
             self._releases.add(leased)
 
-    async def lost_before_ack(self, leased: Sequence[Held]) -> Sequence[Timestamp]:
+    async def lost_before_ack(self, leased: Sequence[RunLease]) -> Sequence[Timestamp]:
         """Their session broke before they were known to have arrived, and one of them may be why. The first time a run goes back
         at once; after that, like one that had arrived, when the grace is over, and those of one session one by one, so that
         the innocent get away from the guilty. If the store is away they go back as soon as it is there again, uncounted:
@@ -149,14 +149,14 @@ class Leases:
                     failures = 0
                     del self._releases.leases[: len(some)]
 
-    async def _hand_back(self, leased: Sequence[Held]) -> None:
+    async def _hand_back(self, leased: Sequence[RunLease]) -> None:
         for part in _parts(leased):
             async with asyncio.timeout(_CALL_TIMEOUT_S):
                 effects = await self._store.release(part, self._clock.now())
             self._dispatcher.dispatch(effects)
 
 
-def _parts(leased: Sequence[Held]) -> Iterator[Sequence[Held]]:
+def _parts(leased: Sequence[RunLease]) -> Iterator[Sequence[RunLease]]:
     """As they came, a few at a time."""
     for start in range(0, len(leased), LEASES_AT_ONCE):
         yield leased[start : start + LEASES_AT_ONCE]

@@ -14,7 +14,7 @@ from ...core import limits
 from ...core.errors import Unavailable
 from ...core.pages.sizes import task_bytes
 from ...core.providers import Clock, Ids
-from ...core.records import ClaimedRun, Held
+from ...core.records import ClaimedRun, RunLease
 from ...core.run.commands import Assignment, StartRun
 from ...core.run.outcomes import Existing, Started
 from ...core.states import RunStatus
@@ -346,7 +346,7 @@ class Matcher:
 
     def _hand_over(self, claimant: Claimant, claimed: Sequence[ClaimedRun]) -> None:
         if not claimant.give(claimed):
-            self._releases.add(Held(run.run, run.lease) for run in claimed)
+            self._releases.add(RunLease(run.run, run.lease) for run in claimed)
 
     def _has_older(self, claimant: Claimant) -> bool:
         namespace, pending = claimant.namespace, self._pending

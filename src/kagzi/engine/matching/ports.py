@@ -5,7 +5,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ...core.records import ClaimedRun, Held, RunKey
+from ...core.records import ClaimedRun, RunKey, RunLease
 from ...core.run.outcomes import Outcome
 
 NoticeKind: TypeAlias = Literal["lease_lost", "cancel_requested", "pause_requested", "result", "warning"]
@@ -14,7 +14,7 @@ NoticeKind: TypeAlias = Literal["lease_lost", "cancel_requested", "pause_request
 class Notice(msgspec.Struct, frozen=True):
     """Something happened to a run that the worker holds, or thinks it holds."""
 
-    leased: Held
+    leased: RunLease
     kind: NoticeKind
     reason: str = ""
 
@@ -44,5 +44,5 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     accepted: bool
     should_drain: bool = False
-    lost: tuple[Held, ...] = ()
+    lost: tuple[RunLease, ...] = ()
     cancel_requested: tuple[RunKey, ...] = ()

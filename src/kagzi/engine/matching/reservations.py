@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from ...core.records import ClaimedRun, Held, Lease
+from ...core.records import ClaimedRun, Lease, RunLease
 from ...core.run.commands import StartRun
 from ...core.times import Timestamp
 from ...store.protocol import TypeKey
@@ -56,13 +56,13 @@ def share_out(turn: Sequence[tuple[TypeKey, Sequence[Claimant]]], limit: int) ->
 
 def distribute(
     reservations: Sequence[Reservation], claimed: Sequence[ClaimedRun]
-) -> tuple[dict[Claimant, list[ClaimedRun]], list[Held]]:
+) -> tuple[dict[Claimant, list[ClaimedRun]], list[RunLease]]:
     """What each taker gets, and runs that were claimed for nobody. A worker may have asked through several takers."""
     by_worker: dict[tuple[str, TypeKey], list[Reservation]] = {}
     for reservation in reservations:
         by_worker.setdefault((reservation.claimant.worker_id, reservation.key), []).append(reservation)
     deliveries: dict[Claimant, list[ClaimedRun]] = {}
-    unmatched: list[Held] = []
+    unmatched: list[RunLease] = []
     for run in claimed:
         key = TypeKey(run.run.namespace, run.workflow_type)
         for reservation in by_worker.get((run.worker_id, key), ()):
@@ -71,7 +71,7 @@ def distribute(
                 deliveries.setdefault(reservation.claimant, []).append(run)
                 break
         else:
-            unmatched.append(Held(run.run, run.lease))
+            unmatched.append(RunLease(run.run, run.lease))
     return deliveries, unmatched
 
 

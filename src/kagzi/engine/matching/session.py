@@ -9,12 +9,12 @@ from ...core import limits
 from ...core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from ...core.ids import is_uuid
 from ...core.limits import Settings
-from ...core.records import ClaimedRun, Held, WorkerRecord
+from ...core.records import ClaimedRun, RunLease, WorkerRecord
 from ...core.run import outcomes
 from ...core.run.commands import Command
 from ...core.run.outcomes import Outcome
 from ...core.states import WorkerStatus
-from ...core.workers import Trouble
+from ...core.workers import Diagnostic
 from ...store.protocol import Renewal
 from ..checks import requests as checks
 from ..checks.operations import Operations
@@ -88,7 +88,7 @@ class Session(Claimant):
         )
         self._reading = True
         self.leased: dict[str, Holding] = {}
-        self.lost: tuple[Held, ...] = ()
+        self.lost: tuple[RunLease, ...] = ()
         self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
         self.closed = False
         self.second_renewal: asyncio.TimerHandle | None = None
@@ -133,7 +133,7 @@ class Session(Claimant):
         if not self.leased:
             self._heard_at = self._loop.time()  # from now on it is expected to beat
         for run in claimed:
-            self.hold(Holding(Held(run.run, run.lease), run.workflow_type, self, received=False))
+            self.hold(Holding(RunLease(run.run, run.lease), run.workflow_type, self, received=False))
         self._outlet.tasks(claimed)
         return True
 
@@ -204,7 +204,7 @@ class Session(Claimant):
         self._keeper.journal.submit_many((operation,), self.sink)
         return True
 
-    async def heartbeat(self, leased: Sequence[Held]) -> None:
+    async def heartbeat(self, leased: Sequence[RunLease]) -> None:
         """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises InvalidArgument."""
         checks.leases(leased)
         self._heard()
@@ -213,7 +213,7 @@ class Session(Claimant):
         if leased:
             await self.look_after([item for item in leased if self._is_mine(item)])
 
-    async def look_after(self, mine: Sequence[Held]) -> None:
+    async def look_after(self, mine: Sequence[RunLease]) -> None:
         """Renew these leases, and tell the worker which of them are lost, or are to be cancelled or paused."""
         before = {item.run.run_id for item in mine if item.run.run_id in self.leased}
         renewal = await self._keeper.leases.renew(mine)
@@ -221,7 +221,7 @@ class Session(Claimant):
         self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
         self.notify_requested(renewal)
 
-    def received(self, leased: Sequence[Held]) -> None:
+    def received(self, leased: Sequence[RunLease]) -> None:
         self._heard()
         for item in leased:
             holding = self.leased.get(item.run.run_id)
@@ -229,7 +229,7 @@ class Session(Claimant):
                 holding.received = True
 
     async def update(
-        self, *, drain: bool, completed_delta: int, failed_delta: int, diagnostics: Sequence[Trouble] = ()
+        self, *, drain: bool, completed_delta: int, failed_delta: int, diagnostics: Sequence[Diagnostic] = ()
     ) -> None:
         self._heard()
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
@@ -279,7 +279,7 @@ class Session(Claimant):
 
     # --- what the worker is told --------------------------------------------------------------------------------------------------
 
-    def lost_leases(self, lost: Iterable[Held], reason: str = "") -> None:
+    def lost_leases(self, lost: Iterable[RunLease], reason: str = "") -> None:
         self.is_late()  # noted while it still holds them: until it is heard of it is offered no more
         notices: list[Notice] = []
         for item in lost:
@@ -342,5 +342,5 @@ class Session(Claimant):
             self._was_late = False
             self._keeper.matcher.slot_free()
 
-    def _is_mine(self, leased: Held) -> bool:
+    def _is_mine(self, leased: RunLease) -> bool:
         return leased.run.namespace == self.namespace and is_uuid(leased.run.run_id)

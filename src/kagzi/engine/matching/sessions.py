@@ -9,7 +9,7 @@ from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable
 from ...core.ids import is_uuid
 from ...core.limits import Settings
 from ...core.providers import Clock
-from ...core.records import Held, WorkerRecord
+from ...core.records import RunLease, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...store.protocol import RemoteNotice, Renewal
@@ -68,14 +68,14 @@ class Sessions:
         self._poll_again_at = 0.0
         self._stopping = False
 
-    async def open(self, worker: WorkerRecord, leased: Sequence[Held], outlet: Outlet) -> Session:
+    async def open(self, worker: WorkerRecord, leased: Sequence[RunLease], outlet: Outlet) -> Session:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
         checks.leases(leased)
         for item in leased:
             if item.run.namespace != worker.namespace:
-                raise InvalidArgument("held names a run of another namespace.", field="held")
+                raise InvalidArgument("leased names a run of another namespace.", field="leased")
         worker = await self.workers.register(worker)
         mine = [item for item in leased if is_uuid(item.run.run_id)]
         renewal = await self.leases.renew(mine) if mine else Renewal((), ())
@@ -97,7 +97,7 @@ class Sessions:
                 asyncio.get_running_loop().call_soon(session.drain)
         return session
 
-    def _take_place(self, session: Session, leased: Sequence[Held]) -> list[Holding]:
+    def _take_place(self, session: Session, leased: Sequence[RunLease]) -> list[Holding]:
         """Put `session` where the worker's earlier one was, with what the worker says it has. Answers what is left over."""
         key = (session.namespace, session.worker_id)
         before = self._sessions.get(key)
@@ -185,7 +185,7 @@ class Sessions:
 
     def remote_notices(self, notices: Iterable[RemoteNotice]) -> None:
         """Another server says that something came for runs that may be held here."""
-        ask: dict[Session, list[Held]] = {}
+        ask: dict[Session, list[RunLease]] = {}
         for notice in notices:
             session = self._sessions.get((notice.namespace, notice.worker_id))
             if notice.kind == "drain":

@@ -175,7 +175,7 @@ class Bulk:
                 raise outcome
 
     async def _act(self, operation: BulkOperation, run_id: str) -> KagziError | None:
-        """None: done. Trouble with the store is raised: the batch is done again."""
+        """None: done. A failure of the store is raised: the batch is done again."""
         namespace = operation.namespace
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):

@@ -9,7 +9,7 @@ from ...core.effects import Effects
 from ...core.limits import METADATA_ENTRIES, Settings
 from ...core.providers import Clock, Ids
 from ...core.records import Payload, RunKey
-from ...core.run.commands import SignalGiven, SignalReplacement
+from ...core.run.commands import SendSignal, SignalReplacement
 from ...core.run.outcomes import Existing, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import US_PER_MS
@@ -32,9 +32,7 @@ class Control:
         self._cleanup_us = settings.cleanup_ms * US_PER_MS
         self._dispatcher = dispatcher
 
-    async def signal(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven
-    ) -> Signalled:
+    async def signal(self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal) -> Signalled:
         """By workflow_id: the run that has not ended, else the latest. Raises PreconditionFailed if the run has ended, ResourceExhausted if it
         has too many signals that it has not consumed."""
         checks.name(namespace, "namespace")

@@ -165,10 +165,10 @@ def _check(requested: TypeLimits) -> None:
         )
 
 
-def _standing(depth: QueueDepth, workers: Sequence[WorkerRecord], held_back: str) -> QueueStanding:
+def _standing(depth: QueueDepth, workers: Sequence[WorkerRecord], limit_reason: str) -> QueueStanding:
     serving = [worker for worker in workers if worker.status is WorkerStatus.ONLINE and _serves(worker, depth)]
     free = sum(max(0, worker.max_concurrent - worker.active_count) for worker in serving)
-    return QueueStanding(depth=depth, workers=len(serving), free_slots=free, held_back=held_back)
+    return QueueStanding(depth=depth, workers=len(serving), free_slots=free, limit_reason=limit_reason)
 
 
 def _serves(worker: WorkerRecord, depth: QueueDepth) -> bool:

@@ -11,7 +11,7 @@ from ...core.limits import Settings
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
 from ...core.records import RunEnd, RunFilter, RunKey, RunRecord
-from ...core.run.commands import SignalGiven, StartRequest, StartRun, start_run, start_time
+from ...core.run.commands import SendSignal, StartRequest, StartRun, start_run, start_time
 from ...core.run.outcomes import Existing, Outcome, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
@@ -56,7 +56,7 @@ class Runs:
         """Raises InvalidArgument, AlreadyExists, PreconditionFailed, ResourceExhausted, NotFound, Unavailable."""
         return await self._start(request, None)
 
-    async def signal_with_start(self, request: StartRequest, signal: SignalGiven) -> Started | Existing:
+    async def signal_with_start(self, request: StartRequest, signal: SendSignal) -> Started | Existing:
         """The run that a start answers gets the signal, in the same transaction: started with it if it is new."""
         checks.signal(signal, self._settings.payload_bytes)
         if not request.workflow_id:
@@ -67,7 +67,7 @@ class Runs:
             signal = msgspec.structs.replace(signal, request_id=request.request_id or self._ids.token())
         return await self._start(request, signal)
 
-    async def _start(self, request: StartRequest, signal: SignalGiven | None) -> Started | Existing:
+    async def _start(self, request: StartRequest, signal: SendSignal | None) -> Started | Existing:
         now = self._clock.now()
         checks.start(request, now, self._settings.payload_bytes)
         await self._namespaces.check(request.namespace)
@@ -146,7 +146,7 @@ class Runs:
             return request
         return request if version == request.version else msgspec.structs.replace(request, version=version)
 
-    def _command(self, request: StartRequest, now: Timestamp, signal: SignalGiven | None = None) -> StartRun:
+    def _command(self, request: StartRequest, now: Timestamp, signal: SendSignal | None = None) -> StartRun:
         run_id = self._ids.run_id(now, request.namespace)
         assignment = None
         if start_time(request, now) is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ...core import limits
 from ...core.errors import InvalidArgument, PreconditionFailed, ServerUnavailable, not_found
 from ...core.pages.sizes import task_bytes
-from ...core.records import ClaimedRun, Held, HistoryPage, Lease, RunKey, WorkerRecord
+from ...core.records import ClaimedRun, HistoryPage, Lease, RunKey, RunLease, WorkerRecord
 from ...core.run.commands import ClosingCommand, StepCommand
 from ...core.run.outcomes import Outcome
 from ...core.states import WorkerStatus
@@ -85,12 +85,12 @@ class Tasks:
             self._polls.discard(claimant)
             unclaimed = claimant.close()
             if unclaimed and not claimed:  # the caller went away just when they came
-                self._releases.add(Held(run.run, run.lease) for run in unclaimed)
+                self._releases.add(RunLease(run.run, run.lease) for run in unclaimed)
         claimed, rest = fitting(claimed)
         if rest:
-            self._releases.add(Held(run.run, run.lease) for run in rest)
+            self._releases.add(RunLease(run.run, run.lease) for run in rest)
         for run in claimed:
-            self._registry.add_unary(Held(run.run, run.lease), run.workflow_type)
+            self._registry.add_unary(RunLease(run.run, run.lease), run.workflow_type)
         return claimed
 
     async def _wait_in_vain(self, wait_ms: int) -> Sequence[ClaimedRun]:

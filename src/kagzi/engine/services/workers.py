@@ -13,11 +13,11 @@ from ...core.ids import is_uuid
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
-from ...core.records import Held, WorkerRecord
+from ...core.records import RunLease, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
-from ...core.workers import Trouble, WorkerEvent, with_liveness
+from ...core.workers import Diagnostic, WorkerEvent, with_liveness
 from ...store.protocol import RemoteNotice, Store
 from ..background.diagnostics_log import DiagnosticsLog
 from ..checks import requests as checks
@@ -120,8 +120,8 @@ class Workers:
         active_count: int,
         completed_delta: int,
         failed_delta: int,
-        leased: Sequence[Held],
-        diagnostics: Sequence[Trouble] = (),
+        leased: Sequence[RunLease],
+        diagnostics: Sequence[Diagnostic] = (),
     ) -> HeartbeatAnswer:
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
@@ -211,10 +211,10 @@ class Workers:
         """A chore: events, and workers that left, are kept for a while. Whether there may be more."""
         return await self._store.forget_workers(now - limits.WORKER_EVENTS_AGE_US, _SWEPT) >= _SWEPT
 
-    async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble]) -> None:
+    async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic]) -> None:
         """What a worker says ails it. Too long words are cut: trouble must be recordable."""
         cut = [
-            Trouble(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
+            Diagnostic(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
             for trouble in diagnostics[: limits.DIAGNOSTICS]
         ]
         self._diagnostics.write(namespace, worker_id, cut)

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ...core.workers import Trouble
+from ...core.workers import Diagnostic
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -21,7 +21,7 @@ class Diagnostics:
         self._repeat_s = repeat_s
         self._lock = threading.Lock()
         self._last: dict[str, float] = {}
-        self._waiting: list[Trouble] = []
+        self._waiting: list[Diagnostic] = []
         self.on_report: Callable[[], None] = _nobody
 
     def report(self, kind: str, detail: str) -> bool:
@@ -32,13 +32,13 @@ class Diagnostics:
             if last is not None and now - last < self._repeat_s:
                 return False
             self._last[kind] = now
-            self._waiting.append(Trouble(kind, detail))
+            self._waiting.append(Diagnostic(kind, detail))
             del self._waiting[:-_KEPT]
         logger.warning("%s", detail)
         self.on_report()
         return True
 
-    def take(self) -> list[Trouble]:
+    def take(self) -> list[Diagnostic]:
         """What has not been sent yet."""
         if not self._waiting:
             return []
@@ -46,7 +46,7 @@ class Diagnostics:
             taken, self._waiting = self._waiting, []
         return taken
 
-    def put_back(self, unsent: list[Trouble]) -> None:
+    def put_back(self, unsent: list[Diagnostic]) -> None:
         """They could not be sent."""
         with self._lock:
             self._waiting[:0] = unsent

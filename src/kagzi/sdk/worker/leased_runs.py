@@ -34,7 +34,7 @@ class Port(OutPort):
 
     def __init__(self, runs: "LeasedRuns", task: pb.Task) -> None:
         lease = task.lease
-        proof = pb.HeldRun(run_id=task.run_id, lease=lease).SerializeToString()
+        proof = pb.LeasedRun(run_id=task.run_id, lease=lease).SerializeToString()
         super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof, task.last_seq)
         self._accepted_at = runs.clock.now()
         self._requested_at = -math.inf
@@ -76,7 +76,7 @@ class LeasedRuns:
         return len(self._ports)
 
     def proofs(self) -> list[bytes]:
-        """Encoded HeldRun messages of all of them. May be called from another thread."""
+        """Encoded LeasedRun messages of all of them. May be called from another thread."""
         return [port.proof for port in list(self._ports.values())]
 
     # --- runs ---------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class LeasedRuns:
         if self._ports.get(port.run_id) is port:
             del self._ports[port.run_id]
 
-    def lost(self, runs: Iterable[pb.HeldRun]) -> None:
+    def lost(self, runs: Iterable[pb.LeasedRun]) -> None:
         for each in runs:
             port = self._find(each.run_id, each.lease)
             if port is not None:

@@ -67,7 +67,7 @@ class OutPort:
     """The outgoing half of a leased run's port."""
 
     def __init__(self, outbox: "Outbox", run_id: str, lease: tuple[int, int], proof: bytes, last_seq: int = 0) -> None:
-        """`proof` is run_id and lease, encoded: fields 1 and 2 of RunOperations and of HeldRun alike."""
+        """`proof` is run_id and lease, encoded: fields 1 and 2 of RunOperations and of LeasedRun alike."""
         self.run_id = run_id
         self.lease = lease
         self.last_seq = last_seq

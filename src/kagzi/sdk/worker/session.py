@@ -234,8 +234,8 @@ class Session:
         self._server_stops = False
         self._drain_due = self._draining
         self._hello_at = self.leased.clock.now()
-        proofs = [pb.HeldRun.FromString(proof) for proof in self.leased.proofs()]
-        return pb.SessionRequest(hello=pb.SessionHello(register=self._register, held=proofs)).SerializeToString()
+        proofs = [pb.LeasedRun.FromString(proof) for proof in self.leased.proofs()]
+        return pb.SessionRequest(hello=pb.SessionHello(register=self._register, leased=proofs)).SerializeToString()
 
     async def _write(self, call: _Call) -> None:
         for message in self._outbox.unanswered():
@@ -306,7 +306,7 @@ class Session:
                 completed_delta=self.leased.completed,
                 failed_delta=self.leased.failed,
                 goodbye=self._goodbye_due,
-                troubles=write_diagnostics(self._diagnostics.take()),
+                diagnostics=write_diagnostics(self._diagnostics.take()),
             )
             parts.append(pb.SessionRequest(update=update).SerializeToString())
             self.leased.completed = self.leased.failed = 0

@@ -142,15 +142,15 @@ class Watchdog:
             pass
 
     def _heartbeat(self) -> None:
-        leased = [pb.HeldRun.FromString(proof) for proof in self._proofs()]
+        leased = [pb.LeasedRun.FromString(proof) for proof in self._proofs()]
         sent_at = time.monotonic()
         diagnostics = self._diagnostics.take()
         request = pb.HeartbeatRequest(
             worker_id=self._worker_id,
             namespace_id=self._namespace,
             active_count=len(leased),
-            held=leased,
-            troubles=write_diagnostics(diagnostics),
+            leased=leased,
+            diagnostics=write_diagnostics(diagnostics),
         )
         try:
             if self._channel is None:

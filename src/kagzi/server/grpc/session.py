@@ -232,7 +232,7 @@ class SessionStream:
     async def _open(self, hello: pb.SessionHello) -> Session:
         worker = read_register(hello.register)
         self._namespace = worker.namespace
-        leased = [read_leased(run, worker.namespace) for run in hello.held]
+        leased = [read_leased(run, worker.namespace) for run in hello.leased]
         return await self._sessions.open(worker, leased, self._outlet)
 
     async def _welcome(self, session: Session) -> None:

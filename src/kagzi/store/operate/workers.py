@@ -14,9 +14,9 @@ from ...core.times import US_PER_MS, Timestamp
 from ...core.workers import (
     EVENT_OF_STATUS,
     LOST,
+    Diagnostic,
     Happened,
     Registration,
-    Trouble,
     WorkerEvent,
     WorkerEventKind,
     registered,
@@ -143,7 +143,7 @@ async def expire_workers(
 
 
 async def _note_diagnostics(
-    session: Session, namespace: str, worker_id: str, diagnostics: Sequence[Trouble], now: Timestamp
+    session: Session, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic], now: Timestamp
 ) -> None:
     async with session.transaction():
         if await lock_worker(session, namespace, worker_id) is not None:

@@ -7,18 +7,18 @@ from ...core.errors import SchemaMismatch
 from ...core.pages.cursor import Cursor
 from ...core.providers import Rng
 from ...core.records import (
-    Held,
     HistoryPage,
     Lease,
     Rows,
     RunEnd,
     RunFilter,
     RunKey,
+    RunLease,
     RunRecord,
     Served,
     StepRecord,
 )
-from ...core.run.commands import Command, SignalGiven, SignalReplacement
+from ...core.run.commands import Command, SendSignal, SignalReplacement
 from ...core.run.outcomes import Existing, Outcome, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
@@ -137,19 +137,21 @@ class PostgresStore(
         async with self._readers.use(confirm=False) as session:
             return await claims.history(session, run, lease, after, known_seq)
 
-    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+    async def renew(
+        self, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
+    ) -> Renewal:
         async with self._duty.use(confirm=False) as session:
             return await leases.renew(session, leased, until, now - grace_us)
 
-    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
+    async def shorten_leases(self, leased: Sequence[RunLease], until: Timestamp) -> None:
         async with self._duty.use(confirm=False) as session:
             await leases.shorten_leases(session, leased, until)
 
-    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
+    async def release(self, leased: Sequence[RunLease], now: Timestamp) -> Effects:
         async with self._duty.use(confirm=False) as session:
             return await leases.release(session, leased, now)
 
-    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+    async def lost_before_ack(self, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
         async with self._duty.use(confirm=False) as session:
             return await leases.lost_before_ack(session, leased, now, untils)
 
@@ -194,7 +196,7 @@ class PostgresStore(
             return await controls.cancel_run(session, run, reason, now, cancel_by)
 
     async def signal_run(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal, now: Timestamp
     ) -> tuple[Signalled | Refused | None, Effects]:
         async with self._questions.use() as session:
             return await signals.signal_run(

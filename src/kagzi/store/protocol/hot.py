@@ -7,7 +7,7 @@ import msgspec
 
 from ...core.effects import Effects
 from ...core.error_details import ErrorDetail
-from ...core.records import DEFAULT_NAMESPACE, ClaimedRun, Held, HistoryPage, Lease, RunKey
+from ...core.records import DEFAULT_NAMESPACE, ClaimedRun, HistoryPage, Lease, RunKey, RunLease
 from ...core.run.commands import Command
 from ...core.run.outcomes import Outcome
 from ...core.times import Timestamp
@@ -48,14 +48,14 @@ class Claimed(msgspec.Struct, frozen=True):
 class Overdue(msgspec.Struct, frozen=True):
     """An attempt of a step that its holder should have reported by now."""
 
-    leased: Held
+    leased: RunLease
     step_id: str
     attempt: int
     timeout_ms: int
 
 
 class Renewal(msgspec.Struct, frozen=True):
-    lost: tuple[Held, ...]
+    lost: tuple[RunLease, ...]
     cancel_requested: tuple[tuple[RunKey, str], ...]  # with the reason
     overdue: tuple[Overdue, ...] = ()
     pause_requested: tuple[RunKey, ...] = ()
@@ -64,7 +64,7 @@ class Renewal(msgspec.Struct, frozen=True):
 class ExpiredLease(msgspec.Struct, frozen=True, kw_only=True):
     """A run whose worker is gone. `times`: how many it has lost in a row; `problem`: it is quarantined, for this."""
 
-    leased: Held
+    leased: RunLease
     workflow_id: str
     workflow_type: str
     times: int
@@ -134,20 +134,22 @@ class HotVerbs(Protocol):
         """
         ...
 
-    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+    async def renew(
+        self, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
+    ) -> Renewal:
         """Set these leases to `until`. Those that are no longer current are reported lost. Steps of the others that run for
         more than their timeout and the grace, in an attempt begun under this lease, are overdue."""
         ...
 
-    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
+    async def shorten_leases(self, leased: Sequence[RunLease], until: Timestamp) -> None:
         """Their session closed: these leases end at `until` at the latest."""
         ...
 
-    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
+    async def release(self, leased: Sequence[RunLease], now: Timestamp) -> Effects:
         """Hand these runs back: PENDING at once, uncounted. Stale ones are passed over."""
         ...
 
-    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+    async def lost_before_ack(self, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
         """Their stream broke before they were known to have arrived. A run that has lost no holder since it last got on is
         PENDING at once, with lost_leases 1; the leases of the others end at their `untils` at the latest, and are counted then.
         Stale ones are passed over."""

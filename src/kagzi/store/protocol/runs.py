@@ -8,7 +8,7 @@ import msgspec
 from ...core.effects import Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import Payload, Rows, RunEnd, RunFilter, RunKey, RunRecord, Served, StepRecord
-from ...core.run.commands import SignalGiven, SignalReplacement
+from ...core.run.commands import SendSignal, SignalReplacement
 from ...core.run.outcomes import Existing, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
@@ -69,7 +69,7 @@ class RunVerbs(Protocol):
         ...
 
     async def signal_run(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal, now: Timestamp
     ) -> tuple[Signalled | Refused | None, Effects]:
         """Give a run a signal, under its row lock: bound to the oldest step that waits for that name (recorded with a seq; a
         SLEEPING run becomes PENDING), else buffered in order. Refused if the run has ended or its buffer is full. By

@@ -9,7 +9,7 @@ from ...core.records import Rows, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
-from ...core.workers import Registration, Trouble, WorkerEvent
+from ...core.workers import Diagnostic, Registration, WorkerEvent
 
 
 class WorkerVerbs(Protocol):
@@ -47,7 +47,7 @@ class WorkerVerbs(Protocol):
         ...
 
     async def note_diagnostics(
-        self, namespace: str, worker_id: str, diagnostics: Sequence[Trouble], now: Timestamp
+        self, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic], now: Timestamp
     ) -> None: ...
 
     async def get_worker(self, namespace: str, worker_id: str) -> WorkerRecord | None: ...

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from ...core.effects import NO_EFFECTS, Effects
 from ...core.pages.cursor import Cursor
 from ...core.records import (
-    Held,
     HistoryPage,
     Lease,
     Rows,
     RunEnd,
     RunFilter,
     RunKey,
+    RunLease,
     RunRecord,
     Served,
     StepRecord,
 )
-from ...core.run.commands import Command, SignalGiven, SignalReplacement
+from ...core.run.commands import Command, SendSignal, SignalReplacement
 from ...core.run.outcomes import Existing, Outcome, Refused, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
@@ -84,17 +84,19 @@ class SqliteStore(
     async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
         return await self._read(claims.history, run, lease, after, known_seq)
 
-    async def renew(self, leased: Sequence[Held], now: Timestamp, until: Timestamp, *, grace_us: int = 0) -> Renewal:
+    async def renew(
+        self, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
+    ) -> Renewal:
         return await self._change(leases.renew, leased, until, now - grace_us) if leased else Renewal((), ())
 
-    async def shorten_leases(self, leased: Sequence[Held], until: Timestamp) -> None:
+    async def shorten_leases(self, leased: Sequence[RunLease], until: Timestamp) -> None:
         if leased:
             await self._change(leases.shorten_leases, leased, until)
 
-    async def release(self, leased: Sequence[Held], now: Timestamp) -> Effects:
+    async def release(self, leased: Sequence[RunLease], now: Timestamp) -> Effects:
         return await self._change(leases.release, leased, now) if leased else NO_EFFECTS
 
-    async def lost_before_ack(self, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+    async def lost_before_ack(self, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
         return await self._change(leases.lost_before_ack, leased, now, untils) if leased else NO_EFFECTS
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
@@ -126,7 +128,7 @@ class SqliteStore(
         return await self._change(control.cancel_run, run, reason, now, cancel_by)
 
     async def signal_run(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SignalGiven, now: Timestamp
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal, now: Timestamp
     ) -> tuple[Signalled | Refused | None, Effects]:
         return await self._change(signals.signal_run, namespace, run_id, workflow_id, signal, now)
 

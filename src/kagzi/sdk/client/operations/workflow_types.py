@@ -45,7 +45,7 @@ class QueueInfo:
     oldest_waiting_since: datetime | None  #: since when the oldest waits
     workers: int  #: workers online that serve it
     free_slots: int  #: free slots of those workers
-    held_back: str | None  #: why none begins although slots are free; None: nothing is in the way
+    limit_reason: str | None  #: why none begins although slots are free; None: nothing is in the way
 
 
 class TypeLimitKeywords(TypedDict, total=False):

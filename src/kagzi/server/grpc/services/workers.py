@@ -89,7 +89,7 @@ class WorkerService:
             active_count=request.active_count,
             completed_delta=request.completed_delta,
             failed_delta=request.failed_delta,
-            leased=[read_leased(run, namespace) for run in request.held],
+            leased=[read_leased(run, namespace) for run in request.leased],
             diagnostics=read_diagnostics(request),
         )
         return pb.HeartbeatResponse(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from ....core.effects import Effects, pending_effects
-from ....core.records import Held
+from ....core.records import RunLease
 from ....core.times import Timestamp
 from ...protocol import Overdue, Renewal, TypeKey
 from ..connection.connection import Rows, Session
@@ -13,7 +13,7 @@ _TRIES = 5
 _PAUSE_S = 0.02
 
 
-async def renew(session: Session, leased: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
+async def renew(session: Session, leased: Sequence[RunLease], until: Timestamp, overdue_at: Timestamp) -> Renewal:
     rows = await session.write("renew_leases", until=until, overdue_at=overdue_at, **_arrays(leased))
     lost = _at(leased, [row["n"] for row in rows if row["lost"]])
     cancelled: dict[int, str] = {row["n"]: row["cancel_reason"] or "" for row in rows if row["cancelling"]}
@@ -27,7 +27,7 @@ async def renew(session: Session, leased: Sequence[Held], until: Timestamp, over
     return Renewal(tuple(lost), tuple(zip(runs, cancelled.values(), strict=True)), tuple(overdue), tuple(pausing))
 
 
-async def shorten_leases(session: Session, leased: Sequence[Held], until: Timestamp) -> None:
+async def shorten_leases(session: Session, leased: Sequence[RunLease], until: Timestamp) -> None:
     """A row that stays locked is left: its lease ends in its own time."""
     for attempt in range(_TRIES):
         if attempt:
@@ -39,7 +39,7 @@ async def shorten_leases(session: Session, leased: Sequence[Held], until: Timest
 
 
 async def lost_before_ack(
-    session: Session, leases: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]
+    session: Session, leases: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]
 ) -> Effects:
     until_of = dict(zip(leases, untils, strict=True))
     return await _hand_back(
@@ -48,11 +48,11 @@ async def lost_before_ack(
     )
 
 
-async def release(session: Session, leases: Sequence[Held], now: Timestamp) -> Effects:
+async def release(session: Session, leases: Sequence[RunLease], now: Timestamp) -> Effects:
     return await _hand_back(leases, lambda some: session.write("release_leases", now=now, **_arrays(some)))
 
 
-async def _hand_back(leases: Sequence[Held], write: Callable[[Sequence[Held]], Awaitable[Rows]]) -> Effects:
+async def _hand_back(leases: Sequence[RunLease], write: Callable[[Sequence[RunLease]], Awaitable[Rows]]) -> Effects:
     """A row that stays locked is left: its lease ends in its own time."""
     pending: set[TypeKey] = set()
     for attempt in range(_TRIES):
@@ -66,11 +66,11 @@ async def _hand_back(leases: Sequence[Held], write: Callable[[Sequence[Held]], A
     return pending_effects(pending, released=True)
 
 
-def _at(leased: Sequence[Held], numbers: Sequence[int]) -> list[Held]:
+def _at(leased: Sequence[RunLease], numbers: Sequence[int]) -> list[RunLease]:
     return [leased[number - 1] for number in numbers]
 
 
-def _arrays(leased: Sequence[Held]) -> dict[str, Sequence[object]]:
+def _arrays(leased: Sequence[RunLease]) -> dict[str, Sequence[object]]:
     return {
         "run_ids": [each.run.run_id for each in leased],
         "namespaces": [each.run.namespace for each in leased],

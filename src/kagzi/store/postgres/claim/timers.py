@@ -7,7 +7,7 @@ from ....core.effects import Effects, merge
 from ....core.error_details import ErrorDetail
 from ....core.events import LOST_RETRY_AT
 from ....core.limits import LOST_ATTEMPT_NUMBERS, POLL_TYPES
-from ....core.records import HOLDER_DIED, Held, Lease, RunKey
+from ....core.records import HOLDER_DIED, Lease, RunKey, RunLease
 from ....core.run.control import after_lost_lease, cancelled_error, deadline_error, fire_effects
 from ....core.run.refusals import lost_attempt
 from ....core.run.status import require_transition
@@ -75,7 +75,7 @@ async def fire(
 def _expired(due: _Due) -> ExpiredLease:
     row = due.row
     return ExpiredLease(
-        leased=Held(_run(due), Lease(row["lease"], row["nonce"])),
+        leased=RunLease(_run(due), Lease(row["lease"], row["nonce"])),
         workflow_id=row["workflow_id"],
         workflow_type=row["workflow_type"],
         times=row["lost_leases"] + 1,

@@ -2,7 +2,7 @@
 `store/operate/workers`."""
 
 from ....core.effects import NO_EFFECTS, Effects
-from ....core.records import HOLDER_DIED, Held, Lease, RunKey
+from ....core.records import HOLDER_DIED, Lease, RunKey, RunLease
 from ....core.states import WorkerStatus
 from ....core.times import LAST_TIME, Timestamp
 from ....core.workers import left
@@ -47,6 +47,6 @@ async def _hand_back(session: Session, namespace: str, worker_id: str, now: Time
     return True, await release(session, leases, now) if leases else NO_EFFECTS
 
 
-async def _leases(session: Session, namespace: str, worker_id: str) -> list[Held]:
+async def _leases(session: Session, namespace: str, worker_id: str) -> list[RunLease]:
     rows = await session.read("runs_held_by", namespace=namespace, worker_id=worker_id)
-    return [Held(RunKey(namespace, row["run_id"]), Lease(row["lease"], row["nonce"])) for row in rows]
+    return [RunLease(RunKey(namespace, row["run_id"]), Lease(row["lease"], row["nonce"])) for row in rows]

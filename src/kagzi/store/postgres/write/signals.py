@@ -4,7 +4,7 @@ from ....core.effects import NO_EFFECTS, Effects
 from ....core.ids import is_uuid
 from ....core.limits import SIGNALS_BUFFERED
 from ....core.records import RunKey
-from ....core.run.commands import SignalGiven
+from ....core.run.commands import SendSignal
 from ....core.run.control import refuse_signal, result_effects
 from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
@@ -18,7 +18,7 @@ _TRIES = 3
 
 
 async def signal_run(
-    session: Session, namespace: str, *, run_id: str, workflow_id: str, signal: SignalGiven, now: Timestamp
+    session: Session, namespace: str, *, run_id: str, workflow_id: str, signal: SendSignal, now: Timestamp
 ) -> tuple[Signalled | Refused | None, Effects]:
     if run_id and not is_uuid(run_id):
         return None, NO_EFFECTS
@@ -32,7 +32,7 @@ async def signal_run(
 
 
 async def give_signal(
-    session: Session, run: RunKey, signal: SignalGiven, now: Timestamp, *, workflow_id: str = ""
+    session: Session, run: RunKey, signal: SendSignal, now: Timestamp, *, workflow_id: str = ""
 ) -> tuple[Signalled | Refused | None, Effects]:
     """In the caller's transaction. Without a run id: the open run with that workflow id."""
     rows = await session.read(

@@ -9,7 +9,7 @@ import msgspec
 
 from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.records import RunKey
-from ....core.run.commands import SignalGiven, StartRun
+from ....core.run.commands import SendSignal, StartRun
 from ....core.run.control import end_effects, replaced_error
 from ....core.run.outcomes import Busy, Existing, Outcome, Refused, Started
 from ....core.run.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
@@ -320,7 +320,7 @@ async def _behind(session: Session, starts: Sequence[_Start]) -> list[_Start]:
     ]
 
 
-def _signal_row(run_id: str, signal: SignalGiven) -> dict[str, object]:
+def _signal_row(run_id: str, signal: SendSignal) -> dict[str, object]:
     return {
         "run_id": run_id,
         "name": signal.name,

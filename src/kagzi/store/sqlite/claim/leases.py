@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ....core.effects import Effects, pending_effects
-from ....core.records import Held, RunKey
+from ....core.records import RunKey, RunLease
 from ....core.states import RunCode
 from ....core.times import Timestamp
 from ...protocol import Overdue, Renewal, TypeKey
@@ -16,7 +16,7 @@ from ..write.fast_path import Writer
 _decode_leases = msgspec.json.Decoder(list[tuple[str, str, int, int, int, str, int]]).decode
 
 
-def renew(writer: Writer, leased: Sequence[Held], until: Timestamp, overdue_at: Timestamp) -> Renewal:
+def renew(writer: Writer, leased: Sequence[RunLease], until: Timestamp, overdue_at: Timestamp) -> Renewal:
     """See Store.renew."""
     database = writer.database
     database.run("renew_leases", {"rows": _lease_rows(leased), "until": until})
@@ -27,7 +27,7 @@ def renew(writer: Writer, leased: Sequence[Held], until: Timestamp, overdue_at: 
         overdue.append(Overdue(leased[place], *step[1:]))
     row = database.row("leases_of", (write_json([one.run.run_id for one in leased]),))
     current = {found[:4]: found[4:] for found in _decode_leases(row[0] if row else "[]")}
-    lost: list[Held] = []
+    lost: list[RunLease] = []
     cancel_requested: list[tuple[RunKey, str]] = []
     pause_requested: list[RunKey] = []
     for one in leased:
@@ -45,19 +45,19 @@ def renew(writer: Writer, leased: Sequence[Held], until: Timestamp, overdue_at: 
     return Renewal(tuple(lost), tuple(cancel_requested), tuple(overdue), tuple(pause_requested))
 
 
-def shorten_leases(writer: Writer, leased: Sequence[Held], until: Timestamp) -> None:
+def shorten_leases(writer: Writer, leased: Sequence[RunLease], until: Timestamp) -> None:
     """See Store.shorten_leases."""
     for (run_id,) in writer.database.rows("cut_leases", {"rows": _lease_rows(leased), "until": until}):
         writer.fences.forget(run_id)
 
 
-def lost_before_ack(writer: Writer, leased: Sequence[Held], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
+def lost_before_ack(writer: Writer, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
     """See Store.lost_before_ack."""
     parameters = {"rows": _lease_rows(leased), "untils": write_json(untils), "now": now}
     return freed(writer, writer.database.rows("lose_leases", parameters))
 
 
-def release(writer: Writer, leased: Sequence[Held], now: Timestamp) -> Effects:
+def release(writer: Writer, leased: Sequence[RunLease], now: Timestamp) -> Effects:
     """See Store.release."""
     return freed(writer, writer.database.rows("release_leases", {"rows": _lease_rows(leased), "now": now}))
 
@@ -72,5 +72,5 @@ def freed(writer: Writer, rows: Iterable[Row]) -> Effects:
     return pending_effects(pending, released=True)
 
 
-def _lease_rows(leased: Sequence[Held]) -> str:
+def _lease_rows(leased: Sequence[RunLease]) -> str:
     return write_json([(one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce) for one in leased])

@@ -7,7 +7,7 @@ import msgspec
 from ....core.effects import Effects, merge, pending_effects
 from ....core.events import LOST_RETRY_AT
 from ....core.limits import LOST_ATTEMPT_NUMBERS, POLL_TYPES
-from ....core.records import HOLDER_DIED, Held
+from ....core.records import HOLDER_DIED, RunLease
 from ....core.run.control import after_lost_lease, cancelled_error, deadline_error, fire_effects
 from ....core.run.refusals import lost_attempt
 from ....core.states import RunCode, RunStatus
@@ -69,7 +69,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         then, problem = after_lost_lease(run_id, times, claim_cap, pause_requested=bool(row[10]))
         expired.append(
             ExpiredLease(
-                leased=Held(head.run, head.lease),
+                leased=RunLease(head.run, head.lease),
                 workflow_id=workflow_id,
                 workflow_type=head.workflow_type,
                 times=times,

@@ -3,7 +3,7 @@
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.limits import SIGNALS_BUFFERED
 from ....core.records import RunKey
-from ....core.run.commands import SignalGiven
+from ....core.run.commands import SendSignal
 from ....core.run.control import refuse_signal, result_effects
 from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
@@ -16,7 +16,7 @@ from .fast_path import Writer
 
 
 def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given them
-    writer: Writer, namespace: str, run_id: str, workflow_id: str, signal: SignalGiven, now: Timestamp
+    writer: Writer, namespace: str, run_id: str, workflow_id: str, signal: SendSignal, now: Timestamp
 ) -> tuple[Signalled | Refused | None, Effects]:
     """See Store.signal_run."""
     metadata = signal.payload.metadata or {}
@@ -30,7 +30,7 @@ def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given t
     return give(writer, row, signal, now)
 
 
-def give(writer: Writer, row: Row, signal: SignalGiven, now: Timestamp) -> tuple[Signalled | Refused, Effects]:
+def give(writer: Writer, row: Row, signal: SendSignal, now: Timestamp) -> tuple[Signalled | Refused, Effects]:
     """Bind a signal to the step that waits for it, or keep it. The row is (run_id, namespace, workflow_type, status, lease,
     nonce, worker_id)."""
     head = run_head(row)
