@@ -123,7 +123,7 @@ class InProcessWorker:
         self._loop.call_soon(self._take)
 
     def _start_hold(self) -> None:
-        self._loop.call_later(HOLD_S, self._outbox.release_held)
+        self._loop.call_later(HOLD_S, self._outbox.release_waiting)
 
     def _take(self) -> None:
         for data in self._outbox.take():

@@ -17,7 +17,7 @@ Row: TypeAlias = Mapping[str, object]
 Tables: TypeAlias = dict[str, list[Row]]
 
 FEW = 3
-"""RunLease runs, below which a refill adds one."""
+"""Leased runs, below which a refill adds one."""
 REFUSALS = (o.Refused, o.LeaseLost, o.RunNotFound, o.DeadlinePassed)
 LEAST_FAST, LEAST_SLOW = 0.2, 0.1
 """Shares of the batches in which the fast path must have saved statements, and in which it must have given up."""

@@ -1,4 +1,4 @@
-"""Diagnostic with the disk, with other processes, and with one command of many: told, and survived."""
+"""Trouble with the disk, with other processes, and with one command of many: reported, and survived."""
 
 import asyncio
 import os

@@ -25,7 +25,7 @@ class TransferService:
         request = read_message(await context.read(), pb.ExportWorkflowRequest)
         namespace = read_namespace(request.namespace_id)
         buffer = bytearray()
-        # RunLease throughout: what was read waits while the other side does not keep up.
+        # Held throughout: what was read waits while the other side does not keep up.
         async with self._exports.reserve(namespace, limits.EXPORT_RESERVED_BYTES):
             async for line in self._transfers.export(namespace, request.run_id):
                 buffer += line
