@@ -170,7 +170,7 @@ def foreign_request(request_id: str, run_id: str) -> Refused:
 
 
 def child_conflict(workflow_id: str, run_id: str, *, existing: str, requested: str, itself: bool) -> ErrorDetail:
-    """The result of a step whose child cannot be started: the id belongs to an active run, of type `found`."""
+    """The result of a step whose child cannot be started: the id belongs to an active run, of type `existing`."""
     if existing != requested:
         reason = f"belongs to active run {run_id} of type {existing!r}, not {requested!r}. Use another id."
     elif itself:
