@@ -25,11 +25,13 @@ from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.execution.ports import Answer, OnAnswer
 from kagzi.sdk.worker.executor import Executor
 from kagzi.sdk.worker.registry import Registry
+from kagzi.v1 import admin_pb2, workflow_pb2
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.common import read_error
 from kagzi.wire.operations import write_answer
 from kagzi.wire.tasks import write_history_step, write_task
 from tests.support.timeouts import LOADED_MACHINE_S
+from tests.wire.reading import read_run, read_step
 
 TIMEOUT_S = LOADED_MACHINE_S
 TIMES = 12
@@ -58,8 +60,11 @@ class End(NamedTuple):
 async def history_of(run: Run[Any]) -> History:
     """What the server has recorded of a run, by GetWorkflow and ListSteps."""
     backend = run._backend
-    record = await backend.get(run.namespace, run_id=run.id)
-    return History(record, await backend.steps(record.run))
+    get = workflow_pb2.GetWorkflowRequest(namespace_id=run.namespace, run_id=run.id)
+    response = await backend.call(lambda link: link.workflows.GetWorkflow, get)
+    list_steps = admin_pb2.ListStepsRequest(namespace_id=run.namespace, run_id=run.id, include_payloads=True)
+    steps = backend.rows(lambda link: link.admin.ListSteps, list_steps, lambda page: page.steps)
+    return History(read_run(response.workflow), tuple([read_step(step) async for step in steps]))
 
 
 async def check_replays(
