@@ -1,4 +1,4 @@
-"""An explicit retry and the families of runs: what was lost with the first life is started again, what is known is
+"""An explicit retry and the parents and children of runs: what was lost with the first life is started again, what is known is
 kept."""
 
 from kagzi.core.error_details import ErrorDetail
