@@ -152,7 +152,7 @@ async def _read_relatives(writing: Writing, starts: Sequence[StartChild], going:
         relatives.limit = row["open_runs_limit"]
         if relatives.limit is not None:
             [counted] = await session.read("count_open_runs", namespace=row["namespace"], limit=relatives.limit)
-            relatives.room = relatives.limit - counted["runs"]
+            relatives.quota = relatives.limit - counted["runs"]
     for namespace, coming in guarded.items():
         relatives = by_namespace[namespace]
         relatives.admission = relatives.type_admission = admission = TypeAdmission(session, going)
