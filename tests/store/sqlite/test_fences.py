@@ -76,7 +76,10 @@ async def looking(harness: StoreHarness, batch: Sequence[Command]) -> Sequence[O
     assert isinstance(store, SqliteStore)
     assert store._writer is not None
     terms = LeaseTerms(until=harness.now + 15_000_000, renew_before=harness.now + 7_500_000)
-    return await store._writing.call(write._in_transaction, store._writer, write._one_by_one, batch, harness.now, terms)
+    outcomes, _ = await store._writing.call(
+        write._in_transaction, store._writer, write._one_by_one, batch, harness.now, terms
+    )
+    return outcomes
 
 
 async def picture(harness: StoreHarness, holdings: Sequence[RunLease]) -> object:
