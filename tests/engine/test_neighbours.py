@@ -146,7 +146,7 @@ async def test_an_end_elsewhere_costs_one_read_of_that_run_whoever_else_is_waite
     # As if they were live runs: what they are makes no difference to who is looked up.
     for run_id in others:
         there._waits._waiting.setdefault(RunKey("default", run_id), []).append(waits)
-    reads = Watched(store, "ends_of")
+    reads = Watched(store, "endings_of")
     for number, run in enumerate(runs):
         await session.submit([(number, complete(run))])
         await outlet.answer_to(number)
@@ -167,7 +167,7 @@ async def test_a_start_that_replaces_another_run_reads_none(engine: Engine, stor
     waits.add([first.run_id])
     waits.add([(await engine.runs.start(start())).run_id for _ in range(20)])
     await settled(engine)
-    reads = Watched(store, "ends_of")
+    reads = Watched(store, "endings_of")
     await engine.runs.start(start(workflow_id="mine", on_conflict="replace"))
 
     async def delivered() -> bool:

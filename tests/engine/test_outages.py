@@ -80,11 +80,11 @@ class Busy:
             "matcher": ("claim", lambda: engine._matcher.mark(TYPE, announce=True)),
             "timers": ("poll", engine._timers.poll_soon),
             "leases": ("release", lambda: engine._releases.add([leased(other)])),
-            "waits": ("ends_of", engine._waits.look_up_everywhere),
+            "waits": ("endings_of", engine._waits.look_up_everywhere),
             "cascade": ("cascade", lambda: engine._dispatcher.dispatch(CHILDREN_DUE)),
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
             "schedules": ("due_schedules", lambda: engine._schedule_clock.add_due(1)),
-            "watching": ("marks_of", lambda: None),  # somebody watches
+            "watching": ("markers_of", lambda: None),  # somebody watches
             "housekeeping": ("roll_up", lambda: engine.housekeeping.soon("figures")),
             "bulk": ("claim_bulk", engine.bulk.wanted),
             "served types": ("list_workers", self._start_child_of_nobody),

@@ -35,7 +35,7 @@ async def test_a_run_started_here_is_waited_for_without_a_read(engine: Engine, s
     await session.submit([(1, complete(run, b"42"))])
     end = await asyncio.wait_for(wait, TIMEOUT_S)
     assert end == RunEnd(run=run.run, status=RunStatus.COMPLETED, output=Payload(b"42"))
-    assert store.calls["ends_of"] == 0
+    assert store.calls["endings_of"] == 0
 
 
 async def test_an_end_between_subscribing_and_reading_is_delivered_once(
@@ -54,7 +54,7 @@ async def test_an_end_between_subscribing_and_reading_is_delivered_once(
     def deliver(endings: Sequence[RunEnd], not_found: Sequence[str]) -> None:
         delivered.extend(endings)
 
-    store.before["ends_of"] = barrier = Barrier()
+    store.before["endings_of"] = barrier = Barrier()
     waits = second.runs.open_waits("default", deliver)
     waits.add([started.run_id])
     await barrier.arrived.wait()

@@ -61,8 +61,9 @@ def is_refusal(node: ast.Call) -> bool:
 
 
 SAMPLES: dict[str, Any] = {
-    "code": ErrorCode.CONFLICT, "recorded": 1, "requested": KindCode.SLEEP, "attempt": 1, "status": "failed", "size": 5_000,
-    "itself": False, "maximum": 10, "per_second": 0.5, "wait_us": 1_500, "stored": 20, "error": ErrorDetail(),
+    "code": ErrorCode.CONFLICT, "recorded": 1, "requested": KindCode.SLEEP, "attempt": 1, "status": "failed",
+    "size": 5_000, "itself": False, "maximum": 10, "per_second": 0.5, "wait_us": 1_500, "stored": 20,
+    "error": ErrorDetail(),
 }  # fmt: skip
 
 

@@ -23,15 +23,15 @@ ALL: dict[str, dict[str, str]] = {
 }
 
 _COPY = "copies a run of the caller's into one that the caller has just made in the same namespace"
-_STEP_TO_FAULT = "answers which of the run's own steps named that run; nothing of the other one is read"
+_STEP_OF_ERROR = "answers which of the run's own steps named that run; nothing of the other one is read"
 _BY_CTID = "reads the rows of one namespace, and deletes the very same rows by their places"
 EXEMPT = {
     ("sqlite", "copy_context"): _COPY,
     ("sqlite", "fork_steps"): _COPY,
     ("sqlite", "fork_attempts"): _COPY,
-    ("sqlite", "step_to_blame"): _STEP_TO_FAULT,
+    ("sqlite", "step_of_error"): _STEP_OF_ERROR,
     ("postgres", "copy_results"): _COPY,
-    ("postgres", "step_to_blame"): _STEP_TO_FAULT,
+    ("postgres", "step_of_error"): _STEP_OF_ERROR,
     ("postgres", "remove_schedule_fires"): _BY_CTID,
     ("postgres", "remove_child_links"): _BY_CTID,
 }

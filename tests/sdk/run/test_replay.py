@@ -45,7 +45,7 @@ def workflow_of(runner: ProgramRunner, program: Program) -> Workflow[None, Any]:
     return Workflow(random_program)
 
 
-async def see_through(server: FakeServer, run: FakeRun, world: World, cuts: list[tuple[int, bool]]) -> None:
+async def see_through(server: FakeServer, run: FakeRun, world: World, crashes: list[tuple[int, bool]]) -> None:
     """Execute the run; its first workers die after so many commits each. Every worker has its own timing."""
 
     def not_recorded(step_id: str) -> None:
@@ -67,7 +67,7 @@ async def see_through(server: FakeServer, run: FakeRun, world: World, cuts: list
     world.meanwhile = meanwhile
     async with asyncio.timeout(TIMEOUT_S):
         while not run.status.ended and not server.broken:
-            crash_after, drop_answer = cuts.pop() if cuts else (None, False)
+            crash_after, drop_answer = crashes.pop() if crashes else (None, False)
             executor = server.executor
             port = server.claim(run, crash_after=crash_after, drop_last_answer=drop_answer)
             left = asyncio.create_task(server.until_left(run))
@@ -139,13 +139,13 @@ BLOCKED_CALL: Program = [
 
 
 @LOOPS
-@example(program=OVERTAKEN, seed=238, cuts=[])
-@example(program=ABANDONED_BRANCH, seed=23577, cuts=[(5, True), (17, False), (6, False)])
-@example(program=BLOCKED_CALL, seed=789152537, cuts=[(5, True), (4, False)])
-@given(program=PROGRAMS, seed=SEEDS, cuts=st.lists(st.tuples(st.integers(1, 25), st.booleans()), max_size=4))
+@example(program=OVERTAKEN, seed=238, crashes=[])
+@example(program=ABANDONED_BRANCH, seed=23577, crashes=[(5, True), (17, False), (6, False)])
+@example(program=BLOCKED_CALL, seed=789152537, crashes=[(5, True), (4, False)])
+@given(program=PROGRAMS, seed=SEEDS, crashes=st.lists(st.tuples(st.integers(1, 25), st.booleans()), max_size=4))
 @SOME
 def test_a_random_program_survives_cuts_and_replays_to_the_same_end(
-    loop_factory: Callable[[], asyncio.AbstractEventLoop], program: Program, seed: int, cuts: list[tuple[int, bool]]
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], program: Program, seed: int, crashes: list[tuple[int, bool]]
 ) -> None:
     async def scenario() -> None:
         random = Random(seed)
@@ -154,7 +154,7 @@ def test_a_random_program_survives_cuts_and_replays_to_the_same_end(
         options = {"kept_runs_max": random.choice([0, 10]), "kept_s": 100_000}
         async with fake_server(flow, small_child, latency=lambda: random.randrange(4), **options) as server:
             run = server.start(flow)
-            await see_through(server, run, world, list(cuts))
+            await see_through(server, run, world, list(crashes))
             assert not server.broken, (server.broken, run.log)
             assert run.status is RunStatus.COMPLETED, run.error
             first, seqs = run.result, {step.step_id: step.seq for step in run.steps.values() if step.seq}

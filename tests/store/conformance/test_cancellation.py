@@ -133,7 +133,7 @@ async def test_a_terminated_run_is_over_at_once_whoever_holds_it(harness: StoreH
     assert harness.effects.ended == (RunEnd(run=holding.run, status=S.CANCELLED, error=record.error),)
     assert record.error.kind == ErrorKind.TERMINATED
     assert "has gone mad" in record.error.message
-    assert list(await harness.store.ends_of([holding.run])) == [
+    assert list(await harness.store.endings_of([holding.run])) == [
         RunEnd(run=holding.run, status=S.CANCELLED, error=record.error)
     ]
     assert await harness.do(begin(holding, "b", cleanup=True)) == LeaseLost()

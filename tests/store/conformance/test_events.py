@@ -148,9 +148,9 @@ async def test_the_run_comes_with_them_as_it_stood_then(harness: StoreHarness) -
     assert (mark.run, mark.status, mark.status_text, mark.progress) == (holding.run, RunStatus.RUNNING, "half way", 0.5)
     assert (mark.pause_requested, mark.pause_reason, mark.finished_at) == (True, "have a look", None)
     await harness.do(hand_back(holding))
-    assert [mark] != await harness.store.marks_of([holding.run])
+    assert [mark] != await harness.store.markers_of([holding.run])
     await harness.cancel(holding.run)
-    (after,) = await harness.store.marks_of([holding.run])
+    (after,) = await harness.store.markers_of([holding.run])
     assert after is not None
     assert (after.status, after.cancel_requested, after.pause_reason) == (RunStatus.PENDING, True, "")
 
@@ -196,7 +196,7 @@ async def test_others_see_nothing(harness: StoreHarness) -> None:
     foreign = RunKey("yours", run.run_id)
     assert await harness.store.events_of(foreign, 0, 10) is None
     assert await harness.store.events_of(RunKey("mine", "no such run"), 0, 10) is None
-    snapshots = await harness.store.marks_of([foreign, run, RunKey("mine", harness.ids.run_id(harness.now))])
+    snapshots = await harness.store.markers_of([foreign, run, RunKey("mine", harness.ids.run_id(harness.now))])
     assert [mark is not None for mark in snapshots] == [False, True, False]
 
 

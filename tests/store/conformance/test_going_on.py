@@ -46,7 +46,7 @@ async def test_the_successor_takes_id_labels_priority_and_deadline(harness: Stor
     assert (record.labels, record.priority, record.deadline_at) == ({"k": "v"}, 7, deadline)
     assert (record.input, record.created_at, record.continued_as) == (payload("round 2"), harness.now, None)
     assert await harness.steps(new) == {}
-    (end,) = await harness.store.ends_of([holding.run])
+    (end,) = await harness.store.endings_of([holding.run])
     assert the(RunEnd, end).continued_as == new.run_id
     latest = await harness.store.get_run("default", workflow_id="poll")
     assert latest is not None

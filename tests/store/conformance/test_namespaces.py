@@ -30,7 +30,7 @@ async def test_a_foreign_run_id_is_unknown_to_every_verb(harness: StoreHarness) 
     assert await store.release([ghost], harness.now) is NO_EFFECTS
     assert await store.get_run(THEIRS, run_id=foreign.run_id) is None
     assert await store.get_run(THEIRS, workflow_id="order-1") is None
-    assert list(await store.ends_of([foreign])) == [None]
+    assert list(await store.endings_of([foreign])) == [None]
     assert await harness.cancel(foreign) is None
     assert await store.list_steps(foreign, name=None, after_begun_seq=0, limit=10, payloads=True) is None
     assert await store.get_step(foreign, "a") is None

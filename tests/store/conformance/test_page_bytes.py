@@ -149,7 +149,7 @@ async def test_endings_are_returned_for_as_many_as_fit(harness: StoreHarness) ->
     answers: list[Any] = []
     calls = 0
     while len(answers) < len(keys):
-        endings = await harness.store.ends_of(keys[len(answers) :])
+        endings = await harness.store.endings_of(keys[len(answers) :])
         assert endings
         assert_bounded([end for end in endings if isinstance(end, RunEnd)])
         answers += endings
@@ -242,7 +242,7 @@ async def test_calls_pass_while_scans_take_long(
     async with asyncio.timeout(LOADED_MACHINE_S):
         assert (await harness.run(run)).run == run
         later = await harness.start(workflow_id="later")
-        assert await harness.store.ends_of([later]) == [RunStatus.PENDING]
+        assert await harness.store.endings_of([later]) == [RunStatus.PENDING]
         assert await harness.store.list_runs("other", RunFilter(), None, 10) is not None, "another namespace scans"
         assert scans.most == limits.SCANS_PER_NAMESPACE
     scans.release()

@@ -53,7 +53,7 @@ async def test_a_retry_forgets_the_step_that_failed_and_what_came_after_it(harne
     assert harness.effects == woken_by_result(last.run)
     record = await harness.run(last.run)
     assert (record.status, record.error, record.finished_at) == (S.PENDING, None, None)
-    assert await harness.store.ends_of([last.run]) == [S.PENDING]
+    assert await harness.store.endings_of([last.run]) == [S.PENDING]
     claimed = await harness.claim_one()
     assert claimed.lease.counter == 2
     results = {name: step for name, step in by_id(claimed.history.steps).items() if step.seq}

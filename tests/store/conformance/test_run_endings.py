@@ -52,7 +52,7 @@ async def test_a_completed_run_keeps_its_output(harness: StoreHarness) -> None:
     record = await harness.run(holding.run)
     assert (record.status, record.output, record.error) == (S.COMPLETED, payload("42"), None)
     assert record.finished_at == harness.now
-    (end,) = await harness.store.ends_of([holding.run])
+    (end,) = await harness.store.endings_of([holding.run])
     assert end == RunEnd(run=holding.run, status=S.COMPLETED, output=payload("42"))
     assert (await harness.poll()).next_due_at is None
 
@@ -70,7 +70,9 @@ async def test_a_failed_run_keeps_its_error(harness: StoreHarness) -> None:
     assert (closed.status, closed.retry_at) == (S.FAILED, None)
     record = await harness.run(holding.run)
     assert (record.status, record.error, record.output, record.attempt) == (S.FAILED, error, None, 1)
-    assert list(await harness.store.ends_of([holding.run])) == [RunEnd(run=holding.run, status=S.FAILED, error=error)]
+    assert list(await harness.store.endings_of([holding.run])) == [
+        RunEnd(run=holding.run, status=S.FAILED, error=error)
+    ]
 
 
 async def test_endings_are_returned_in_the_order_requested(harness: StoreHarness) -> None:
@@ -78,10 +80,10 @@ async def test_endings_are_returned_in_the_order_requested(harness: StoreHarness
     await harness.do(complete_run(done))
     nobody = RunKey("default", harness.ids.run_id(harness.now))
     foreign = RunKey("elsewhere", done.run.run_id)
-    first, *rest = await harness.store.ends_of([done.run, nobody, open_run.run, foreign])
+    first, *rest = await harness.store.endings_of([done.run, nobody, open_run.run, foreign])
     assert the(RunEnd, first).status == S.COMPLETED
     assert rest == [None, S.RUNNING, None]
-    assert list(await harness.store.ends_of([])) == []
+    assert list(await harness.store.endings_of([])) == []
 
 
 async def test_the_end_rides_with_the_last_completion(harness: StoreHarness) -> None:

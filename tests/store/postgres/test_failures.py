@@ -127,9 +127,9 @@ VERBS: dict[str, Verb] = {
     "get": lambda store, leased: store.get_run("default", run_id=leased.run.run_id),
     "list": lambda store, _: store.list_runs("default", RunFilter(), None, 10),
     "count": lambda store, _: store.count_runs("default", RunFilter(), 10),
-    "ends": lambda store, leased: store.ends_of([leased.run]),
+    "ends": lambda store, leased: store.endings_of([leased.run]),
     "events": lambda store, leased: store.events_of(leased.run, 0, 10),
-    "marks": lambda store, leased: store.marks_of([leased.run]),
+    "marks": lambda store, leased: store.markers_of([leased.run]),
     "signal": lambda store, leased: store.signal_run(
         "default", run_id=leased.run.run_id, workflow_id="", signal=signal("go"), now=NOW
     ),

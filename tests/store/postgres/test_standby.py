@@ -187,7 +187,7 @@ def same_signal(leased: RunLease) -> tuple[Call, Call]:
 
 def end_and_wait(leased: RunLease) -> tuple[Call, Call]:
     ending = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT)
-    return (lambda store: write(store, ending)), (lambda other: other.ends_of([leased.run]))
+    return (lambda store: write(store, ending)), (lambda other: other.endings_of([leased.run]))
 
 
 def end_and_get(leased: RunLease) -> tuple[Call, Call]:
@@ -231,7 +231,7 @@ async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytes
     assert run is not None
     assert run.status is RunStatus.RUNNING
     assert len((await store.list_runs("default", RunFilter(), None, 10)).rows) == 1
-    assert await store.ends_of([leased.run]) == [RunStatus.RUNNING]
+    assert await store.endings_of([leased.run]) == [RunStatus.RUNNING]
     assert await pair.waiting() <= len(store._questions._links), "backends are left behind"
     await store.close()
 
@@ -300,7 +300,7 @@ async def test_a_standby_that_is_named_later_is_waited_for(pair: Pair, url: str)
     await pair.attach()
     await store.poll([], NOW)
     await pair.detach()
-    assert not await answered_alone(pair, store.ends_of([leased.run]))
+    assert not await answered_alone(pair, store.endings_of([leased.run]))
     await store.close()
 
 

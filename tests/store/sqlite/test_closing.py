@@ -24,7 +24,7 @@ async def test_writes_in_flight_are_finished(path: str, store: SqliteStore, harn
     assert not exists(f"{path}-wal"), "the log is folded into the file"
     again = SqliteStore(path, rng=LoadedRng())
     await again.open()
-    assert None not in await again.ends_of(runs)
+    assert None not in await again.endings_of(runs)
     await again.close()
 
 

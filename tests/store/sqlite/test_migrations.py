@@ -27,7 +27,8 @@ _STEP = """INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begu
     error, retry_at, wake_at,
                               created_at, started_at, finished_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1, ?, ?, ?, ?, 1, 1, ?)"""
-_ATTEMPT = f"""INSERT INTO step_attempts VALUES ('{FIRST}', 'flaky', 1, 3, 4, 1, 1, 1, 2, '{{"message":"no"}}', 2, 'worker-1')"""
+_ATTEMPT = f"""INSERT INTO step_attempts
+VALUES ('{FIRST}', 'flaky', 1, 3, 4, 1, 1, 1, 2, '{{"message":"no"}}', 2, 'worker-1')"""
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""An explicit retry and the families of runs: what was lost with the first life is started again, what is known is
-kept."""
+"""An explicit retry, and the parents and children of the run: what was lost with the first life is started again, what
+is known is kept."""
 
 from kagzi.core.effects import NO_EFFECTS
 from kagzi.core.error_details import ErrorDetail

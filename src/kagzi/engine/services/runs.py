@@ -202,7 +202,7 @@ class Runs:
 
     async def endings(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
         """How these runs stand, for as many of them, from the first, as make a page; None for what names no run."""
-        return await self._store.ends_of([RunKey(namespace, run_id) for run_id in run_ids])
+        return await self._store.endings_of([RunKey(namespace, run_id) for run_id in run_ids])
 
     async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
         if run_id:

@@ -106,7 +106,7 @@ class WaitHub:
             pass
         finally:
             waits.close()
-        (found,) = await self._store.ends_of((run,))
+        (found,) = await self._store.endings_of((run,))
         if found is None:
             raise no_run(run.run_id)
         return found
@@ -197,7 +197,7 @@ class WaitHub:
         unknown = malformed
         if runs:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                found = await self._store.ends_of(runs)
+                found = await self._store.endings_of(runs)
             if not found:
                 raise InternalError("the store answered for none of the runs that were asked for")
             self._to_read.update(dict.fromkeys(runs[len(found) :]))  # more than a page: the rest is read next

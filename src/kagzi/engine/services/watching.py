@@ -108,7 +108,7 @@ class Watching:
 
     async def _end(self, mark: RunMark) -> RunEvent | None:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
-            (found,) = await self._store.ends_of((mark.run,))
+            (found,) = await self._store.endings_of((mark.run,))
         if not isinstance(found, RunEnd):
             return None
         return RunEvent(
@@ -168,7 +168,7 @@ class Watching:
         for start in range(0, len(runs), _LOOK_RUNS):
             some = runs[start : start + _LOOK_RUNS]
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                marks = dict(zip(some, await self._store.marks_of(some), strict=True))
+                marks = dict(zip(some, await self._store.markers_of(some), strict=True))
             for run in some:
                 for watch in self._watched.get(run.run_id, ()):
                     if watch.run == run and watch.mark != marks[run]:

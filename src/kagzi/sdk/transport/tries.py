@@ -13,7 +13,7 @@ from .unreachable import Outage
 LASTING_S = 10.0
 """A stream that lived so long had reached a server: what broke it is a new outage."""
 _LEAST_S = 0.001
-_TELLING_S = 2.0  # a try that was cut shorter than that by our own deadline says nothing about the server
+_CONCLUSIVE_S = 2.0  # a try that was cut shorter than that by our own deadline says nothing about the server
 
 
 class Tries:
@@ -79,7 +79,7 @@ class Tries:
         tried_s = now - self._tried_at
         if self._stream and tried_s > LASTING_S:
             self.succeeded()
-        if not (problem.silent and self._outage is not None and tried_s < _TELLING_S):
+        if not (problem.silent and self._outage is not None and tried_s < _CONCLUSIVE_S):
             self._outage = problem
         self._waiting.failed(self._outage or problem, now)
         self._waiting.timeout_s = self._last_try_s

@@ -38,7 +38,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     **{f"{name}_{direction}": wide for name, wide in _LISTS.items() for direction in ("next", "prev")},
     "list_steps": _WIDE_PAYLOADS,
     "step_attempts": ("error::text",),
-    "ends_of": ("error::text", "output", "output_meta::text"),
+    "endings_of": ("error::text", "output", "output_meta::text"),
     "export_steps": _WIDE_PAYLOADS,
     "export_attempts": ("error::text",),
     "export_signals": ("payload", "payload_meta::text"),

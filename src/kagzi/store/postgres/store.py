@@ -52,7 +52,7 @@ from .run import retry_and_fork, steps
 from .run import runs as run_questions
 from .run import signal_changes as replacements
 from .run.counts import ListCounts
-from .run.watching import WatchDesk
+from .run.watching import PostgresEvents
 from .write import signals
 from .write.write import Writer
 
@@ -69,11 +69,11 @@ class PostgresStore(
     PostgresRetention,
     PostgresWorkers,
     Versions,
-    WatchDesk,
+    PostgresEvents,
     PostgresQueues,
     Connections,
 ):
-    """Keeps `store.protocol.Store`. `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved."""
+    """Implements `protocol.Store`. `fast_path=False`, for tests and bisecting: load, decide, save each command."""
 
     name: str = "postgresql"
 
@@ -121,7 +121,7 @@ class PostgresStore(
                 "Kagzi sets it to on for its own connections"
             )
 
-    # --- hot ------------------------------------------------------------------------------------------------------------
+    # --- hot ----------------------------------------------------------------------------------------------------------
 
     async def write(
         self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
@@ -163,7 +163,7 @@ class PostgresStore(
         async with self._duty.use(confirm=False) as session:
             return await timers.poll(session, heartbeats, after)
 
-    # --- runs -----------------------------------------------------------------------------------------------------------
+    # --- runs ---------------------------------------------------------------------------------------------------------
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
         async with self._readers.use(confirm=False) as session:
@@ -181,13 +181,13 @@ class PostgresStore(
         async with self._scan(namespace) as session:
             return await run_questions.count_runs(session, namespace, where, cap)
 
-    async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+    async def endings_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
         async with self._readers.use(confirm=False) as session:
-            ends = await run_questions.ends_of(session, runs)
-        if not any(isinstance(each, RunEnd) for each in ends) or not self._target.barrier.needed:
-            return ends
+            endings = await run_questions.endings_of(session, runs)
+        if not any(isinstance(each, RunEnd) for each in endings) or not self._target.barrier.needed:
+            return endings
         async with self._questions.use() as session:  # as above
-            return await run_questions.ends_of(session, runs)
+            return await run_questions.endings_of(session, runs)
 
     async def cancel_run(
         self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
@@ -239,7 +239,7 @@ class PostgresStore(
         async with self._duty.use(confirm=False) as session:
             return await controls.cascade(session, now, cancel_by, limit)
 
-    # --- steps ----------------------------------------------------------------------------------------------------------
+    # --- steps --------------------------------------------------------------------------------------------------------
 
     async def list_steps(
         self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool

@@ -9,10 +9,10 @@ from ...core.times import Timestamp
 
 
 class BulkVerbs(Protocol):
-    """Durable: they go on where they were after a restart. One server works on an operation at a time, as long as it says so."""
+    """Durable: they continue after a restart. One server at a time works on an operation and renews that."""
 
     async def add_bulk(self, operation: BulkOperation) -> BulkOperation:
-        """Keep it; answers the one that was kept, which is an earlier one if its request_id was used before."""
+        """Keep it; returns the one that was kept, which is an earlier one if its request_id was used before."""
         ...
 
     async def get_bulk(self, namespace: str, operation_id: str) -> BulkOperation | None: ...
@@ -26,8 +26,8 @@ class BulkVerbs(Protocol):
         ...
 
     async def claim_bulk(self, server_id: str, now: Timestamp, until: Timestamp) -> BulkOperation | None:
-        """An unfinished operation that nobody works on, or this server, the one longest left alone first; this server's until
-        `until`. None: nothing to do."""
+        """An unfinished operation that nobody works on, or this server, the one longest left alone first;
+        this server's until `until`. None: nothing to do."""
         ...
 
     async def plan_bulk(self, operation_id: str, server_id: str, batch: Batch, until: Timestamp) -> bool:
@@ -39,9 +39,9 @@ class BulkVerbs(Protocol):
         ...
 
     async def advance_bulk(self, progress: BulkProgress, server_id: str, now: Timestamp, until: Timestamp) -> bool:
-        """The batch that was planned is done: counted, and the cursor moved, once. False: not this server's any more."""
+        """The batch that was planned is done: counted, and the cursor moved, once. False: no longer this server's."""
         ...
 
     async def forget_bulk(self, before: Timestamp, limit: int) -> bool:
-        """Delete operations that had finished before then. Answers whether there may be more."""
+        """Delete operations that had finished before then. Returns whether there may be more."""
         ...

@@ -23,8 +23,8 @@ class Bus(Protocol):
 
 
 class RemoteNotice(NamedTuple):
-    """What another server may have to do: notify the worker of a leased run; let a worker drain; or, with a workflow type in place
-    of a run, forget its versions, or say when permits of it become free."""
+    """What another server may have to do: notify the worker of a leased run; let a worker drain; or, with a workflow
+    type in place of a run, forget its versions, or say when permits of it become free."""
 
     worker_id: str
     namespace: str

@@ -11,10 +11,10 @@ class EventVerbs(Protocol):
     """Read by seq; nothing is stored for it."""
 
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
-        """What happened in its steps beyond `after_seq`, at most `limit` events and one page of history in bytes (but one event),
-        and how the run stood at that very moment. None: no such run."""
+        """What happened in its steps beyond `after_seq`, at most `limit` events and one page of history in bytes (but
+        one event), and how the run stood at that very moment. None: no such run."""
         ...
 
-    async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
+    async def markers_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         """For each: how far it is, None if there is no such run."""
         ...

@@ -22,7 +22,7 @@ class LeaseTerms(msgspec.Struct, frozen=True, gc=False):
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
-    """A worker's free slots for one type. `versions` are what it serves, best first; an unpinned run is pinned to the first."""
+    """A worker's free slots for one type. `versions`: what it serves, best first, to which it pins unpinned runs."""
 
     namespace: str
     workflow_type: str
@@ -34,8 +34,8 @@ class Want(msgspec.Struct, frozen=True, gc=False):
 class Claimed(msgspec.Struct, frozen=True):
     """What a claim came to, and why there was not more.
 
-    `waiting`: their runs wait for a permit; with an empty type: for one of the namespace. `again_at`: when their rate allows
-    the next start. `more`: there may be runs that were not reached this time.
+    `waiting`: their runs wait for a permit; with an empty type: for one of the namespace. `again_at`: when their rate
+    allows the next start. `more`: there may be runs that were not reached this time.
     """
 
     runs: Sequence[ClaimedRun] = ()
@@ -109,21 +109,22 @@ class HotVerbs(Protocol):
     ) -> tuple[Sequence[Outcome], Effects]:
         """Apply commands; one outcome each, in order, and the effects on other runs.
 
-        Commands of one run take effect in the order given. A refused command leaves its neighbours untouched. Each command
-        of a run takes the next seq of that run, in order (seqs of refused and repeated ones may be burnt: gaps are legal).
-        Durable when it returns; the whole batch costs at most 3 transactions when no run appears in it with steps that repeat.
+        Commands of one run take effect in the order given. A refused command leaves its neighbours untouched. Each
+        command of a run takes the next seq of that run, in order (seqs of refused and repeated ones may be burnt: gaps
+        are legal). Durable when it returns; the whole batch costs at most 3 transactions when no run appears in it with
+        steps that repeat.
         """
         ...
 
     async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
         """Lease PENDING runs to the workers that want them, highest priority first, then longest ready.
 
-        Of a type with limits per key the keys are served in turn. Limits hold exactly, however many servers claim: runs are
-        counted and taken under the lock of the type. Runs of a paused type are not taken.
+        Of a type with limits per key the keys are served in turn. Limits hold exactly, however many servers claim: runs
+        are counted and taken under the lock of the type. Runs of a paused type are not taken.
 
-        A run pinned to a version goes only to a want that has it; an unpinned one is pinned to the want's first. Raises the
-        lease counter; never takes a run that is locked, past its deadline, or beyond its namespace's running_runs_limit.
-        Input and first history page are read after the locks are held.
+        A run pinned to a version goes only to a want that has it; an unpinned one is pinned to the want's first. Raises
+        the lease counter; never takes a run that is locked, past its deadline, or beyond its namespace's
+        running_runs_limit. Input and first history page are read after the locks are held.
         """
         ...
 
@@ -137,8 +138,8 @@ class HotVerbs(Protocol):
     async def renew(
         self, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
     ) -> Renewal:
-        """Set these leases to `until`. Those that are no longer current are reported lost. Steps of the others that run for
-        more than their timeout and the grace, in an attempt begun under this lease, are overdue."""
+        """Set these leases to `until`. Those that are no longer current are reported lost. Steps of the others that run
+        for more than their timeout and the grace, in an attempt begun under this lease, are overdue."""
         ...
 
     async def shorten_leases(self, leased: Sequence[RunLease], until: Timestamp) -> None:
@@ -150,19 +151,22 @@ class HotVerbs(Protocol):
         ...
 
     async def lost_before_ack(self, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
-        """Their stream broke before they were known to have arrived. A run that has lost no holder since it last got on is
-        PENDING at once, with lost_leases 1; the leases of the others end at their `untils` at the latest, and are counted then.
-        Stale ones are passed over."""
+        """Their stream broke before they were known to have arrived. A run that has lost no holder since it last got on
+        is PENDING at once, with lost_leases 1; the leases of the others end at their `untils` at the latest, and are
+        counted then. Stale ones are passed over."""
         ...
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
-        """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past their
-        cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1; PAUSED with a
-        problem of kind LOST if that makes `claim_cap`). Without `end_leases` that is done to holders only that have died."""
+        """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past
+        their cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1;
+        PAUSED with a problem of kind LOST if that makes `claim_cap`). Without `end_leases` that is done to holders only
+        that have died."""
         ...
 
     async def poll(self, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None) -> PendingWork:
-        """One statement when there are no heartbeats and at most one more when there are: what is ahead, and note the heartbeats.
+        """One statement when there are no heartbeats and at most one more when there are: what is ahead, and note
+        the heartbeats.
 
-        `pending` begins behind `after`: whoever hands in the last of a full answer has seen every type after a round."""
+        `pending` begins behind `after`: whoever hands in the last of a full answer has seen every type after a
+        round."""
         ...

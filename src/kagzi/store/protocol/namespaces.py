@@ -38,7 +38,7 @@ class NamespaceVerbs(Protocol):
     async def get_namespace(self, namespace: str) -> NamespaceRecord | None: ...
 
     async def list_namespaces(self, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
-        """By name. A "prev" cursor reads towards the beginning, answers by name."""
+        """By name. A "prev" cursor reads towards the beginning; its rows come by name, too."""
         ...
 
     async def put_namespace(self, record: NamespaceRecord, now: Timestamp, *, new: bool = False) -> bool:
@@ -50,8 +50,8 @@ class NamespaceVerbs(Protocol):
         ...
 
     async def delete_namespace(self, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
-        """From now on it takes nothing new, and is to be removed; unless runs are open in it, or schedules are enabled. None:
-        there is none."""
+        """From now on it takes nothing new, and is to be removed; unless runs are open in it, or schedules are enabled.
+        None: there is none."""
         ...
 
     async def namespace_chores(self, now: Timestamp, measured_until: Timestamp) -> NamespaceChores:
@@ -59,8 +59,8 @@ class NamespaceVerbs(Protocol):
         ...
 
     async def purge_namespace(self, namespace: str, limit: int) -> bool:
-        """Remove up to `limit` rows of a deleted namespace whose runs are gone, and when there are none the namespace itself.
-        Answers whether there is more to be removed. While there are runs nothing is."""
+        """Remove up to `limit` rows of a deleted namespace whose runs are gone, and when there are none the namespace
+        itself. Returns whether there is more to be removed. While there are runs nothing is."""
         ...
 
     async def measure_runs(self, namespace: str, after: Cursor | None, limit: int) -> Measured:

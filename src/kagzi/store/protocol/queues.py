@@ -17,15 +17,15 @@ class QueueVerbs(Protocol):
         ...
 
     async def put_type_limits(self, namespace: str, workflow_type: str, limits: TypeLimits, now: Timestamp) -> None:
-        """Insert or replace. Claims that began before it may still count by the old ones; none does after it has returned."""
+        """Insert or replace. Claims that began before may still count by the old ones; none does after it returned."""
         ...
 
     async def list_workflow_types(
         self, namespace: str, cursor: Cursor | None, limit: int, *, workflow_type: str = "", count_cap: int
     ) -> Rows[WorkflowTypeRecord]:
-        """By name: those somebody has said something about, and those that workers have registered. The cursor's id is the name;
-        its time means nothing. Open runs are counted among the `count_cap` oldest of each. Versions in the order of first
-        seen."""
+        """By name: those somebody has said something about, and those that workers have registered. The cursor's id is
+        the name; its time means nothing. Open runs are counted among the `count_cap` oldest of each. Versions in the
+        order of first seen."""
         ...
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:

@@ -27,16 +27,17 @@ class RetentionVerbs(Protocol):
     async def purge_runs(
         self, namespace: str, statuses: Sequence[RunStatus], *, after: Timestamp, until: Timestamp, limit: int
     ) -> Purged:
-        """Delete up to `limit` runs that ended in one of these ways, from `after` to `until` (both inclusive), oldest first, with
-        their steps, attempts, labels, signals and links. Runs with children still to be cancelled, and locked ones, stay."""
+        """Delete up to `limit` runs that ended in one of these ways, from `after` to `until` (both inclusive), oldest
+        first, with their steps, attempts, labels, signals and links. Runs with children still to be cancelled, and
+        locked ones, stay."""
         ...
 
     async def delete_runs(self, namespace: str, run_ids: Sequence[str], *, until: Timestamp) -> Sequence[str]:
-        """Delete those of these runs that have ended by `until`, in one transaction; answers which. The others stay."""
+        """Delete those of these runs that have ended by `until`, in one transaction; returns which. The others stay."""
         ...
 
     async def purge_leftovers(self, limit: int) -> bool:
-        """Delete up to `limit` rows of histories that were too long to go with their runs. Answers whether there may be more."""
+        """Delete up to `limit` rows of histories too long to go with their runs. Returns whether more may be left."""
         ...
 
     async def namespaces_after(self, namespace: str, limit: int) -> Sequence[NamespaceRecord]:

@@ -33,8 +33,8 @@ class ScheduleVerbs(Protocol):
     async def put_schedule(
         self, record: ScheduleRecord, *, was: ScheduleRecord, skips: Sequence[Fire]
     ) -> ScheduleRecord | None:
-        """Replace a schedule by this one, which gets the next revision, and record what is skipped by that. None: its revision
-        or next_at are no longer what they were when it was read, or it is gone."""
+        """Replace a schedule by this one, which gets the next revision, and record what is skipped by that. None: its
+        revision or next_at are no longer what they were when it was read, or it is gone."""
         ...
 
     async def get_schedule(self, namespace: str, schedule_id: str) -> ScheduleRecord | None: ...
@@ -46,16 +46,16 @@ class ScheduleVerbs(Protocol):
         ...
 
     async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
-        """Whether there was one; and whether fires of it are left: at most `limit` are deleted at a time. Its runs stay."""
+        """Whether there was one; and whether fires of it are left: up to `limit` are deleted at once. Its runs stay."""
         ...
 
     async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
-        """Newest nominal time first; of one that was skipped and fired later, the run first. The cursor's id is "1" for a skip,
-        "0" for a run."""
+        """Newest nominal time first; of one that was skipped and fired later, the run first. The cursor's id is "1" for
+        a skip, "0" for a run."""
         ...
 
     async def forget_fires(self, before: Timestamp, limit: int) -> bool:
-        """Delete up to `limit` fires and skips recorded before then. Answers whether there may be more."""
+        """Delete up to `limit` fires and skips recorded before then. Returns whether there may be more."""
         ...
 
     async def due_schedules(self, now: Timestamp, limit: int) -> DueSchedules:
@@ -65,6 +65,6 @@ class ScheduleVerbs(Protocol):
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
     ) -> tuple[Sequence[FiredSchedule | None], Effects]:
-        """In one transaction, under the locks of the schedules: start what is to be started, as any start is; record it, or why
-        not; move on. None: somebody else did it, or the schedule was changed or is gone."""
+        """In one transaction, under the locks of the schedules: start what is to be started, as any start is; record
+        it, or why not; move on. None: somebody else did it, or the schedule was changed or is gone."""
         ...

@@ -15,8 +15,8 @@ Entrance: TypeAlias = Literal["open", "exists", "busy"]
 
 
 class TransferVerbs(Protocol):
-    """A run comes in bit by bit: its history first, which nobody can see, then the run itself, which makes it whole at once. It
-    goes out in pages, which end at a number of bytes, too: the last one is empty."""
+    """A run comes in bit by bit: its history first, which nobody can see, then the run itself, which makes it whole at
+    once. It goes out in pages, which end at a number of bytes, too: the last one is empty."""
 
     async def export_run(self, run: RunKey) -> RunImage | None:
         """None: no such run."""
@@ -39,7 +39,7 @@ class TransferVerbs(Protocol):
         ...
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
-        """What was left behind by an import that was given up, or has not moved since `stale_before`, is cleared away."""
+        """Delete what an import left behind that was given up, or has not moved since `stale_before`."""
         ...
 
     async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
@@ -47,14 +47,15 @@ class TransferVerbs(Protocol):
         ...
 
     async def import_parts(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
-        """Put a piece of its history there; answers how many of them were new. None: this import was given up."""
+        """Put a piece of its history there; returns how many of them were new. None: this import was given up."""
         ...
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
     ) -> tuple[RunStatus | Refused | None, Effects]:
-        """The run is there, in this status. `image` is what `as_imported` made of it. Refused if its workflow_id is active or its request_id is
-        taken. A run it was to wait behind that is not there, or has ended, is not waited for. None as above."""
+        """The run is there, in this status. `image` is what `as_imported` made of it. Refused if its workflow_id is
+        active or its request_id is taken. A run it was to wait behind that is not there, or has ended, is not waited
+        for. None as above."""
         ...
 
     async def abandon_imports(self, *, token: str = "", stale_before: Timestamp = 0) -> None:

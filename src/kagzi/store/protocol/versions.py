@@ -19,7 +19,7 @@ class VersionVerbs(Protocol):
     async def change_version(
         self, namespace: str, workflow_type: str, version: str, change: VersionChange
     ) -> Sequence[VersionMark]:
-        """Atomic. Answers what is known of the type after it. Raises what core.versions.check_change raises."""
+        """Atomic. Returns what is known of the type after it. Raises what core.versions.check_change raises."""
         ...
 
     async def list_versions(
@@ -33,6 +33,6 @@ class VersionVerbs(Protocol):
         limit: int,
         count_cap: int,
     ) -> Rows[VersionRecord]:
-        """Latest first seen first. Open runs are counted among the `count_cap` oldest of the namespace; workers are those that
-        were heard of since `alive_since` and have not left. A cursor's id is JSON of type and version."""
+        """Latest first seen first. Open runs are counted among the `count_cap` oldest of the namespace; workers are
+        those that were heard of since `alive_since` and have not left. A cursor's id is JSON of type and version."""
         ...

@@ -16,8 +16,8 @@ class WorkerVerbs(Protocol):
     """Workers, and what became of them. Each change is kept as an event of the worker, in the same transaction."""
 
     async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
-        """Insert or refresh; also notes each (type, version) it serves, and its namespace. A process that was told to drain and
-        comes back (same id, host and pid) is DRAINING still."""
+        """Insert or refresh; also notes each (type, version) it serves, and its namespace. A process that was told to
+        drain and comes back (same id, host and pid) is DRAINING still."""
         ...
 
     async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
@@ -25,25 +25,25 @@ class WorkerVerbs(Protocol):
         ...
 
     async def drain_worker(self, namespace: str, worker_id: str, detail: str, now: Timestamp) -> WorkerRecord | None:
-        """DRAINING, unless it has left. Answers it as it is now; None: unknown."""
+        """DRAINING, unless it has left. Returns it as it is now; None: unknown."""
         ...
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
     ) -> tuple[bool, Effects]:
-        """The worker is OFFLINE (`hand_back`: every run it holds is PENDING at once) or, if not, DRAINING. False: unknown."""
+        """The worker is OFFLINE (`hand_back`: its runs are PENDING at once) or else DRAINING. False: unknown."""
         ...
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
-        """Its process has ended, which is proven: it is lost, and its leases end with the next `fire`, whatever that says about
-        leases. How many runs it held."""
+        """Its process has ended, which is proven: it is lost, and its leases end with the next `fire`, whatever that
+        says about leases. How many runs it held."""
         ...
 
     async def expire_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:
-        """Whoever is not OFFLINE and was not heard of since then is lost: OFFLINE. Their leases end by themselves. How many.
-        `only`: this one, by namespace and id."""
+        """Whoever is not OFFLINE and was not heard of since then is lost: OFFLINE. Their leases end by themselves.
+        Returns how many. `only`: this one, by namespace and id."""
         ...
 
     async def note_diagnostics(
@@ -72,5 +72,5 @@ class WorkerVerbs(Protocol):
         ...
 
     async def forget_workers(self, before: Timestamp, limit: int) -> int:
-        """Delete events older than that, and workers that are OFFLINE and were last heard of before it. How many of both."""
+        """Delete events older than that, and OFFLINE workers last heard of before it. Returns how many."""
         ...

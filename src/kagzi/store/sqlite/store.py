@@ -48,7 +48,7 @@ from .run import control, retry_and_fork, steps
 from .run import runs as run_rows
 from .run import signal_changes as replacements
 from .run.counts import ListCounts
-from .run.watching import WatchDesk
+from .run.watching import SqliteEvents
 from .write import children, signals
 from .write.write import write
 
@@ -62,7 +62,7 @@ class SqliteStore(
     SqliteRetention,
     SqliteWorkers,
     Versions,
-    WatchDesk,
+    SqliteEvents,
     SqliteQueues,
     ListCounts,
     Connections,
@@ -119,8 +119,8 @@ class SqliteStore(
     async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
         return await self._scan(namespace, run_rows.count_runs, namespace, where, cap)
 
-    async def ends_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
-        return await self._read(run_rows.ends_of, runs) if runs else []
+    async def endings_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+        return await self._read(run_rows.endings_of, runs) if runs else []
 
     async def cancel_run(
         self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp

@@ -12,7 +12,7 @@ from ...rows import history_reader, read_labels, read_payload
 from ..connection.connection import Row, Rows, Session
 from ..connection.failures import CONTENTION
 from ..parameters import Table
-from .permits import Gate, lock_types
+from .permits import LimitedClaim, lock_types
 
 _STEP_OVERHEAD_BYTES = 64
 # More rows than fit into a page: the one after the last tells that there are more.
@@ -35,7 +35,7 @@ class _Wanted(NamedTuple):
 
 
 class Claims:
-    """Remembers which namespaces limit their running runs, and which types have limits: only there a claim locks first."""
+    """Remembers which namespaces limit running runs and which types have limits: only there a claim locks first."""
 
     def __init__(self) -> None:
         self._namespaces: set[str] = set()
@@ -73,9 +73,9 @@ class _Taken(NamedTuple):
     """What one transaction came to."""
 
     runs: list[ClaimedRun]
-    gates: list[Gate]
+    limited_claims: list[LimitedClaim]
     waiting: set[TypeKey]  # types that got less than was wanted and have more
-    cut: set[TypeKey]  # likewise, because what they got is large
+    truncated: set[TypeKey]  # likewise, because what they got is large
 
 
 class _Claim:
@@ -96,14 +96,14 @@ class _Claim:
 
     def note(self, taken: _Taken) -> None:
         self._runs += taken.runs
-        for gate in taken.gates:
-            self._limited.add(gate.key)
-            if gate.again_at is not None:
-                self._again_at[gate.key] = gate.again_at
-            if gate.more:
-                self._more.add(gate.key)
+        for each in taken.limited_claims:
+            self._limited.add(each.key)
+            if each.again_at is not None:
+                self._again_at[each.key] = each.again_at
+            if each.more:
+                self._more.add(each.key)
         self._waiting_types |= taken.waiting
-        self._more |= taken.cut
+        self._more |= taken.truncated
 
     def come_back(self, types: set[TypeKey]) -> None:
         """Others were at it all the time."""
@@ -111,15 +111,17 @@ class _Claim:
         self._again_at |= dict.fromkeys(types, self._now + _COME_BACK_US)
 
     async def take(self, wanted: dict[_Wanted, list[Want]], namespaces: set[str], types: set[TypeKey]) -> _Taken:
-        """`namespaces`, `types`: those that are known to be limited. Raises _TakenBackError if others turn out to be."""
+        """`namespaces`, `types`: those that are known to be limited. Raises _TakenBackError if others are, too."""
         limits = {}
         if namespaces:
             rows = await self.session.read("lock_namespaces", namespaces=sorted(namespaces))
             limits = {row["namespace"]: row["running_runs_limit"] for row in rows}
-        gated = await lock_types(self.session, types)
+        limited_types = await lock_types(self.session, types)
         taken = _Taken([], [], set(), set())
         short: set[TypeKey] = set()
-        for part in _apart({group: wants for group, wants in wanted.items() if group.key not in gated}, namespaces):
+        for part in _apart(
+            {group: wants for group, wants in wanted.items() if group.key not in limited_types}, namespaces
+        ):
             rows = await self.session.read(
                 "claim_runs",
                 now=self._now,
@@ -129,19 +131,23 @@ class _Claim:
                 **_tables(part),
             )
             _check(rows, namespaces)
-            if rows and rows[0]["cut"]:
-                taken.cut.update(group.key for group in part)
+            if rows and rows[0]["truncated"]:
+                taken.truncated.update(group.key for group in part)
             taken.runs.extend(await _with_history(self.session, rows, self._now))
             total = sum(want.limit for wants in part.values() for want in wants)
             short |= {group.key for group in part if group.namespace in limits and len(rows) < total}
         for group, wants in wanted.items():
-            if (row := gated.get(group.key)) is not None:
-                gate = Gate(self.session, row, wants, nonce=self._nonce, now=self._now, until=self._until)
-                taken.gates.append(gate)
-                rows = await gate.claim(await self._spare(group.namespace, limits))
+            if (row := limited_types.get(group.key)) is not None:
+                limited_claim = LimitedClaim(
+                    self.session, row, wants, nonce=self._nonce, now=self._now, until=self._until
+                )
+                taken.limited_claims.append(limited_claim)
+                rows = await limited_claim.claim(await self._spare(group.namespace, limits))
                 taken.runs.extend(await _with_history(self.session, rows, self._now))
-                if len(rows) < gate.wanted:
-                    (taken.waiting if gate.waiting and group.namespace not in limits else short).add(gate.key)
+                if len(rows) < limited_claim.wanted:
+                    (taken.waiting if limited_claim.waiting and group.namespace not in limits else short).add(
+                        limited_claim.key
+                    )
         taken.waiting.update(await self._waiting(short, limits))
         return taken
 
@@ -178,7 +184,7 @@ class _TakenBackError(Exception):
 
 def _check(rows: Rows, namespaces: set[str]) -> None:
     unlocked = {row["namespace"] for row in rows if row["limited"]} - namespaces
-    types = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["gated"]}
+    types = {TypeKey(row["namespace"], row["workflow_type"]) for row in rows if row["type_limited"]}
     if unlocked or types:
         raise _TakenBackError(unlocked, types)
 
@@ -191,7 +197,7 @@ def _apart(wanted: dict[_Wanted, list[Want]], limited: set[str]) -> list[dict[_W
 
 
 def _without_overlap(wants: Sequence[Want]) -> list[dict[_Wanted, list[Want]]]:
-    """Wants by type and versions; those of one type with other versions come later, since they may mean the same runs."""
+    """Wants by type and versions; those of one type with other versions come later: they may mean the same runs."""
     parts: list[dict[_Wanted, list[Want]]] = []
     seen: list[dict[tuple[str, str], _Wanted]] = []
     for want in wants:

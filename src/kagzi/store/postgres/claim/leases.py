@@ -32,7 +32,7 @@ async def shorten_leases(session: Session, leased: Sequence[RunLease], until: Ti
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        rows = await session.write("cut_leases", until=until, **_arrays(leased))
+        rows = await session.write("shorten_leases", until=until, **_arrays(leased))
         if not rows:
             return
         leased = _at(leased, [row["n"] for row in rows])
@@ -44,7 +44,9 @@ async def lost_before_ack(
     until_of = dict(zip(leases, untils, strict=True))
     return await _hand_back(
         leases,
-        lambda some: session.write("lose_leases", now=now, untils=[until_of[each] for each in some], **_arrays(some)),
+        lambda some: session.write(
+            "lost_before_ack", now=now, untils=[until_of[each] for each in some], **_arrays(some)
+        ),
     )
 
 

@@ -12,7 +12,7 @@ _KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only 
 
 
 async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey, Row]:
-    """Those of these types that have limits, with what is written of them. Their rows are ours until the transaction ends."""
+    """The rows of those of these types that have limits. They are locked until the transaction ends."""
     keys = sorted(types)
     if not keys:
         return {}
@@ -22,8 +22,8 @@ async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey
     return {TypeKey(row["namespace"], row["workflow_type"]): row for row in rows}
 
 
-class Gate:
-    """One type's limits during one claim of workers that serve the same versions."""
+class LimitedClaim:
+    """The claim of runs of one type under its limits, for workers that serve the same versions."""
 
     def __init__(
         self, session: Session, row: Row, wants: Sequence[Want], *, nonce: int, now: Timestamp, until: Timestamp
@@ -46,7 +46,7 @@ class Gate:
         self.waiting = False  # there is certainly more
 
     async def claim(self, spare: int | None) -> Rows:
-        """Rows as `claim_runs` answers them. `spare`: what the namespace's own limit leaves."""
+        """Rows as `claim_runs` returns them. `spare`: what the namespace's own limit leaves."""
         if self.limits.paused or spare == 0 or not self._versions:
             return ()
         chosen = await (self._by_key(spare) if self.limits.by_key else self._by_age(spare))
@@ -129,8 +129,8 @@ class Gate:
             permits.know_keys({row["key"]: row["next_start_at"] for row in rows})
 
     async def _scan(self, per_key: int, depth: int) -> tuple[dict[str, int], dict[str, int], list[Candidate]]:
-        """Who runs, by key; the keys in turn with their places, at most `depth` beyond those of running ones; and the first
-        runs of each that is not full."""
+        """Who runs, by key; the keys in turn with their places, at most `depth` beyond those of running ones; and the
+        first runs of each that is not full."""
         running: dict[str, int] = {}
         places: dict[str, int] = {}
         candidates: list[Candidate] = []

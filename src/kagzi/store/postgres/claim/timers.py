@@ -65,8 +65,8 @@ async def fire(
             ]
             await session.read("fire_runs", now=now, runs=runs)
         ended = [each for each in due if each.status in _ENDED]
-        ends: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
-        notified = await notify_parents(session, ends, now)
+        endings: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
+        notified = await notify_parents(session, endings, now)
     effects = [fire_effects(run_head(each.row), each.status, each.error, lost=each.lost) for each in due]
     expired = tuple(_expired(each) for each in due if each.lost)
     return Fired(expired, more=len(rows) >= limit), merge([*effects, notified])
@@ -101,8 +101,8 @@ def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _D
 
 
 async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:
-    """Without the runs whose end somebody waits for who is locked: these come next time. No lock is waited for here, since
-    the parents are locked after their children."""
+    """Without the runs whose end somebody waits for who is locked: these come next time. No lock is waited for here,
+    since the parents are locked after their children."""
     ending = [_run(each).run_id for each in due if each.status in _ENDED and each.row["watched"]]
     if not ending:
         return due

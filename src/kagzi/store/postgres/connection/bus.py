@@ -1,8 +1,8 @@
 """Servers on one database wake each other: LISTEN on one connection, NOTIFY on its sibling, names and nothing else.
 
 The listening connection is watched and made again for ever. Whatever may have been missed meanwhile is covered by
-one `POLL_AGAIN`. Through a pooler in transaction mode nobody can listen, but all can notify: such a server is told to poll
-every second instead.
+one `POLL_AGAIN`. Through a pooler in transaction mode nobody can listen, but all can notify: such a server is told to
+poll every second instead.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _PROBE_SETTINGS = {"jit": "off"}  # a pooler shows itself by what it does with a
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True):
-    """`ended`: every namespace in which runs ended, for servers of an earlier version, which look at all they wait for there.
+    """`ended`: every namespace in which runs ended, for servers of an earlier version, which poll their waits there.
     `ended_runs`: which runs, by namespace, where they are known."""
 
     server_id: str

@@ -48,5 +48,5 @@ async def _hand_back(session: Session, namespace: str, worker_id: str, now: Time
 
 
 async def _leases(session: Session, namespace: str, worker_id: str) -> list[RunLease]:
-    rows = await session.read("runs_held_by", namespace=namespace, worker_id=worker_id)
+    rows = await session.read("runs_leased_by", namespace=namespace, worker_id=worker_id)
     return [RunLease(RunKey(namespace, row["run_id"]), Lease(row["lease"], row["nonce"])) for row in rows]

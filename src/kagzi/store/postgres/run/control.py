@@ -73,8 +73,8 @@ async def cancel_locked(
         status=int(then),
         error=write_error(error),
     )
-    ends = [(row["run_id"], then, error)] if then is RunCode.CANCELLED else []
-    notified = await notify_parents(session, ends, now)
+    endings = [(row["run_id"], then, error)] if then is RunCode.CANCELLED else []
+    notified = await notify_parents(session, endings, now)
     return RUN_STATUS_OF_CODE[then], merge([cancel_effects(run_head(row), then, reason, cancel_by), notified])
 
 

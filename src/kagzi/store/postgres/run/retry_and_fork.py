@@ -16,7 +16,7 @@ from ...protocol import Fork
 from ...rows import fork_start, read_error, write_strings
 from ..connection.connection import Row, Session
 from ..write.endings import End, MovedError, link_children, notify_parents, run_head
-from ..write.namespace_quota import Rooms
+from ..write.namespace_quota import NamespaceQuotas
 from ..write.starts import find_starts, insert_runs, taken
 from .control import with_run
 
@@ -40,10 +40,10 @@ async def _retry(
     if from_step:
         places = await session.read("step_place", run_id=run_id, step_id=from_step)
     else:
-        places = await session.read("step_to_blame", run_id=run_id, subject_id=error.subject_id)
+        places = await session.read("step_of_error", run_id=run_id, subject_id=error.subject_id)
     if from_step and not places:
         return no_step(run_id, from_step), NO_EFFECTS
-    # No step to blame: every result is kept, and only what was cancelled with the run is forgotten.
+    # The error names no step: every result is kept, and only what was cancelled with the run is forgotten.
     step_id, after = (
         (places[0]["step_id"], places[0]["seq"] or places[0]["begun_seq"]) if places else ("", failed["seq"])
     )
@@ -93,7 +93,7 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> tuple[Started |
     if refused := await _unknown_outputs(session, fork, before):
         return refused, NO_EFFECTS
     command = fork_start(fork, (await session.read("fork_source", run_id=source))[0])
-    if (answer := await _hindrance(session, command, now)) is not None:
+    if (answer := await _refusal(session, command, now)) is not None:
         return answer, NO_EFFECTS
     if not await insert_runs(session, [command], now, limited=True):
         raise MovedError
@@ -128,7 +128,7 @@ async def _unknown_outputs(session: Session, fork: Fork, before: int) -> Refused
     return no_result_before(unknown[0], fork.from_step) if unknown else None
 
 
-async def _hindrance(session: Session, command: StartRun, now: Timestamp) -> Existing | Refused | None:
+async def _refusal(session: Session, command: StartRun, now: Timestamp) -> Existing | Refused | None:
     """Why no run is made: the request was made before, the id is taken, or the namespace takes none."""
     namespace = command.run.namespace
     [row] = await find_starts(session, [command])
@@ -137,8 +137,8 @@ async def _hindrance(session: Session, command: StartRun, now: Timestamp) -> Exi
         return outcome
     if not row["limiting"]:
         return None
-    rooms = await Rooms.lock(session, [namespace], now)
-    if (full := rooms.refusal(namespace)) is None:
-        rooms.take(namespace)
-        await rooms.settle()
+    quotas = await NamespaceQuotas.lock(session, [namespace], now)
+    if (full := quotas.refusal(namespace)) is None:
+        quotas.take(namespace)
+        await quotas.settle()
     return full

@@ -118,11 +118,11 @@ def _conditions(where: RunFilter) -> dict[str, object]:
     }
 
 
-async def ends_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
+async def endings_of(session: Session, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
     answers: list[RunEnd | RunStatus | None] = [None] * len(runs)
     valid = [(index, run) for index, run in enumerate(runs) if is_uuid(run.run_id)]
     run_ids, namespaces = [run.run_id for _, run in valid], [run.namespace for _, run in valid]
-    rows, more = await read_page(session, "ends_of", len(runs), run_ids=run_ids, namespaces=namespaces)
+    rows, more = await read_page(session, "endings_of", len(runs), run_ids=run_ids, namespaces=namespaces)
     for row in rows:
         number: int = row["n"]
         index, run = valid[number - 1]

@@ -30,8 +30,8 @@ async def list_steps(
     if not rows:
         return None
     steps = [row for row in rows if row["step_id"] is not None]
-    records, cut = await _with_attempts(session, run, steps)
-    return Rows(tuple(records), has_more=more or cut)
+    records, truncated = await _with_attempts(session, run, steps)
+    return Rows(tuple(records), has_more=more or truncated)
 
 
 async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | None:
@@ -42,15 +42,15 @@ async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | 
 
 
 async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> tuple[list[StepRecord], bool]:
-    """The steps with their earlier attempts, as many as fit; and whether some were left out. See pages.shown_attempts."""
+    """The steps with their earlier attempts, as many as fit; whether some were left out. See pages.shown_attempts."""
     retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
     rows_read: list[Row] = []
-    cut = False
+    truncated = False
     if retried:
-        rows_read, cut = await read_page(
+        rows_read, truncated = await read_page(
             session, "step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried, limit=PAGE_ATTEMPTS + 1
         )
-    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in rows_read], truncated=cut)
+    shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in rows_read], truncated=truncated)
     steps = [
         shown_step(
             read_step(

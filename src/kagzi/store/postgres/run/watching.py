@@ -12,7 +12,7 @@ from ..connection.connection import Row
 from ..connection.connections import Connections
 
 
-class WatchDesk(Connections):
+class PostgresEvents(Connections):
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
         if not is_uuid(run.run_id):
             return None
@@ -30,11 +30,11 @@ class WatchDesk(Connections):
         events = tuple(_event(row) for row in rows if row["seq"] is not None)
         return RunEventPage(_mark(rows[0]), events, more=bool(events) and rows[0]["more"])
 
-    async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
+    async def markers_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         ids = [run.run_id for run in runs if is_uuid(run.run_id)]
         async with self._readers.use(confirm=False) as session:
-            marks = {mark.run: mark for mark in map(_mark, await session.read("marks_of", run_ids=ids))}
-        return [marks.get(run) for run in runs]
+            markers = {mark.run: mark for mark in map(_mark, await session.read("markers_of", run_ids=ids))}
+        return [markers.get(run) for run in runs]
 
 
 def _mark(row: Row) -> RunMark:

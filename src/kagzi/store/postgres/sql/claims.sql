@@ -3,16 +3,16 @@
 -- History is read by the next statement: this one locks new rows but would read with an old snapshot.
 -- Runs of namespaces that limit running ones are marked: unless their row is locked, the claim is taken back. So are those of
 -- types with limits, of which one is enough to tell.
--- No more are taken than about :most_bytes bytes go (input, context and first step of each, which are read whole); `cut`: there are more.
+-- No more are taken than about :most_bytes bytes go (input, context and first step of each, which are read whole); `truncated`: there are more.
 WITH groups AS MATERIALIZED (
     SELECT g.*,
         (SELECT array_agg(v.version) FROM rows(:versions) AS v (n int, version text) WHERE v.n = g.n) AS versions,
-        n.running_runs_limit AS run_limit, t.limiting IS TRUE AS gated
+        n.running_runs_limit AS run_limit, t.limiting IS TRUE AS type_limited
     FROM rows(:groups) WITH ORDINALITY AS g (namespace text, workflow_type text, first_version text, wanted bigint, n)
     LEFT JOIN namespaces AS n ON n.namespace = g.namespace
     LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type
 ), picked AS MATERIALIZED (
-    SELECT groups.n, groups.run_limit IS NOT NULL AS limited, groups.gated, p.run_id,
+    SELECT groups.n, groups.run_limit IS NOT NULL AS limited, groups.type_limited, p.run_id,
         row_number() OVER (PARTITION BY groups.n ORDER BY p.priority DESC, p.ready_at, p.run_id) AS place
     FROM groups
     CROSS JOIN LATERAL (
@@ -22,7 +22,7 @@ WITH groups AS MATERIALIZED (
             AND (r.deadline_at > :now::bigint) IS NOT FALSE
         ORDER BY r.priority DESC, r.ready_at, r.run_id
         LIMIT CASE
-            WHEN groups.gated THEN 1
+            WHEN groups.type_limited THEN 1
             WHEN groups.run_limit IS NULL THEN groups.wanted
             ELSE greatest(0, least(groups.wanted, groups.run_limit - (
                 SELECT count(*) FROM runs AS c WHERE c.namespace = groups.namespace AND c.lease_until IS NOT NULL
@@ -31,14 +31,14 @@ WITH groups AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS p
 ), sized AS MATERIALIZED (
-    SELECT picked.*, sum(held.bytes) OVER (ORDER BY picked.n, picked.place) - held.bytes AS before
+    SELECT picked.*, sum(payload.bytes) OVER (ORDER BY picked.n, picked.place) - payload.bytes AS before
     FROM picked CROSS JOIN LATERAL (
         SELECT coalesce(sum(octet_length(s.output) + coalesce(octet_length(s.details), 0)), 0) AS bytes
         FROM (
             SELECT output, details FROM steps WHERE steps.run_id = picked.run_id AND begun_seq >= 0
             ORDER BY begun_seq LIMIT 3
         ) AS s
-    ) AS held
+    ) AS payload
 ), taken AS (
     UPDATE runs AS r
     SET status = {RUN.RUNNING}, lease = r.lease + 1, nonce = :nonce::bigint, lease_until = :until::bigint, worker_id = w.worker_id,
@@ -49,11 +49,11 @@ WITH groups AS MATERIALIZED (
     JOIN rows(:shares) AS w (n int, worker_id text, after bigint, until bigint)
         ON w.n = picked.n AND picked.place > w.after AND picked.place <= w.until
     WHERE r.run_id = picked.run_id AND picked.before < :most_bytes::bigint
-    RETURNING r.*, picked.n, picked.place, picked.limited, picked.gated
+    RETURNING r.*, picked.n, picked.place, picked.limited, picked.type_limited
 )
 SELECT run_id::text AS run_id, namespace, lease, nonce, worker_id, workflow_id, workflow_type, version, attempt, labels,
-    created_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id, limited, gated,
-    EXISTS (SELECT 1 FROM sized WHERE sized.before >= :most_bytes) AS cut
+    created_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id, limited, type_limited,
+    EXISTS (SELECT 1 FROM sized WHERE sized.before >= :most_bytes) AS truncated
 FROM taken ORDER BY n, place;
 
 -- name: first_pages
@@ -78,7 +78,7 @@ ORDER BY wanted.n, p.begun_seq;
 
 -- name: next_page
 -- A later page of the same, for the holder of the lease only: no row at all if somebody else holds the run. Without what it knows.
-SELECT r.run_id IS NOT NULL AS held, p.* FROM runs AS r
+SELECT r.run_id IS NOT NULL AS leased, p.* FROM runs AS r
 LEFT JOIN LATERAL (
     SELECT sized.*, sized.total - sized.bytes AS before FROM (
         SELECT s.*, sum(s.bytes) OVER (ORDER BY s.begun_seq) AS total,
@@ -137,7 +137,7 @@ ORDER BY priority DESC, ready_at, run_id LIMIT :limit::bigint;
 WITH RECURSIVE running AS MATERIALIZED (
     SELECT coalesce(concurrency_key, '') AS key, count(*) AS runs FROM runs
     WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND lease_until IS NOT NULL GROUP BY 1
-), room AS MATERIALIZED (
+), capacity AS MATERIALIZED (
     SELECT count(*) AS keys, (:max_running::bigint IS NULL OR coalesce(sum(runs), 0) < :max_running) AS some FROM running
 ), keys (key, wrapped, place) AS (
     (
@@ -155,10 +155,10 @@ WITH RECURSIVE running AS MATERIALIZED (
                     AND r.concurrency_key <= :after_key
                 ORDER BY r.namespace, r.workflow_type, r.concurrency_key LIMIT 1
             )
-        ) AS n, room WHERE room.some LIMIT 1
+        ) AS n, capacity WHERE capacity.some LIMIT 1
     )
     UNION ALL
-    SELECT n.key, n.wrapped, k.place + 1 FROM keys AS k CROSS JOIN room CROSS JOIN LATERAL (
+    SELECT n.key, n.wrapped, k.place + 1 FROM keys AS k CROSS JOIN capacity CROSS JOIN LATERAL (
         (
             SELECT r.concurrency_key AS key, k.wrapped FROM runs AS r
             WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.ready_at IS NOT NULL AND r.concurrency_key IS NOT NULL
@@ -174,7 +174,7 @@ WITH RECURSIVE running AS MATERIALIZED (
         )
         LIMIT 1
     ) AS n
-    WHERE k.place < :most_keys::bigint + room.keys
+    WHERE k.place < :most_keys::bigint + capacity.keys
 )
 SELECT k.key, k.place, p.run_id::text AS run_id, p.priority, p.ready_at, p.first, 0 AS runs FROM keys AS k
 LEFT JOIN running ON running.key = k.key
@@ -187,9 +187,9 @@ LEFT JOIN LATERAL (
     LIMIT CASE WHEN k.key <> '' AND running.runs >= :max_running_per_key::bigint THEN 0 ELSE :limit::bigint END
 ) AS p ON true
 UNION ALL
-SELECT '', 0, h.run_id::text, h.priority, h.ready_at, h.lease = 0, 0 FROM room CROSS JOIN LATERAL (
+SELECT '', 0, h.run_id::text, h.priority, h.ready_at, h.lease = 0, 0 FROM capacity CROSS JOIN LATERAL (
     SELECT r.run_id, r.priority, r.ready_at, r.lease, r.version, r.deadline_at, r.concurrency_key FROM runs AS r
-    WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.ready_at IS NOT NULL AND room.some
+    WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.ready_at IS NOT NULL AND capacity.some
     ORDER BY r.priority DESC, r.ready_at, r.run_id LIMIT 100
 ) AS h
 WHERE h.concurrency_key IS NULL AND (h.version IS NULL OR h.version = ANY (:versions)) AND (h.deadline_at > :now) IS NOT FALSE

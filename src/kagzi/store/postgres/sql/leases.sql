@@ -24,8 +24,8 @@ LEFT JOIN LATERAL (
 WHERE r.run_id IS NULL OR r.cancel_requested_at IS NOT NULL OR r.pause_requested OR s.step_id IS NOT NULL
 ORDER BY g.n;
 
--- name: cut_leases
--- A session closed: its leases end soon. Answers those that are still to be cut because somebody holds their row.
+-- name: shorten_leases
+-- A session closed: its leases end soon. Returns those that are still to be shortened because somebody holds their row.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :namespaces::text[], :leases::bigint[], :nonces::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, n)
@@ -34,7 +34,7 @@ WITH g AS MATERIALIZED (
     WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = {RUN.RUNNING}
         AND r.lease_until > :until::bigint
     FOR UPDATE OF r SKIP LOCKED
-), cut AS (
+), shortened AS (
     UPDATE runs AS r SET lease_until = :until FROM mine WHERE r.run_id = mine.run_id
 )
 SELECT g.n FROM g JOIN runs AS r ON r.run_id = g.run_id
@@ -42,7 +42,7 @@ WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.n
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
 -- name: release_leases
--- Handed back: PENDING at once, uncounted (PAUSED if that was asked for). Answers the types woken, and those whose row somebody holds.
+-- Handed back: PENDING at once, uncounted (PAUSED if that was asked for). Returns the types woken, and those whose row somebody holds.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :namespaces::text[], :leases::bigint[], :nonces::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, n)
@@ -64,9 +64,9 @@ SELECT g.n, r.namespace, r.workflow_type FROM g JOIN runs AS r ON r.run_id = g.r
 WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = {RUN.RUNNING}
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
--- name: lose_leases
+-- name: lost_before_ack
 -- A stream broke before these were known to have arrived. The first time a run is PENDING at once, and that is counted; one that
--- has lost a holder since it last got on has the grace of a cut lease. Answers like release_leases.
+-- has lost a holder since it last got on has the grace of a shortened lease. Returns like release_leases.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :namespaces::text[], :leases::bigint[], :nonces::bigint[], :untils::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, until, n)
@@ -89,7 +89,7 @@ SELECT g.n, r.namespace, r.workflow_type FROM g JOIN runs AS r ON r.run_id = g.r
 WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce AND r.status + 0 = {RUN.RUNNING}
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
--- name: runs_held_by
+-- name: runs_leased_by
 -- What a worker holds, to hand it back.
 SELECT run_id::text AS run_id, lease, nonce FROM runs
 WHERE namespace = :namespace::text AND worker_id = :worker_id::text AND lease_until IS NOT NULL ORDER BY run_id;

@@ -13,7 +13,7 @@ SELECT step_id, begun_seq, seq FROM steps WHERE run_id = :run_id::uuid AND step_
 -- Where the next step would stand: all that is recorded lies before it. :step_id is the empty name of no step.
 SELECT seq + 1 AS begun_seq FROM runs WHERE :step_id::text = '' AND run_id = :run_id::uuid;
 
--- name: step_to_blame
+-- name: step_of_error
 -- The step that an error names, or the last one that waited for the child which it names.
 SELECT step_id, begun_seq, seq FROM steps
 WHERE run_id = :run_id::uuid AND kind < {KIND.FIRST_PAYLOAD} AND begun_seq >= 0 AND (step_id = :subject_id::text OR child_run_id::text = :subject_id)

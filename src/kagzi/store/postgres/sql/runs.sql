@@ -123,7 +123,7 @@ SELECT count(*) AS runs FROM (SELECT 1 FROM {source} LIMIT :limit::bigint) AS co
 SELECT step_id FROM steps WHERE run_id = :run_id::uuid AND due_at IS NOT NULL AND (kind <> {KIND.FUNCTION} OR status = {STEP.PENDING})
 ORDER BY due_at, begun_seq LIMIT :limit::bigint;
 
--- name: ends_of
+-- name: endings_of
 -- How runs ended, for those who wait: status, output, error, and where one goes on.
 SELECT g.n, r.status, r.error, r.continued_as::text AS continued_as, s.output, s.output_meta
 FROM unnest(:run_ids::uuid[], :namespaces::text[]) WITH ORDINALITY AS g (run_id, namespace, n)

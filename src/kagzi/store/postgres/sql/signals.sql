@@ -9,7 +9,7 @@ WHERE run_id = coalesce(
 ) AND namespace IS NOT DISTINCT FROM :namespace
 FOR UPDATE;
 
--- name: look_for_signal
+-- name: find_signal
 -- Under the run's lock: whether this signal came before, who waits for its name, and how many nobody has waited for.
 SELECT
     (SELECT s.step_id IS NOT NULL FROM signals AS s WHERE s.run_id = :run_id::uuid AND s.request_id = :request_id::text) AS known,
@@ -55,7 +55,7 @@ ORDER BY number LIMIT 1;
 
 -- name: was_received
 -- Whether some step was given a signal of that name.
-SELECT 1 AS found FROM signals
+SELECT 1 AS received FROM signals
 WHERE run_id = :run_id::uuid AND name = :name::text AND step_id IS NOT NULL AND step_id <> :dropped::text LIMIT 1;
 
 -- name: problem_of

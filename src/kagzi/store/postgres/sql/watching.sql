@@ -44,7 +44,7 @@ LEFT JOIN step_attempts AS a ON p.source >= {SOURCE.ATTEMPT_BEGUN} AND a.run_id 
     AND a.attempt = p.attempt
 ORDER BY p.seq;
 
--- name: marks_of
+-- name: markers_of
 -- How far runs are that somebody watches.
 SELECT r.run_id::text AS run_id, r.namespace, r.seq AS run_seq, r.status AS run_status, r.created_at,
     r.finished_at AS run_finished_at, r.status_text, r.progress, r.pause_requested, r.pause_reason,

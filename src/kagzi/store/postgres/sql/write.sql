@@ -1,5 +1,5 @@
 -- name: write_fast
--- The hot one: fence each run by updating its row (a join or FOR SHARE is no fence), then record its steps, in one round trip.
+-- The hot one: fence each run by updating its row (a join or FOR SHARE is not a fence), then record its steps, in one round trip.
 -- `status + 0` and IS NOT DISTINCT FROM keep other indexes than that of run_id out of a plan that may have been made on
 -- empty tables. Groups come sorted by run_id, which is the order of locking. What concerns other runs (the end of a child or
 -- of a parent) and what a cancelled run begins is not for this path. A step with a timeout that is not over yet is due: that

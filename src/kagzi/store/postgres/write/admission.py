@@ -1,7 +1,7 @@
-"""Starts into types that take no more runs than they have room for: the new one is refused, or an old one has to go.
+"""Admission of starts to types with limits: if the type is full, the new run is refused or the oldest is evicted.
 
-Runs are locked before types everywhere. Which runs have to go is known only under the lock of the type: those that are not
-locked yet are noted, and the transaction begins again with them.
+Runs are locked before types everywhere. Which runs are evicted is known only under the lock of the type: those that are
+not locked yet are noted, and the transaction begins again with them.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ class _Queue(NamedTuple):
         return {"namespace": namespace, "workflow_type": workflow_type, "concurrency_key": self.key}
 
 
-class Doors:
-    """What is there, by type and by key, and what becomes of it with each start that is let in."""
+class TypeAdmission:
+    """Counts the runs of types and of their keys, with each start that is admitted, and notes which runs it evicts."""
 
     def __init__(self, session: Session, locked: set[str]) -> None:
         """`locked`: the runs that this transaction has locked; those it should have are added before MovedError."""
@@ -44,8 +44,8 @@ class Doors:
         self._limits: dict[TypeKey, TypeLimits] = {}
         self._inside: dict[_Queue, int] = {}
         self._oldest: dict[_Queue, list[str]] = {}
-        self._born: set[str] = set()
-        self._to_go: dict[str, list[tuple[str, str]]] = {}  # by the run that comes: who goes, and why
+        self._created: set[str] = set()
+        self._evictions: dict[str, list[tuple[str, str]]] = {}  # by the new run: which runs it evicts, and why
 
     async def open(self, starts: Sequence[StartRun], now: Timestamp) -> None:
         """Lock the types of these starts and count what is in them."""
@@ -70,7 +70,7 @@ class Doors:
             self._oldest[queue] = [row["run_id"] for row in rows]
 
     def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
-        """None: it comes in, and is counted. Whoever has to go for it is noted."""
+        """None: it is admitted and counted. The runs that it evicts are noted."""
         if not begins_at_once(start, now):
             return None
         queues = self._queues(start)
@@ -84,9 +84,9 @@ class Doors:
         for queue, _ in queues:
             self._inside[queue] += 1
             self._oldest[queue].append(start.run.run_id)
-        self._born.add(start.run.run_id)
+        self._created.add(start.run.run_id)
         if going:
-            self._to_go[start.run.run_id] = going
+            self._evictions[start.run.run_id] = going
         return None
 
     def _pick(self, queue: _Queue) -> str | None:
@@ -102,22 +102,22 @@ class Doors:
         return run_id
 
     def check_locks(self) -> None:
-        """Raises MovedError if somebody has to go who is not locked."""
-        going = {run_id for pairs in self._to_go.values() for run_id, _ in pairs}
-        if missing := going - self._locked - self._born:
+        """Raises MovedError if a run is to be evicted that is not locked."""
+        going = {run_id for pairs in self._evictions.values() for run_id, _ in pairs}
+        if missing := going - self._locked - self._created:
             self._locked |= missing
             raise MovedError
 
     async def evict(self, now: Timestamp) -> Effects:
-        """Ask those who have to go to stop."""
-        if not self._to_go:
+        """Request the cancellation of the evicted runs."""
+        if not self._evictions:
             return NO_EFFECTS
-        run_ids = {run_id for pairs in self._to_go.values() for run_id, _ in pairs}
+        run_ids = {run_id for pairs in self._evictions.values() for run_id, _ in pairs}
         rows = await lock_family(self._session, run_ids, run_ids)
         cancel_by = now + CLEANUP_MS * US_PER_MS
         effects = [
             (await cancel_locked(self._session, rows[run_id], reason, now, cancel_by))[1]
-            for pairs in self._to_go.values()
+            for pairs in self._evictions.values()
             for run_id, reason in pairs
             if run_id in rows
         ]

@@ -40,8 +40,8 @@ class Writing(NamedTuple):
     effects: list[Effects]  # of what is committed
 
     def decide(self, run: RunState | None, command: Command) -> Outcome:
-        """What the command does to the run. One that cannot be stored is refused in any state: if it would be written, a statement
-        fails for it; if not, it is looked at here."""
+        """What the command does to the run. One that cannot be stored is refused in any state: if it would be written,
+        a statement fails for it; if not, it is looked at here."""
         before = None if run is None else run.seq
         outcome = decide(run, command, self.now, self.rng)
         if run is not None and run.seq != before:
@@ -53,18 +53,18 @@ Act: TypeAlias = Callable[[Sequence[Group[Kind]]], Awaitable[None]]
 """Does what the commands say and fills in their outcomes, as far as it gets."""
 
 
-async def isolate(session: Session, groups: Sequence[Group[Kind]], outcomes: Outcomes, act: Act[Kind]) -> None:
-    """Act on all groups. If a statement fails: refuse the commands at fault, and go on by halves until those on which it fails are
-    alone. They are Failed, and so is what follows them in their run.
+async def bisect_failures(session: Session, groups: Sequence[Group[Kind]], outcomes: Outcomes, act: Act[Kind]) -> None:
+    """Act on all groups. If a statement fails: refuse the commands at fault, and go on by halves until those on which
+    it fails are alone. They are Failed, and so is what follows them in their run.
 
-    What is nobody's fault is raised. So is a failure inside of PostgreSQL that meets everybody; of a command that was alone
-    nothing is known, so that the connection is not used again.
+    What is nobody's fault is raised. So is a failure inside of PostgreSQL that meets everybody; of a command that was
+    alone nothing is known, so that the connection is not used again.
     """
-    isolation = _Isolation(outcomes, act)
-    await isolation.act_on(groups)
-    if isolation.broken is not None and isolation.failed == len(groups):
+    bisection = _Bisection(outcomes, act)
+    await bisection.act_on(groups)
+    if bisection.broken is not None and bisection.failed == len(groups):
         if len(groups) > 1:
-            raise isolation.broken
+            raise bisection.broken
         session.suspect = True
 
 
@@ -72,7 +72,7 @@ _MOST_BROKEN = 8
 """Commands that fail inside of PostgreSQL, one after the other and none that does not: then it is not the commands."""
 
 
-class _Isolation(Generic[Kind]):
+class _Bisection(Generic[Kind]):
     """`failed` groups, and what `broke` the last of them."""
 
     def __init__(self, outcomes: Outcomes, act: Act[Kind]) -> None:

@@ -1,8 +1,8 @@
 """The careful path: read the runs and the steps that matter, decide command by command, write what came of it.
 
-The writing demands that no number was given out since the reading (`seq` is a run's version); otherwise it is done again.
-So a decision is as good as one made under a lock, and costs two round trips for any number of commands. What concerns
-other runs, too, is left to families.py.
+The writing demands that no number was given out since the reading (`seq` is a run's version); otherwise it is done
+again. So a decision is as good as one made under a lock, and costs two round trips for any number of commands. What
+concerns other runs, too, is left to children.py.
 """
 
 from collections.abc import Sequence
@@ -12,49 +12,49 @@ from ....core.run.commands import CancelRun, Command, CompleteRun, ContinueAsNew
 from ....core.run.outcomes import Busy
 from ....core.run.state import RunState
 from .batch import WorkerGroup, Writing
-from .children import settle_families
+from .children import settle_related
 from .run_state import read_states, write_states
 
 _ROUNDS = 5
-_ENDS = (CompleteRun, FailRun, CancelRun)
+_ENDINGS = (CompleteRun, FailRun, CancelRun)
 
 
 async def settle(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
     """Fill in the outcome of every command of these groups, which come in the order of their run ids."""
-    families = [group for group in groups if _has(group, (StartChild, ContinueAsNew))]
-    if families:
+    related = [group for group in groups if _has(group, (StartChild, ContinueAsNew))]
+    if related:
         groups = [group for group in groups if not _has(group, (StartChild, ContinueAsNew))]
-    families += await _settle_alone(writing, groups)
-    if families:
-        families.sort(key=lambda group: group[0].run_id)
-        await settle_families(writing, families)
+    related += await _settle_alone(writing, groups)
+    if related:
+        related.sort(key=lambda group: group[0].run_id)
+        await settle_related(writing, related)
 
 
 async def _settle_alone(writing: Writing, groups: Sequence[WorkerGroup]) -> list[WorkerGroup]:
-    """Answers the groups whose end somebody waits for."""
-    families: list[WorkerGroup] = []
+    """Returns the groups whose end another run waits for."""
+    related: list[WorkerGroup] = []
     for _ in range(_ROUNDS):
         if not groups:
-            return families
+            return related
         states = await read_states(writing.session, groups)
         alone: list[tuple[WorkerGroup, RunState | None]] = []
         for number, group in enumerate(groups, start=1):
             state = states.get(number)
-            if state is not None and state.watched and _has(group, _ENDS):
-                families.append(group)
+            if state is not None and state.watched and _has(group, _ENDINGS):
+                related.append(group)
             else:
                 alone.append((group, state))
         groups = await _decide_and_write(writing, alone)
     for _, commands in groups:
         for index, _ in commands:
             writing.outcomes[index] = Busy()
-    return families
+    return related
 
 
 async def _decide_and_write(
     writing: Writing, alone: Sequence[tuple[WorkerGroup, RunState | None]]
 ) -> list[WorkerGroup]:
-    """Fill in the outcomes; answers the groups that have changed since they were read."""
+    """Fill in the outcomes; returns the groups that have changed since they were read."""
     decided = [(index, writing.decide(state, command)) for (_, commands), state in alone for index, command in commands]
     changed = [(group, state) for group, state in alone if state is not None and state.changed]
     taken = await write_states(writing, [state for _, state in changed]) if changed else ()

@@ -1,7 +1,7 @@
-"""Commands that concern more than one run: child starts, ends that somebody waits for, runs that go on as another.
+"""Commands that concern more than one run: child starts, endings that another run waits for, continue-as-new.
 
-One transaction: lock the runs and their parents in the order of their ids, read, decide by the same rules as the careful
-path, write, make the children, tell the parents.
+One transaction: lock the runs and their parents in the order of their ids, read, decide by the same rules as the
+careful path, write, make the children, notify the parents.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from ....core.run.state import Relative, Relatives
 from ....core.states import CODE_OF_ON_CLOSE, RunCode
 from ...rows import write_strings
 from ..connection.connection import Row
-from .admission import Doors
+from .admission import TypeAdmission
 from .batch import WorkerGroup, Writing
 from .endings import End, MovedError, link_children, lock_family, notify_parents
 from .run_state import read_states, write_states
 from .starts import insert_runs
 
 _ROUNDS = 5
-_ENDS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
+_ENDINGS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
 
 
 class _Relatives(Relatives, kw_only=True):
-    doors: Doors | None = None  # the same as `admission`
+    type_admission: TypeAdmission | None = None  # the same as `admission`
 
 
-async def settle_families(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
+async def settle_related(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
     """Fill in the outcome of every command of these groups, which come in the order of their run ids."""
     decided: list[tuple[int, Outcome]] = [(index, Busy()) for _, commands in groups for index, _ in commands]
     going: set[str] = set()  # runs that have to make room for children
@@ -48,33 +48,33 @@ async def _settle(
 ) -> tuple[list[tuple[int, Outcome]], list[Effects]]:
     session = writing.session
     starts = [command for _, commands in groups for _, command in commands if isinstance(command, StartChild)]
-    ending = {run.run_id for run, commands in groups if any(isinstance(command, _ENDS) for _, command in commands)}
+    ending = {run.run_id for run, commands in groups if any(isinstance(command, _ENDINGS) for _, command in commands)}
     targets = await _attached(writing, starts)
     locked = await lock_family(session, {run.run_id for run, _ in groups} | targets | going, ending | going)
-    kin = await _kin(writing, starts, going) if starts else {}
-    if any(command.attach and not _is_locked(command, kin, locked) for command in starts):
+    by_namespace = await _read_relatives(writing, starts, going) if starts else {}
+    if any(command.attach and not _is_locked(command, by_namespace, locked) for command in starts):
         raise MovedError
     states = await read_states(session, groups)
     decided: list[tuple[int, Outcome]] = []
     for number, (run, commands) in enumerate(groups, start=1):
         state = states.get(number)
         if state is not None:
-            state.relatives = kin.get(run.namespace)
+            state.relatives = by_namespace.get(run.namespace)
         for index, command in commands:
             decided.append((index, writing.decide(state, command)))
     changed = [state for state in states.values() if state.changed]
     if changed and len(await write_states(writing, changed)) < len(changed):
         raise MovedError
-    effects = [await _make(writing, relatives) for relatives in kin.values()]
+    effects = [await _make(writing, relatives) for relatives in by_namespace.values()]
     for state in changed:
         if state.successor is not None:
             await _continue(writing, state.successor, paused=state.successor_paused)
-    ends: list[End] = [
+    endings: list[End] = [
         (state.run.run_id, RunCode(state.status), state.error)
         for state in changed
         if state.ended and state.watched and state.successor is None
     ]
-    effects.append(await notify_parents(session, ends, writing.now))
+    effects.append(await notify_parents(session, endings, writing.now))
     effects += [CHILDREN_DUE for state in changed if state.cascade_due]
     return decided, effects
 
@@ -103,8 +103,8 @@ async def _attached(writing: Writing, starts: Sequence[StartChild]) -> set[str]:
     return {row["open_run_id"] for row in rows if row["open_run_id"] is not None}
 
 
-def _is_locked(command: StartChild, kin: dict[str, _Relatives], locked: dict[str, Row]) -> bool:
-    relative = kin[command.run.namespace].active.get(command.start.workflow_id)
+def _is_locked(command: StartChild, by_namespace: dict[str, _Relatives], locked: dict[str, Row]) -> bool:
+    relative = by_namespace[command.run.namespace].active.get(command.start.workflow_id)
     return relative is None or relative.run_id in locked
 
 
@@ -123,15 +123,15 @@ async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]
     return await writing.session.read("find_children", children=children)
 
 
-async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Relatives]:
+async def _read_relatives(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Relatives]:
     """Whom the starts meet, by namespace; and how many runs may be started there."""
     session = writing.session
-    kin: dict[str, _Relatives] = {}
+    by_namespace: dict[str, _Relatives] = {}
     guarded: dict[str, list[StartRun]] = {}
     for row in await _find(writing, starts):
         number: int = row["n"]
         command = starts[number - 1]
-        relatives = kin.setdefault(command.run.namespace, _Relatives())
+        relatives = by_namespace.setdefault(command.run.namespace, _Relatives())
         relatives.limit = row["open_runs_limit"]
         if row["guarded"]:
             guarded.setdefault(command.run.namespace, []).append(command.start)
@@ -146,25 +146,26 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
         if row["open_run_id"] is not None:
             relative = Relative(row["open_run_id"], row["open_type"], row["open_status"])
             relatives.active[command.start.workflow_id] = relative
-    limited = sorted(namespace for namespace, relatives in kin.items() if relatives.limit is not None)
+    limited = sorted(namespace for namespace, relatives in by_namespace.items() if relatives.limit is not None)
     for row in await session.read("lock_namespaces", namespaces=limited) if limited else ():
-        relatives = kin[row["namespace"]]
+        relatives = by_namespace[row["namespace"]]
         relatives.limit = row["open_runs_limit"]
         if relatives.limit is not None:
             [counted] = await session.read("count_open_runs", namespace=row["namespace"], limit=relatives.limit)
-            relatives.room = relatives.limit - counted["runs"]
+            relatives.quota = relatives.limit - counted["runs"]
     for namespace, coming in guarded.items():
-        kin[namespace].admission = kin[namespace].doors = doors = Doors(session, going)
-        await doors.open(coming, writing.now)
-    return kin
+        relatives = by_namespace[namespace]
+        relatives.admission = relatives.type_admission = admission = TypeAdmission(session, going)
+        await admission.open(coming, writing.now)
+    return by_namespace
 
 
-async def _make(writing: Writing, kin: _Relatives) -> Effects:
+async def _make(writing: Writing, relatives: _Relatives) -> Effects:
     """Insert the children that were decided on, and the links to runs that were there."""
-    if kin.doors is not None:
-        kin.doors.check_locks()
-    if kin.created:
-        starts = [command.start for command in kin.created]
+    if relatives.type_admission is not None:
+        relatives.type_admission.check_locks()
+    if relatives.created:
+        starts = [command.start for command in relatives.created]
         parents = [
             {
                 "run_id": command.start.run.run_id,
@@ -172,18 +173,18 @@ async def _make(writing: Writing, kin: _Relatives) -> Effects:
                 "parent_step_id": command.step_id,
                 "on_close": CODE_OF_ON_CLOSE[command.on_close],
             }
-            for command in kin.created
+            for command in relatives.created
         ]
         made = await insert_runs(writing.session, starts, writing.now, limited=True, parents=parents)
         if len(made) < len(starts):
             raise MovedError
-    if kin.links:
-        await link_children(writing.session, kin.links)
-        linked = {link[0] for link in kin.links}
+    if relatives.links:
+        await link_children(writing.session, relatives.links)
+        linked = {link[0] for link in relatives.links}
         ended: list[End] = [
             (relative.run_id, RunCode(relative.status), None)
-            for relative in kin.recorded.values()
+            for relative in relatives.recorded.values()
             if relative.run_id in linked and RunCode.COMPLETED <= relative.status <= RunCode.CANCELLED
         ]
         await notify_parents(writing.session, ended, writing.now)
-    return NO_EFFECTS if kin.doors is None else await kin.doors.evict(writing.now)
+    return NO_EFFECTS if relatives.type_admission is None else await relatives.type_admission.evict(writing.now)

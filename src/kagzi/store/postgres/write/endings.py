@@ -22,18 +22,18 @@ class MovedError(Exception):
 
 
 async def lock_family(session: Session, run_ids: Iterable[str], ending: Iterable[str]) -> dict[str, Row]:
-    """Lock these runs, and who waits for those that may end. A watcher that is added meanwhile is met by notify_parents."""
+    """Lock these runs, and who waits for those that may end. notify_parents meets watchers that are added later."""
     rows = await session.read("lock_family", run_ids=sorted(run_ids), ending=sorted(ending))
     return {row["run_id"]: row for row in rows}
 
 
-async def notify_parents(session: Session, ends: Sequence[End], now: Timestamp) -> Effects:
+async def notify_parents(session: Session, endings: Sequence[End], now: Timestamp) -> Effects:
     """Give the results of runs that have ended in this transaction to the steps that wait for them."""
-    if not ends:
+    if not endings:
         return NO_EFFECTS
-    errors = [None if status == RunCode.COMPLETED else child_error(run_id, status, e) for run_id, status, e in ends]
+    errors = [None if status == RunCode.COMPLETED else child_error(run_id, status, e) for run_id, status, e in endings]
     rows = await session.read(
-        "notify_parents", now=now, run_ids=[end[0] for end in ends], errors=[write_error(error) for error in errors]
+        "notify_parents", now=now, run_ids=[end[0] for end in endings], errors=[write_error(error) for error in errors]
     )
     return merge(result_effects(run_head(row)) for row in rows)
 

@@ -1,7 +1,8 @@
 """The hot path: plain commands of many runs become the arrays of one statement.
 
 Plain is what needs no reading first: a step's first attempt begins, a step completes, both at once (one row), the run
-completes. Everything here runs for every step of every run: a command costs a few appends and no objects but its outcome.
+completes. Everything here runs for every step of every run: a command costs a few appends and no objects but its
+outcome.
 """
 
 from typing import Any
@@ -47,7 +48,7 @@ class FastPath:
             return False
         lease = commands[0][1].lease
         rows = len(self._begun) - begun + len(self._completed) - completed
-        begins, result, ends = head
+        begins, result, closes = head
         self._heads.append(
             {
                 "run_id": run.run_id,
@@ -58,7 +59,7 @@ class FastPath:
                 "rows": rows,
                 "begins": begins or None,
                 "result": result or None,
-                "closes": ends or None,
+                "closes": closes or None,
             }
         )
         self._groups.append(group)
@@ -71,9 +72,9 @@ class FastPath:
         lease = commands[0][1].lease
         rows: dict[str, _Row | None] = {}
         begins = result = 0
-        ends = False
+        closes = False
         for place, (index, command) in enumerate(commands, start=1):
-            if ends or (place > 1 and command.lease != lease):
+            if closes or (place > 1 and command.lease != lease):
                 return None
             if isinstance(command, CompleteStep):
                 if not self._add_completion(number, place, command, rows):
@@ -90,11 +91,11 @@ class FastPath:
                 if command.after_step and command.after_step not in rows:
                     return None  # whether that step has its result must be looked at
                 self._begun.append(_output_row(number, place, command))
-                ends = True
+                closes = True
             else:
                 return None
             self._answers.append((index, number, place, type(command)))
-        return begins, result, ends
+        return begins, result, closes
 
     def _add_completion(self, number: int, place: int, command: CompleteStep, rows: dict[str, _Row | None]) -> bool:
         step_id, output = command.step_id, command.output

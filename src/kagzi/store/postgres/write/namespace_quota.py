@@ -1,4 +1,4 @@
-"""How many more runs may be started in namespaces that limit it. Their rows are locked, so that the answer stays true."""
+"""Namespace quotas: how many more runs may be started where that is limited. The rows are locked until the commit."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from ....core.workflow_types.queues import Rate
 from ..connection.connection import Row, Session
 
 
-class _Room:
-    """Of one namespace; `left` None: any number."""
+class _Quota:
+    """The quota of one namespace; `left` None: any number."""
 
     def __init__(self, row: Row, open_runs: int) -> None:
         self.namespace: str = row["namespace"]
@@ -37,17 +37,17 @@ class _Room:
             self.rate = self.rate.after_start(now)
 
 
-class Rooms:
+class NamespaceQuotas:
     """`take` what `refusal` does not refuse, then `settle`, all in one transaction."""
 
-    def __init__(self, session: Session, rooms: Sequence[_Room], now: Timestamp) -> None:
+    def __init__(self, session: Session, quotas: Sequence[_Quota], now: Timestamp) -> None:
         self._session = session
-        self._rooms = {room.namespace: room for room in rooms}
+        self._quotas = {quota.namespace: quota for quota in quotas}
         self._now = now
 
     @classmethod
-    async def lock(cls, session: Session, namespaces: Sequence[str], now: Timestamp) -> "Rooms":
-        rooms: list[_Room] = []
+    async def lock(cls, session: Session, namespaces: Sequence[str], now: Timestamp) -> "NamespaceQuotas":
+        quotas: list[_Quota] = []
         for row in await session.read("lock_namespaces", namespaces=namespaces) if namespaces else ():
             open_runs = 0
             if row["open_runs_limit"] is not None:
@@ -55,19 +55,19 @@ class Rooms:
                     "count_open_runs", namespace=row["namespace"], limit=row["open_runs_limit"]
                 )
                 open_runs = counted["runs"]
-            rooms.append(_Room(row, open_runs))
-        return cls(session, rooms, now)
+            quotas.append(_Quota(row, open_runs))
+        return cls(session, quotas, now)
 
     def refusal(self, namespace: str) -> Refused | None:
-        room = self._rooms.get(namespace)
-        return None if room is None else room.refusal(self._now)
+        quota = self._quotas.get(namespace)
+        return None if quota is None else quota.refusal(self._now)
 
     def take(self, namespace: str) -> None:
-        room = self._rooms.get(namespace)
-        if room is not None:
-            room.take(self._now)
+        quota = self._quotas.get(namespace)
+        if quota is not None:
+            quota.take(self._now)
 
     async def settle(self) -> None:
-        rated = {room.namespace: room.rate.due_at for room in self._rooms.values() if room.rate is not None}
+        rated = {quota.namespace: quota.rate.due_at for quota in self._quotas.values() if quota.rate is not None}
         if rated:
             await self._session.read("note_starts", namespaces=list(rated), times=list(rated.values()))

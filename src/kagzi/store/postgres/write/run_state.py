@@ -44,9 +44,11 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
             if isinstance(command, ResultsCommand):
                 known_seq = command.known_seq if known_seq is None else min(known_seq, command.known_seq)
             elif isinstance(command, _WITH_ATTEMPT):
-                named.append(_named(number, command.step_id, command.attempt, told=isinstance(command, RETURNS_STEP)))
+                named.append(
+                    _named(number, command.step_id, command.attempt, shown_to_worker=isinstance(command, RETURNS_STEP))
+                )
             elif isinstance(command, _WITHOUT_ATTEMPT):
-                named.append(_named(number, command.step_id, told=isinstance(command, RETURNS_STEP)))
+                named.append(_named(number, command.step_id, shown_to_worker=isinstance(command, RETURNS_STEP)))
             elif isinstance(command, (CompleteRun, FailRun)) and command.after_step:
                 named.append(_named(number, command.after_step))
             if isinstance(command, DecideRace):
@@ -75,8 +77,8 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
     return states
 
 
-def _named(number: int, step_id: str, attempt: int = 0, *, told: bool = False) -> dict[str, object]:
-    return {"n": number, "step_id": step_id, "attempt": attempt, "shown_to_worker": told}
+def _named(number: int, step_id: str, attempt: int = 0, *, shown_to_worker: bool = False) -> dict[str, object]:
+    return {"n": number, "step_id": step_id, "attempt": attempt, "shown_to_worker": shown_to_worker}
 
 
 async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> None:

@@ -43,7 +43,7 @@ async def give_signal(
     [row] = rows
     run = RunKey(run.namespace, row["run_id"])
     [waiting] = await session.read(
-        "look_for_signal",
+        "find_signal",
         run_id=run.run_id,
         request_id=signal.request_id,
         name=signal.name,

@@ -20,10 +20,10 @@ from ...rows import new_run_row, new_status, write_error, write_strings
 from ..connection.connection import Row, Rows, Session
 from ..connection.failures import CONTENTION
 from ..parameters import Table
-from .admission import Doors
+from .admission import TypeAdmission
 from .batch import Group, Outcomes, Writing
 from .endings import MovedError, lock_family, notify_parents, run_head
-from .namespace_quota import Rooms
+from .namespace_quota import NamespaceQuotas
 from .signals import give_signal
 
 _TRIES = 3
@@ -99,8 +99,8 @@ async def insert_runs(
     limited: bool,
     parents: Table = (),
 ) -> dict[str, bool]:
-    """Make the runs that can be made, those in limited namespaces and types only if `limited`; answers their ids, and whether
-    they wait for a claim.
+    """Make the runs that can be made, those in limited namespaces and types only if `limited`; returns their ids, and
+    whether they wait for a claim.
 
     `parents`: of runs that have a parent, by the columns of `start_runs`.
     """
@@ -125,7 +125,7 @@ async def insert_runs(
 
 
 async def _insert(session: Session, starts: Sequence[_Start], now: Timestamp, *, limited: bool) -> dict[int, Started]:
-    """Answers for those that were made."""
+    """Returns those that were made."""
     made = await insert_runs(session, [command for _, command in starts], now, limited=limited)
     return {
         index: Started(command.run.run_id, command.workflow_id, _status_made(command, now, waits=waits), now)
@@ -214,14 +214,14 @@ async def _replace(writing: Writing, item: _Start, run_id: str, counting: set[st
     async def act(locked: set[str]) -> _Decided:
         rows = await lock_family(session, {run_id, *locked}, {run_id, *locked})
         ended = await session.read("terminate_run", run_id=run_id, now=now, error=write_error(error))
-        doors = Doors(session, locked)
-        rooms = await Rooms.lock(session, sorted(counting & {command.run.namespace}), now)
-        await doors.open([command], now)
-        if (refused := rooms.refusal(command.run.namespace) or doors.refuse(command, now)) is not None:
+        admission = TypeAdmission(session, locked)
+        quotas = await NamespaceQuotas.lock(session, sorted(counting & {command.run.namespace}), now)
+        await admission.open([command], now)
+        if (refused := quotas.refusal(command.run.namespace) or admission.refuse(command, now)) is not None:
             raise _RefusedError(refused)
-        doors.check_locks()
-        rooms.take(command.run.namespace)
-        await rooms.settle()
+        admission.check_locks()
+        quotas.take(command.run.namespace)
+        await quotas.settle()
         made = await _insert(session, [item], now, limited=True)
         if ended and not made:
             raise MovedError
@@ -229,7 +229,7 @@ async def _replace(writing: Writing, item: _Start, run_id: str, counting: set[st
             return made, NO_EFFECTS
         notified = await notify_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
         replaced = end_effects(run_head(rows[run_id]), RunStatus.CANCELLED, error)
-        return made, merge([replaced, notified, await doors.evict(now)])
+        return made, merge([replaced, notified, await admission.evict(now)])
 
     try:
         await _again_if_moved(writing, act)
@@ -275,8 +275,8 @@ async def _signal_existing(writing: Writing, index: int, command: StartRun, exis
 
 
 async def _start_limited(writing: Writing, starts: Sequence[_Start], counting: set[str]) -> None:
-    """Starts where something is counted: open runs of the namespace under its lock, runs of the type under that of the type.
-    And those that wait behind another run, which is locked before."""
+    """Starts where something is counted: open runs of the namespace under its lock, runs of the type under that of the
+    type. And those that wait behind another run, which is locked before."""
     session, now = writing.session, writing.now
 
     async def act(locked: set[str]) -> _Decided:
@@ -284,24 +284,24 @@ async def _start_limited(writing: Writing, starts: Sequence[_Start], counting: s
             await lock_family(session, locked, locked)
         decided: dict[int, Outcome] = {}
         mine = await _behind(session, starts)
-        doors = Doors(session, locked)
-        rooms = await Rooms.lock(session, sorted(counting), now)
-        await doors.open([command for _, command in mine], now)
+        admission = TypeAdmission(session, locked)
+        quotas = await NamespaceQuotas.lock(session, sorted(counting), now)
+        await admission.open([command for _, command in mine], now)
         admitted: list[_Start] = []
         for index, command in mine:
             namespace = command.run.namespace
-            refused = rooms.refusal(namespace) or doors.refuse(command, now)
+            refused = quotas.refusal(namespace) or admission.refuse(command, now)
             if refused is not None:
                 decided[index] = refused
             else:
                 admitted.append((index, command))
-                rooms.take(namespace)
-        doors.check_locks()
+                quotas.take(namespace)
+        admission.check_locks()
         if not admitted:
             return decided, NO_EFFECTS
-        await rooms.settle()
+        await quotas.settle()
         decided.update(await _insert(session, admitted, now, limited=True))
-        return decided, await doors.evict(now)
+        return decided, await admission.evict(now)
 
     await _again_if_moved(writing, act)
 

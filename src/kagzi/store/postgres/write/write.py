@@ -14,7 +14,7 @@ from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ..connection.connection import Session
 from ..connection.failures import CONTENTION
-from .batch import Group, Outcomes, WorkerGroup, Writing, isolate
+from .batch import Group, Outcomes, WorkerGroup, Writing, bisect_failures
 from .careful_path import settle
 from .fast_path import FastPath
 from .starts import start_runs
@@ -45,10 +45,10 @@ class Writer:
                 commands.append((index, command))
         writing = Writing(session, now, terms, self._rng, outcomes, [])
         if starts:
-            await isolate(session, starts, outcomes, lambda part: start_runs(writing, part))
+            await bisect_failures(session, starts, outcomes, lambda part: start_runs(writing, part))
         if runs:
             groups = sorted(runs.items(), key=_run_id)  # the order of locking
-            await isolate(session, groups, outcomes, lambda part: self._record(writing, part))
+            await bisect_failures(session, groups, outcomes, lambda part: self._record(writing, part))
         decided = [Failed("no outcome was decided") if outcome is None else outcome for outcome in outcomes]
         return decided, merge(writing.effects)
 

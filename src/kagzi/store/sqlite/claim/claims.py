@@ -14,7 +14,7 @@ from ...rows import history_reader, read_payload, write_json
 from ..connection.connection import Database, columns_of
 from ..write.fast_path import Writer
 from ..write.fences import Fence
-from .permits import Gate
+from .permits import LimitedClaim
 
 _Leased: TypeAlias = tuple[
     str,
@@ -45,39 +45,39 @@ _OPEN = (StepStatus.PENDING, StepStatus.RUNNING)
 def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
     """See Store.claim."""
     claimed: list[ClaimedRun] = []
-    gates: list[Gate] = []
+    limited_claims: list[LimitedClaim] = []
     waiting: set[TypeKey] = set()
-    cut: set[TypeKey] = set()
+    truncated: set[TypeKey] = set()
     left = CLAIM_BYTES
     for want in wants:
         limits = writer.types.limits(want.namespace, want.workflow_type)
         spare = _spare(writer, want.namespace)
         if limits is None:
-            found = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
-            run_ids, left = _fitting(writer, found, left)
-            if len(run_ids) < len(found):
-                cut.add(TypeKey(want.namespace, want.workflow_type))
+            pending = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
+            run_ids, left = _fitting(writer, pending, left)
+            if len(run_ids) < len(pending):
+                truncated.add(TypeKey(want.namespace, want.workflow_type))
         else:
-            gate = Gate(writer, want, limits, now)
-            run_ids = gate.choose(spare)
-            gates.append(gate)
+            limited_claim = LimitedClaim(writer, want, limits, now)
+            run_ids = limited_claim.choose(spare)
+            limited_claims.append(limited_claim)
         if run_ids:
             claimed += _lease(writer, want, run_ids, nonce=nonce, now=now, until=until)
         if len(run_ids) < want.limit and (limits is not None or spare is not None):
             waiting |= _waiting(writer, want, limited_namespace=spare is not None)
     return Claimed(
         claimed,
-        limited=frozenset(gate.key for gate in gates),
+        limited=frozenset(each.key for each in limited_claims),
         waiting=frozenset(waiting),
-        again_at={gate.key: gate.again_at for gate in gates if gate.again_at is not None},
-        more=frozenset(gate.key for gate in gates if gate.more) | cut,
+        again_at={each.key: each.again_at for each in limited_claims if each.again_at is not None},
+        more=frozenset(each.key for each in limited_claims if each.more) | truncated,
     )
 
 
 def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> list[str]:
     if limit <= 0 or not want.versions:
         return []
-    found: list[tuple[int, int, str]] = []
+    candidates: list[tuple[int, int, str]] = []
     for version in (None, *dict.fromkeys(want.versions)):
         parameters = {
             "namespace": want.namespace,
@@ -87,9 +87,9 @@ def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> list[
             "limit": limit,
         }
         row = writer.database.row("pending_runs", parameters)
-        found += _decode_candidates(row[0] if row else "[]")
-    found.sort()
-    return [run_id for _, _, run_id in found[:limit]]
+        candidates += _decode_candidates(row[0] if row else "[]")
+    candidates.sort()
+    return [run_id for _, _, run_id in candidates[:limit]]
 
 
 def _fitting(writer: Writer, run_ids: list[str], left: int) -> tuple[list[str], int]:
@@ -129,8 +129,8 @@ def _lease(
     ids = write_json(run_ids)
     parameters = {"nonce": nonce, "worker_id": want.worker_id, "until": until, "now": now, "version": want.versions[0]}
     database.run("lease_runs", parameters | {"run_ids": ids})
-    found = database.row("leased_runs", (ids,))
-    rows = {row[0]: row for row in _decode_leased(found[0] if found else "[]")}
+    encoded = database.row("leased_runs", (ids,))
+    rows = {row[0]: row for row in _decode_leased(encoded[0] if encoded else "[]")}
     payloads = _read_inputs(database, ids)
     for run_id in run_ids:
         row = rows[run_id]
@@ -165,9 +165,9 @@ def _lease(
 
 def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payload]:
     """Inputs and contexts by run and kind."""
-    found = database.row("inputs_of", (run_ids,))
+    encoded = database.row("inputs_of", (run_ids,))
     payloads: dict[tuple[str, int], Payload] = {}
-    for run_id, kind, data, metadata in _decode_inputs(found[0] if found else "[]"):
+    for run_id, kind, data, metadata in _decode_inputs(encoded[0] if encoded else "[]"):
         if data is None:
             row = database.row("large_input", (run_id, kind))
             payload = read_payload(row[0] if row else None, metadata)
@@ -180,7 +180,7 @@ def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payl
 
 def history(database: Database, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
     """See Store.history."""
-    leased = database.row("held_run", (run.run_id, run.namespace, lease.counter, lease.nonce))
+    leased = database.row("leased_run", (run.run_id, run.namespace, lease.counter, lease.nonce))
     return None if leased is None else read_history(database, run.run_id, after, known_seq)
 
 

@@ -1,4 +1,4 @@
-"""Leases of held runs: renewed by heartbeats, cut when a session closes, handed back."""
+"""Leases of runs: renewed by heartbeats, shortened when a session closes, handed back."""
 
 from collections.abc import Iterable, Sequence
 
@@ -26,35 +26,35 @@ def renew(writer: Writer, leased: Sequence[RunLease], until: Timestamp, overdue_
         place: int = step[0]
         overdue.append(Overdue(leased[place], *step[1:]))
     row = database.row("leases_of", (write_json([one.run.run_id for one in leased]),))
-    current = {found[:4]: found[4:] for found in _decode_leases(row[0] if row else "[]")}
+    current = {entry[:4]: entry[4:] for entry in _decode_leases(row[0] if row else "[]")}
     lost: list[RunLease] = []
     cancel_requested: list[tuple[RunKey, str]] = []
     pause_requested: list[RunKey] = []
     for one in leased:
-        found = current.get((one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce))
-        if found is None:
+        state = current.get((one.run.run_id, one.run.namespace, one.lease.counter, one.lease.nonce))
+        if state is None:
             lost.append(one)
             continue
         fence = writer.fences.get(one.run.run_id)
         if fence is not None:
             fence.lease_until = until
-        if found[0]:
-            cancel_requested.append((one.run, found[1]))
-        if found[2]:
+        if state[0]:
+            cancel_requested.append((one.run, state[1]))
+        if state[2]:
             pause_requested.append(one.run)
     return Renewal(tuple(lost), tuple(cancel_requested), tuple(overdue), tuple(pause_requested))
 
 
 def shorten_leases(writer: Writer, leased: Sequence[RunLease], until: Timestamp) -> None:
     """See Store.shorten_leases."""
-    for (run_id,) in writer.database.rows("cut_leases", {"rows": _lease_rows(leased), "until": until}):
+    for (run_id,) in writer.database.rows("shorten_leases", {"rows": _lease_rows(leased), "until": until}):
         writer.fences.forget(run_id)
 
 
 def lost_before_ack(writer: Writer, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
     """See Store.lost_before_ack."""
     parameters = {"rows": _lease_rows(leased), "untils": write_json(untils), "now": now}
-    return freed(writer, writer.database.rows("lose_leases", parameters))
+    return freed(writer, writer.database.rows("lost_before_ack", parameters))
 
 
 def release(writer: Writer, leased: Sequence[RunLease], now: Timestamp) -> Effects:

@@ -11,8 +11,8 @@ from ..write.fast_path import Writer
 _KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves
 
 
-class Gate:
-    """One type's limits during one claim."""
+class LimitedClaim:
+    """The claim of runs of one type under its limits."""
 
     def __init__(self, writer: Writer, want: Want, limits: TypeLimits, now: Timestamp) -> None:
         self._database = writer.database
@@ -56,13 +56,13 @@ class Gate:
 
     def _by_age(self, permits: TypePermits) -> list[Candidate]:
         statement = "pending_new_runs" if permits.rated else "pending_any_runs"
-        found = [_candidate(row, 0) for row in self._of_versions(statement, permits.left)]
+        candidates = [_candidate(row, 0) for row in self._of_versions(statement, permits.left)]
         if permits.rated:
-            found += [_candidate(row, 0) for row in self._going_on(permits.left)]
-        return choose(permits, found)
+            candidates += [_candidate(row, 0) for row in self._going_on(permits.left)]
+        return choose(permits, candidates)
 
     def _by_key(self, permits: TypePermits) -> list[Candidate]:
-        """Keys in turn after the one that was served last, first one run of each, then more if there is permits."""
+        """Keys in turn after the one that was served last, first one run of each, then more if permits are left."""
         full, left = set(permits.full_keys), permits.left
         depth = left + len(full) + _KEYS_AHEAD
         places = self._keys(depth)
@@ -70,17 +70,17 @@ class Gate:
         if self.more:
             self._reached = list(places)[-1]
         open_keys = [key for key in places if key not in full]
-        found = self._first_of(open_keys, places, 1)
-        if places and len(found) < left and not self.more:
-            found = self._first_of(open_keys, places, -(-left // len(places)) * 2)
+        candidates = self._first_of(open_keys, places, 1)
+        if places and len(candidates) < left and not self.more:
+            candidates = self._first_of(open_keys, places, -(-left // len(places)) * 2)
         others = self._of_versions("pending_without_key", left)
         if permits.rated:
             others += self._going_on(left)
-        found += [_candidate(row, places.setdefault(row[1], len(places) + 1)) for row in others]
+        candidates += [_candidate(row, places.setdefault(row[1], len(places) + 1)) for row in others]
         if self._limits.starts_per_second_per_key is not None:
-            rates = {key: self._database.row("key_rate", (*self.key, key)) for key in {one.key for one in found}}
+            rates = {key: self._database.row("key_rate", (*self.key, key)) for key in {one.key for one in candidates}}
             permits.know_keys({key: row[0] for key, row in rates.items() if row is not None})
-        return choose(permits, found)
+        return choose(permits, candidates)
 
     def _keys(self, depth: int) -> dict[str, int]:
         """The keys in turn with their places, at most `depth`."""
@@ -97,11 +97,11 @@ class Gate:
         return None if row is None else row[0]
 
     def _first_of(self, keys: list[str], places: dict[str, int], per_key: int) -> list[Candidate]:
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for key in keys:
             parameters = self._parameters(per_key) | {"key": key, "versions": write_json(self._versions)}
-            found += [_candidate(row, places[key]) for row in self._database.rows("pending_of_key", parameters)]
-        return found
+            candidates += [_candidate(row, places[key]) for row in self._database.rows("pending_of_key", parameters)]
+        return candidates
 
     def _of_versions(self, statement: str, limit: int) -> list[tuple[Any, ...]]:
         parameters = self._parameters(limit)
@@ -111,7 +111,9 @@ class Gate:
         return rows
 
     def _going_on(self, limit: int) -> list[tuple[Any, ...]]:
-        return self._database.rows("runs_to_go_on", self._parameters(limit) | {"versions": write_json(self._versions)})
+        return self._database.rows(
+            "going_on_of_type", self._parameters(limit) | {"versions": write_json(self._versions)}
+        )
 
     def _parameters(self, limit: int) -> dict[str, Any]:
         namespace, workflow_type = self.key

@@ -28,7 +28,7 @@ def retry_run(
 ) -> tuple[RunStatus | Refused | None, Effects]:
     """See Store.retry_run."""
     require_storable(from_step=from_step, request_id=request_id)
-    row = writer.database.row("run_to_rewind", (run.run_id,))
+    row = writer.database.row("source_run", (run.run_id,))
     if row is None or row[0] != run.namespace:
         return None, NO_EFFECTS
     if request_id and row[3] == request_id:
@@ -51,13 +51,13 @@ def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
     error = read_error(row[6])
     if error is None or not error.subject_id:
         return ""
-    found = writer.database.row("step_to_blame", {"run_id": run.run_id, "subject_id": error.subject_id})
-    return "" if found is None else found[0]
+    step = writer.database.row("step_of_error", {"run_id": run.run_id, "subject_id": error.subject_id})
+    return "" if step is None else step[0]
 
 
 class _TakenBack(msgspec.Struct):
-    """What becomes of steps. Those that were begun before what is kept stay begun, or replay would meet a new step in front of
-    recorded results; with their own child, or to start another one. Where there is a child, it is named."""
+    """What becomes of steps. Those that were begun before what is kept stay begun, or replay would meet a new step in
+    front of recorded results; with their own child, or to start another one. Where there is a child, it is named."""
 
     forgotten: dict[str, str | None] = {}
     restarted: dict[str, str | None] = {}
@@ -69,23 +69,23 @@ class _TakenBack(msgspec.Struct):
 
 
 def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> bool:
-    """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place. Returns
-    whether children were disowned, which are to be cancelled."""
+    """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place.
+    Returns whether children were disowned, which are to be cancelled."""
     lost: list[Row] = writer.database.rows("lost_children", msgspec.structs.asdict(run))
     back = _TakenBack(restarted={row[0]: row[1] for row in lost})
-    step = writer.database.row("step_to_rewind", (run.run_id, step_id)) if step_id else None
+    step = writer.database.row("source_step", (run.run_id, step_id)) if step_id else None
     if step is not None and step[0] < KindCode.INPUT:
         after = step[3] or step[2]  # its result; or its begin, if it has none
         parameters = {"run_id": run.run_id, "step_id": step_id, "after": after}
-        for found_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", parameters):
-            is_it = found_id == step_id
+        for each_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", parameters):
+            is_it = each_id == step_id
             if begun_seq > after or (is_it and kind != KindCode.CHILD):
-                back.restarted.pop(found_id, None)
-                back.forgotten[found_id] = child_run_id
+                back.restarted.pop(each_id, None)
+                back.forgotten[each_id] = child_run_id
             elif kind == KindCode.CHILD and (is_it or status != StepCode.COMPLETED):
-                back.restarted[found_id] = child_run_id
+                back.restarted[each_id] = child_run_id
             else:
-                back.reopened.append(found_id)
+                back.reopened.append(each_id)
     return _take_back(writer, run, back, now) if back.all else False
 
 
@@ -131,7 +131,7 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> tuple[Started | Exis
     metadata = [text for payload in fork.outputs.values() for pair in (payload.metadata or {}).items() for text in pair]
     require_storable(workflow_id=fork.workflow_id, request_id=fork.request_id, metadata="".join(metadata))
     source = fork.source
-    row = writer.database.row("run_to_rewind", (source.run_id,))
+    row = writer.database.row("source_run", (source.run_id,))
     if row is None or row[0] != source.namespace:
         return None, NO_EFFECTS
     # Without a step everything recorded is taken over: the next step would begin after the run's last seq.
@@ -139,7 +139,7 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> tuple[Started | Exis
     if begun is None:
         return no_step(source.run_id, fork.from_step), NO_EFFECTS
     for step_id in fork.outputs:
-        step = writer.database.row("step_to_rewind", (source.run_id, step_id))
+        step = writer.database.row("source_step", (source.run_id, step_id))
         if step is None or step[1] not in (3, 4) or not 0 < step[3] < begun[0] or step[0] >= KindCode.INPUT:
             return no_result_before(step_id, fork.from_step), NO_EFFECTS
     [source_row] = writer.database.records("fork_source", {"run_id": source.run_id})

@@ -40,16 +40,16 @@ def list_runs(
     verb = "newer_runs" if newer else "older_runs"
     parameters = _parameters(namespace, where, cursor) | {"limit": limit + 1}
     rows: list[Record] = []
-    ends: list[tuple[int, str]] = []  # where a list that goes on was cut
+    boundaries: list[tuple[int, str]] = []  # the last rows of lists that go on
     for source, bound in _sources(where):
-        found, more = database.page(f"{verb}_by_{source}", parameters | bound, limit)
-        rows += found
+        part, more = database.page(f"{verb}_by_{source}", parameters | bound, limit)
+        rows += part
         if more:
-            ends.append(_list_order(found[-1]))
+            boundaries.append(_list_order(part[-1]))
     rows.sort(key=_list_order, reverse=not newer)
-    page = _before(rows, min(ends) if newer else max(ends), newer=newer) if ends else rows
+    page = _before(rows, min(boundaries) if newer else max(boundaries), newer=newer) if boundaries else rows
     kept = rows_within(page, limit)
-    more = bool(ends) or kept < len(page)
+    more = bool(boundaries) or kept < len(page)
     page = page[:kept]
     if newer:
         page.reverse()
@@ -133,13 +133,13 @@ def _parameters(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict
     }
 
 
-def ends_of(database: Database, runs: Sequence[RunKey]) -> list[RunEnd | RunStatus | None]:
-    """See Store.ends_of."""
+def endings_of(database: Database, runs: Sequence[RunKey]) -> list[RunEnd | RunStatus | None]:
+    """See Store.endings_of."""
     ids = write_json([run.run_id for run in runs])
-    rows, more = database.page("ends_of", (ids,), len(runs))
-    found: dict[str, Record] = {row["run_id"]: row for row in rows}
+    rows, more = database.page("endings_of", (ids,), len(runs))
+    by_id: dict[str, Record] = {row["run_id"]: row for row in rows}
     answered = runs[: rows[-1]["n"] + 1] if more else runs
-    return [_end_of(run, found.get(run.run_id)) for run in answered]
+    return [_end_of(run, by_id.get(run.run_id)) for run in answered]
 
 
 def _end_of(run: RunKey, row: Record | None) -> RunEnd | RunStatus | None:

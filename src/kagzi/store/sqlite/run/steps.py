@@ -12,33 +12,35 @@ def list_steps(
     database: Database, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
 ) -> Rows[StepRecord] | None:
     """See Store.list_steps."""
-    if (found := database.row("run_finished_at", (run.run_id, run.namespace))) is None:
+    if (run_row := database.row("run_finished_at", (run.run_id, run.namespace))) is None:
         return None
     parameters = {"run_id": run.run_id, "name": name, "after": after_begun_seq, "limit": limit + 1}
     page, more = database.page("list_steps_with_payloads" if payloads else "list_steps", parameters, limit)
-    steps, cut = _with_attempts(database, run, page, found[0])
-    return Rows(steps, more or cut)
+    steps, truncated = _with_attempts(database, run, page, run_row[0])
+    return Rows(steps, more or truncated)
 
 
 def get_step(database: Database, run: RunKey, step_id: str) -> StepRecord | None:
     """See Store.get_step."""
-    if (found := database.row("run_finished_at", (run.run_id, run.namespace))) is None:
+    if (run_row := database.row("run_finished_at", (run.run_id, run.namespace))) is None:
         return None
     row = database.record("get_step", (run.run_id, step_id))
-    return None if row is None else _with_attempts(database, run, [row], found[0])[0][0]
+    return None if row is None else _with_attempts(database, run, [row], run_row[0])[0][0]
 
 
 def _with_attempts(
     database: Database, run: RunKey, rows: list[Record], run_finished_at: Timestamp | None
 ) -> tuple[tuple[StepRecord, ...], bool]:
-    """The steps with their earlier attempts, as many as fit; and whether some were left out. See pages.shown_attempts."""
+    """The steps with their earlier attempts, as many as fit; whether some were left out. See pages.shown_attempts."""
     step_ids = [row["step_id"] for row in rows]
     parameters = {"run_id": run.run_id, "step_ids": write_json(step_ids), "limit": PAGE_ATTEMPTS + 1}
-    found, cut = database.page("attempts_of", parameters, PAGE_ATTEMPTS)
-    shown = shown_attempts(step_ids, [row["step_id"] for row in found], truncated=cut)
+    attempts, truncated = database.page("attempts_of", parameters, PAGE_ATTEMPTS)
+    shown = shown_attempts(step_ids, [row["step_id"] for row in attempts], truncated=truncated)
     steps = (
         shown_step(
-            read_step(row, run, tuple(read_attempt(found[place]) for place in shown.by_step.get(row["step_id"], ()))),
+            read_step(
+                row, run, tuple(read_attempt(attempts[place]) for place in shown.by_step.get(row["step_id"], ()))
+            ),
             run_finished_at,
         )
         for row in rows[: shown.steps]

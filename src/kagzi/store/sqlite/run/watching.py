@@ -15,12 +15,12 @@ from ..connection.connections import Connections
 _DOUBLES = 2  # a number may be found in two rows: of a step, and of its attempt that failed
 
 
-class WatchDesk(Connections):
+class SqliteEvents(Connections):
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
         return await self._read(_events_of, run, after_seq, limit)
 
-    async def marks_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
-        return await self._read(_marks_of, runs) if runs else ()
+    async def markers_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
+        return await self._read(_markers_of, runs) if runs else ()
 
 
 def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
@@ -45,10 +45,10 @@ def _events_of(database: Database, run: RunKey, after_seq: int, limit: int) -> R
     return RunEventPage(_mark(row), tuple(events), more=len(events) < len(places))
 
 
-def _marks_of(database: Database, runs: Sequence[RunKey]) -> list[RunMark | None]:
+def _markers_of(database: Database, runs: Sequence[RunKey]) -> list[RunMark | None]:
     ids = write_json([run.run_id for run in runs])
-    marks = {mark.run: mark for mark in map(_mark, database.rows("marks_of", (ids,)))}
-    return [marks.get(run) for run in runs]
+    markers = {mark.run: mark for mark in map(_mark, database.rows("markers_of", (ids,)))}
+    return [markers.get(run) for run in runs]
 
 
 def _mark(row: Row) -> RunMark:

@@ -47,6 +47,6 @@ FROM (
 )
 ORDER BY begun_seq;
 
--- name: held_run
+-- name: leased_run
 -- Whether this lease is the current one.
 SELECT 1 FROM runs WHERE run_id = ? AND namespace = ? AND lease = ? AND nonce = ? AND status = {RUN.RUNNING};

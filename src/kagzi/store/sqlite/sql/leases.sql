@@ -21,7 +21,7 @@ SELECT json_group_array(json_array(run_id, namespace, lease, nonce, cancel_reque
                                    pause_requested))
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = {RUN.RUNNING};
 
--- name: cut_leases
+-- name: shorten_leases
 -- Their session closed: they end soon, unless somebody renews them.
 UPDATE runs SET lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
@@ -40,9 +40,9 @@ WHERE runs.run_id = wanted.run_id AND runs.namespace = wanted.namespace AND runs
   AND runs.status + 0 = {RUN.RUNNING}
 RETURNING runs.run_id, runs.namespace, runs.workflow_type, runs.status;
 
--- name: lose_leases
+-- name: lost_before_ack
 -- A stream broke before these were known to have arrived. The first time a run is PENDING at once, and that is counted; one that
--- has lost a holder since it last got on has the grace of a cut lease.
+-- has lost a holder since it last got on has the grace of a shortened lease.
 UPDATE runs SET status = CASE WHEN lost_leases > 0 THEN {RUN.RUNNING} WHEN pause_requested THEN {RUN.PAUSED} ELSE {RUN.PENDING} END,
                 ready_at = iif(lost_leases > 0 OR pause_requested, NULL, :now),
                 worker_id = iif(lost_leases > 0, worker_id, NULL),

@@ -25,7 +25,7 @@ WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :
   AND (deadline_at IS NULL OR deadline_at > :now)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
--- name: runs_to_go_on
+-- name: going_on_of_type
 -- The first of those that were claimed before: rates do not count them.
 SELECT run_id, coalesce(concurrency_key, ''), priority, ready_at, 0 FROM runs INDEXED BY runs_to_go_on
 WHERE namespace = :namespace AND workflow_type = :workflow_type AND status = {RUN.PENDING} AND lease > 0

@@ -1,12 +1,12 @@
--- name: run_to_rewind
+-- name: source_run
 -- What an explicit retry, or a fork, goes on from.
 SELECT namespace, workflow_id, workflow_type, retry_request_id, status, seq, error FROM runs WHERE run_id = ?;
 
--- name: step_to_rewind
+-- name: source_step
 -- What a step is, and when it was begun and ended.
 SELECT kind, status, begun_seq, seq FROM steps WHERE run_id = ? AND step_id = ?;
 
--- name: step_to_blame
+-- name: step_of_error
 -- The step that an error names, or that waited for the child which it names.
 SELECT step_id FROM steps WHERE run_id = :run_id AND kind < {KIND.FIRST_PAYLOAD} AND (step_id = :subject_id OR child_run_id = :subject_id)
 ORDER BY step_id <> :subject_id, seq DESC LIMIT 1;

@@ -14,7 +14,7 @@ FROM (SELECT run_id AS latest FROM runs INDEXED BY runs_by_workflow_id WHERE nam
       ORDER BY created_at DESC, run_id DESC LIMIT 1)
 CROSS JOIN runs AS r ON r.run_id = latest {with_payloads};
 
--- name: ends_of
+-- name: endings_of
 -- How runs stand, in the order in which they are asked for; the output of those that completed.
 SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, wanted.key AS n
 FROM json_each(?) AS wanted CROSS JOIN runs AS r ON r.run_id = wanted.value

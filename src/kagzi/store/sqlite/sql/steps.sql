@@ -27,7 +27,7 @@ SELECT {step_columns}, input, input_meta, output, output_meta, details, details_
 -- Earlier attempts of these steps, in the order of the steps, the latest first: read until a page is full.
 -- Only keys are sorted.
 SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id
-FROM (SELECT k.step_id, k.begun_seq FROM json_each(:step_ids) AS given
-      CROSS JOIN step_attempts AS k ON k.run_id = :run_id AND k.step_id = given.value
-      ORDER BY given.key, k.begun_seq DESC LIMIT :limit) AS keys
+FROM (SELECT k.step_id, k.begun_seq FROM json_each(:step_ids) AS wanted
+      CROSS JOIN step_attempts AS k ON k.run_id = :run_id AND k.step_id = wanted.value
+      ORDER BY wanted.key, k.begun_seq DESC LIMIT :limit) AS keys
 CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id AND a.begun_seq = keys.begun_seq;

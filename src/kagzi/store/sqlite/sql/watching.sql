@@ -7,7 +7,7 @@ cancel_requested_at IS NOT NULL
 -- One run.
 SELECT {mark_columns} FROM runs WHERE run_id = ? AND namespace = ?;
 
--- name: marks_of
+-- name: markers_of
 -- Runs that somebody watches.
 SELECT {mark_columns} FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
 

@@ -1,4 +1,4 @@
-"""Starts into types that take no more runs than they have room for: the new one is refused, or an old one has to go."""
+"""Admission of starts to types with limits: if the type is full, the new run is refused or the oldest is evicted."""
 
 from ....core.limits import CLEANUP_MS
 from ....core.records import RunKey

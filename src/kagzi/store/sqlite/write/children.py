@@ -21,14 +21,14 @@ class _Admission:
     """Of types that refuse runs when they are full."""
 
     def __init__(self, plan: WritePlan) -> None:
-        self._wave = plan
+        self._plan = plan
 
     def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
-        return refuse(self._wave, start)
+        return refuse(self._plan, start)
 
 
 def without_assignment(plan: WritePlan, command: StartChild) -> StartChild:
-    """The command as it can be met: of a type or a namespace with limits nothing is inserted as leased, since a claim counts."""
+    """The command as it can be met: in a type or namespace with limits nothing is inserted as leased: claims count."""
     start = command.start
     if start.assignment is None:
         return command
@@ -39,7 +39,7 @@ def without_assignment(plan: WritePlan, command: StartChild) -> StartChild:
 
 
 def find_relatives(plan: WritePlan, command: StartChild, step: StepState | None) -> Relatives:
-    """Whom the start of a child meets: its own child, if the step has one; else who has its ids, and how many may be started."""
+    """Whom the start of a child meets: the child of its step, if there is one; else who has its ids, and the quota."""
     plan.flush()  # a relative may be among those gathered
     relatives, start, run_id = Relatives(), command.start, command.run.run_id
     if step is not None and (step.child_run_id is not None or step.has_result):
@@ -60,7 +60,7 @@ def find_relatives(plan: WritePlan, command: StartChild, step: StepState | None)
     limit = plan.writer.namespaces.ensure(start.run.namespace, plan.now).open_runs_limit
     if limit is not None:
         counted = plan.database.row("count_open_runs", (start.run.namespace, limit))
-        relatives.limit, relatives.room = limit, limit - (counted[0] if counted else 0)
+        relatives.limit, relatives.quota = limit, limit - (counted[0] if counted else 0)
     return relatives
 
 

@@ -22,8 +22,8 @@ def end(writer: Writer, head: RunHead, status: RunStatus, error: ErrorDetail, no
 
 
 def notify_parents(writer: Writer, run_id: str, now: Timestamp) -> Effects:
-    """A run has just ended: steps that wait for it get its result, runs that were to begin after it begin, and its children are
-    to be looked after. What was gathered about other runs must be written."""
+    """A run has just ended: steps that wait for it get its result, runs that were to begin after it begin, and its
+    children are to be looked after. What was gathered about other runs must be written."""
     row = writer.database.row("ended_run", (run_id,))
     assert row is not None  # it has just ended
     namespace, _, _, watched, has_children, parent_run_id, parent_step_id = row

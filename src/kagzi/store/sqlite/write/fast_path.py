@@ -65,7 +65,7 @@ class WritePlan:
         self._label_rows: list[tuple[Any, ...]] = []
         self._step_rows: list[StepRow] = []
         self._completions: list[tuple[Any, ...]] = []
-        self._ends: list[tuple[str, int, int, int]] = []
+        self._endings: list[tuple[str, int, int, int]] = []
         self._progressed: list[str] = []  # runs whose lost leases do not count any more
 
     def add_run(self, command: StartRun, row: tuple[Any, ...]) -> None:
@@ -156,13 +156,13 @@ class WritePlan:
         row += (fence.lease, fence.nonce, None, 0, None, None, output.data, meta, None)
         row += ("", "", 0, now, now, now, fence.worker_id)
         self._step_rows.append(row)
-        self._ends.append((fence.run_id, fence.lease, fence.nonce, seq))
+        self._endings.append((fence.run_id, fence.lease, fence.nonce, seq))
         self._ended.add(fence.run_id)
         self._note_progress(fence)
-        self.let_go(fence.run_id)
+        self.drop_fence(fence.run_id)
 
-    def let_go(self, run_id: str) -> None:
-        """The run is no longer held: its row is written by whoever says so."""
+    def drop_fence(self, run_id: str) -> None:
+        """The run is no longer leased: the caller writes its row."""
         self.touched.pop(run_id, None)
         self.fences.forget(run_id)
 
@@ -190,11 +190,11 @@ class WritePlan:
         if self._completions:
             self._write("complete_steps", self._completions)
             self.completed.clear()
-        if self._ends:
-            parameters = {"rows": write_json(self._ends), "now": self.now}
-            if self.database.run("complete_runs", parameters) != len(self._ends):
+        if self._endings:
+            parameters = {"rows": write_json(self._endings), "now": self.now}
+            if self.database.run("complete_runs", parameters) != len(self._endings):
                 raise NotAsPlanned
-            self._ends.clear()
+            self._endings.clear()
             self._ended.clear()
         if self.touched:
             self._advance()

@@ -57,7 +57,7 @@ def _advance(plan: WritePlan, run: RunState, command: StepCommand | ClosingComma
 
 def _save_left(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     run_id = run.run.run_id
-    plan.let_go(run_id)
+    plan.drop_fence(run_id)
     if isinstance(command, Park) and run.status == RunCode.SLEEPING:  # the one left that may not have been read
         _leave(plan, "park_run", (run.wait_reason, run.due_at, run_id, run.lease.counter, run.lease.nonce))
         return

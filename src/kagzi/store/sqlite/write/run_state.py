@@ -41,7 +41,7 @@ _RUNNING = int(RunCode.RUNNING)
 
 
 def load(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | None:
-    """The run, and of its steps, attempts, signals and relatives what matters to this command. None: there is no such run."""
+    """The run, and of its steps, attempts, signals and relatives what matters to this command. None: no such run."""
     run = _leased(plan, command) or _read(plan, command)
     if run is None:
         return None
@@ -186,7 +186,7 @@ def _load_attempt(plan: WritePlan, run: RunState, step: StepState, command: Begi
 
 
 def _load_waits(plan: WritePlan, run: RunState, command: ResultsCommand) -> None:
-    """What the run waits for, as far as it decides when it wakes; and results that its worker does not know, a page of them."""
+    """What the run waits for, as far as that decides its wake-up; a page of results that its worker does not know."""
     names = write_json(command.waits) if command.waits else None
     parameters = {"run_id": run.run.run_id, "names": names}
     rows = plan.database.rows("next_waits", parameters)

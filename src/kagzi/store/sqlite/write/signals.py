@@ -31,8 +31,8 @@ def signal_run(  # noqa: PLR0917  the verb's arguments, as the store was given t
 
 
 def give(writer: Writer, row: Row, signal: SendSignal, now: Timestamp) -> tuple[Signalled | Refused, Effects]:
-    """Bind a signal to the step that waits for it, or keep it. The row is (run_id, namespace, workflow_type, status, lease,
-    nonce, worker_id)."""
+    """Bind a signal to the step that waits for it, or keep it. The row is (run_id, namespace, workflow_type, status,
+    lease, nonce, worker_id)."""
     head = run_head(row)
     run = head.run
     repeated = writer.database.row("signal_of_request", (run.run_id, signal.request_id))

@@ -1,8 +1,9 @@
 """The hot verb: a batch of commands in one transaction.
 
 Ordinary commands are planned from memory and written together (`fast_path.py`). What is not ordinary is looked at alone
-(`apply_one`: load, decide, save). If the database does not agree with the plan, or refuses a statement, the transaction is rolled back and
-the batch is done again, each command alone in a savepoint: a bad one is refused, its neighbours are recorded.
+(`apply_one`: load, decide, save). If the database does not agree with the plan, or refuses a statement, the transaction
+is rolled back and the batch is done again, each command alone in a savepoint: a bad one is refused, its neighbours are
+recorded.
 """
 
 import sqlite3
@@ -127,7 +128,7 @@ def _together(plan: WritePlan, batch: Sequence[Command]) -> _Written:
 
 
 class AnswerBudget:
-    """How much one batch reads in order to answer it. What asks for more is deferred, with all that its run says after it."""
+    """How much one batch reads in order to answer it. More than that is deferred, with all that follows in its run."""
 
     def __init__(self) -> None:
         self._left = BATCH_ANSWER_BYTES
