@@ -12,7 +12,7 @@ from ..times import Timestamp
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
     """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need not.
-    0: it is no part of the history (a status, a heartbeat), so it has no number."""
+    0: it is not part of the history (a status, a heartbeat), so it has no number."""
 
     seq: int
     at: Timestamp

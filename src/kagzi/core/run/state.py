@@ -144,7 +144,7 @@ class Relatives(msgspec.Struct, kw_only=True):
     """Request ids of `created`: no other step may use them."""
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
     limit: int | None = None  # of open runs
-    room: int | None = None  # how many may be started
+    quota: int | None = None  # how many may be started
     created: list[StartChild] = msgspec.field(default_factory=list[StartChild])
     links: list[tuple[str, str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str, str]])
     """(child run id, parent run id, step id, namespace) of steps that wait for a run which was there."""
@@ -154,10 +154,10 @@ class Relatives(msgspec.Struct, kw_only=True):
         """None: one more may be started, and is counted."""
         if self.admission is not None and (refused := self.admission.refuse(start, now)) is not None:
             return refused
-        if self.room is not None and self.limit is not None:
-            if self.room <= 0:
+        if self.quota is not None and self.limit is not None:
+            if self.quota <= 0:
                 return namespace_full(start.run.namespace, self.limit)
-            self.room -= 1
+            self.quota -= 1
         return None
 
 

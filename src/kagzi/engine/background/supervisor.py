@@ -55,7 +55,7 @@ class Supervisor:
     async def _keep_alive(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         deaths: list[float] = []
-        troubles: list[float] = []
+        store_failures: list[float] = []
         while True:
             try:
                 await work()
@@ -63,8 +63,8 @@ class Supervisor:
                 logger.error("the background task %r ended and is started again", name)
             except STORE_TROUBLE:
                 logger.exception("the background task %r met trouble with the store and is started again", name)
-                troubles = [*self._recent(troubles), loop.time()]
-                await asyncio.sleep(backoff_s(len(troubles), first_s=self._pause_s, most_s=LONGEST_PAUSE_S))
+                store_failures = [*self._recent(store_failures), loop.time()]
+                await asyncio.sleep(backoff_s(len(store_failures), first_s=self._pause_s, most_s=LONGEST_PAUSE_S))
                 continue
             except Exception as death:
                 logger.exception("the background task %r died and is started again", name)

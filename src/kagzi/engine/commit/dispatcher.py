@@ -153,7 +153,7 @@ class Dispatcher:
 
     def _release(self, command: Any) -> Holding | None:
         """Its worker holds the run no longer: the slot and the permit are free."""
-        holding = self._registry.let_go(command.run.run_id, command.lease)
+        holding = self._registry.remove(command.run.run_id, command.lease)
         self._matcher.permit_free(command.run.namespace, "" if holding is None else holding.workflow_type)
         return holding
 
@@ -169,7 +169,7 @@ class Dispatcher:
         if isinstance(command, CompleteRun) and outcome.status is RunStatus.COMPLETED:
             self._ended.append(RunEnd(run=command.run, status=outcome.status, output=command.output))
         else:
-            self._waits.look_up((command.run,))
+            self._waits.poll_runs((command.run,))
 
     def _child_started(self, command: StartChild, outcome: ChildStarted) -> None:
         start = command.start
@@ -193,7 +193,7 @@ class Dispatcher:
         if isinstance(command, StartRun):
             self._matcher.unassign(command.run.run_id)
         else:
-            self._registry.let_go(command.run.run_id, command.lease)
+            self._registry.remove(command.run.run_id, command.lease)
 
     def _deadline_passed(self, command: Any, outcome: DeadlinePassed) -> None:
         self._due_times.add(self._clock.now())
@@ -218,7 +218,7 @@ class Dispatcher:
         # Our own start, written before and repeated after an outage: which run it replaced is not known any more.
         self._started(command, outcome)
         if command.on_conflict == "replace":
-            self._waits.look_up_in(command.run.namespace)
+            self._waits.poll_namespace(command.run.namespace)
             self._wakeups.ended_somewhere(command.run.namespace)
             self._children_due.set()
 

@@ -37,7 +37,7 @@ logger = logging.getLogger("kagzi.engine")
 
 WRITE_TIMEOUT_S = 30.0
 OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cannot be reached
-ROOM_TIMEOUT_S = 60.0
+CAPACITY_TIMEOUT_S = 60.0
 TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
 
 OnCommit = Callable[[Sequence[Command], Sequence[Outcome], Effects], None]
@@ -79,7 +79,7 @@ class Journal:
         self._idle.set()
         self._committing: list[Entry] = []
         self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
-        self._room: dict[str, list[asyncio.Future[None]]] = {}
+        self._capacity_waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
         self._on_commit = on_commit
 
@@ -103,7 +103,7 @@ class Journal:
     def submit_many(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
         """Queue operations, in order. `sink` is called once per commit with the (token, outcome) pairs it brought.
 
-        Raises ResourceExhausted before any is queued if the namespace's queue is full: await `room` to wait instead.
+        Raises ResourceExhausted before any is queued if the namespace's queue is full: await `wait_for_capacity` to wait instead.
         """
         if self._closed:
             raise ServerUnavailable("the server is stopping. Try another one, or again.")
@@ -118,26 +118,26 @@ class Journal:
         self._idle.clear()
         self._work.set()
 
-    async def room(self, namespace: str) -> None:
+    async def wait_for_capacity(self, namespace: str) -> None:
         """Returns when the namespace's queue takes more: the back-pressure of a session."""
         if not self._queues.full(namespace):
             return
         try:
-            async with asyncio.timeout(ROOM_TIMEOUT_S):
+            async with asyncio.timeout(CAPACITY_TIMEOUT_S):
                 while self._queues.full(namespace) and not self._closed:
                     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                    self._room.setdefault(namespace, []).append(future)
+                    self._capacity_waiters.setdefault(namespace, []).append(future)
                     await future
         except TimeoutError:
             raise _queue_full(namespace) from None
 
     def hold_back(self, sink: Sink) -> None:
-        """Its answers are not read: write nothing more of what is to be answered there until `let_go`."""
+        """Its answers are not read: write nothing more of what is to be answered there until `unblock`."""
         if not self._closed:
             self._queues.hold_back(sink)
 
-    def let_go(self, sink: Sink) -> None:
-        self._queues.let_go(sink)
+    def unblock(self, sink: Sink) -> None:
+        self._queues.unblock(sink)
         self._work.set()
 
     # --- the loop --------------------------------------------------------------------------------------------------------
@@ -146,12 +146,12 @@ class Journal:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
         while True:
             if not self._committing:
-                self._committing = self._queues.gather(large=self._turns.large_may_go())
-                if self._room:
-                    self._tell_room()
+                self._committing = self._queues.gather(large=self._turns.large_allowed())
+                if self._capacity_waiters:
+                    self._notify_capacity()
             if not self._committing:
                 if self._queues.has_large:
-                    self._turns.when_large_may_go(self._work.set)
+                    self._turns.call_when_large_allowed(self._work.set)
                 elif not self._queues.aside:
                     self._idle.set()
                 await self._work.wait()
@@ -173,9 +173,9 @@ class Journal:
         """Take nothing more, write what is there, then fail what could not be written."""
         self._closed = True
         self._turns.stop()
-        self._queues.let_all_go()
+        self._queues.unblock_all()
         self._work.set()
-        self._tell_room()
+        self._notify_capacity()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
@@ -249,7 +249,7 @@ class Journal:
         self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
         self._fail(queued, problem)
-        self._tell_room()
+        self._notify_capacity()
         return [refused(problem)] * len(commands)
 
     # --- runs that are locked, or on which the store fails ----------------------------------------------------------------
@@ -343,10 +343,10 @@ class Journal:
         if entries:
             self._settle(entries, [refused(problem)] * len(entries))
 
-    def _tell_room(self) -> None:
-        for namespace in list(self._room):
+    def _notify_capacity(self) -> None:
+        for namespace in list(self._capacity_waiters):
             if self._closed or not self._queues.full(namespace):
-                for future in self._room.pop(namespace):
+                for future in self._capacity_waiters.pop(namespace):
                     if not future.done():
                         future.set_result(None)
 

@@ -1,6 +1,6 @@
 """Runs whose operations the store fails on, and on no others: a damaged page, a bug in a statement.
 
-That is no fault of the run, so it never ends by it. Its worker is told to hand it back, and it is offered again; after some
+That is not the fault of the run, so it never ends by it. Its worker is told to hand it back, and it is offered again; after some
 rounds of that it is paused, with a problem under whose number the log says what the store said.
 """
 

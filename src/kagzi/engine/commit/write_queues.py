@@ -262,15 +262,15 @@ class WriteQueues:
         self._put_first(entries, {entry[0].run.run_id for entry in entries})
 
     def hold_back(self, sink: Sink) -> None:
-        """Gather nothing that is to be answered there, until `let_go`."""
+        """Gather nothing that is to be answered there, until `unblock`."""
         self._unread.setdefault(sink, [])
 
-    def let_go(self, sink: Sink) -> None:
+    def unblock(self, sink: Sink) -> None:
         self._put_first(self._unread.pop(sink, ()))
 
-    def let_all_go(self) -> None:
+    def unblock_all(self) -> None:
         for sink in list(self._unread):
-            self.let_go(sink)
+            self.unblock(sink)
 
     def set_aside(self, run_id: str, entries: list[Entry]) -> None:
         """The run's row is locked: what it has to write, now and later, waits until `bring_back`."""

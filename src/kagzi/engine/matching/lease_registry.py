@@ -60,8 +60,8 @@ class LeaseRegistry:
             return None
         return holding
 
-    def let_go(self, run_id: str, lease: Lease | None = None) -> Holding | None:
-        """The run left its holder. Answers the holding the first time, None ever after: a slot is freed once."""
+    def remove(self, run_id: str, lease: Lease | None = None) -> Holding | None:
+        """The run left its holder. Returns the holding the first time, None ever after: a slot is freed once."""
         holding = self.get(run_id, lease)
         if holding is None:
             return None

@@ -66,15 +66,15 @@ class Namespaces:
 
     async def _recent(self, namespace: str) -> NamespaceRecord | None:
         now = asyncio.get_running_loop().time()
-        found, until = self._known.get(namespace, (None, 0.0))
+        cached, until = self._known.get(namespace, (None, 0.0))
         if until > now:
-            return found
+            return cached
         try:
             record = await self._store.get_namespace(namespace)
         except Unavailable:
-            if self._strict and found is None:
+            if self._strict and cached is None:
                 raise
-            return found  # whatever comes of the call, the store will say when it is back
+            return cached  # whatever comes of the call, the store will say when it is back
         if record is None and self._strict:
             return None  # it may be made at any moment, and then it is there
         if len(self._known) >= _REMEMBERED:
@@ -91,8 +91,8 @@ class Namespaces:
         now = self._clock.now()
         if await self._store.put_namespace(msgspec.structs.replace(record, created_at=now), now, new=True):
             return await self.get(record.namespace)
-        found = await self._store.get_namespace(record.namespace)
-        if found is not None and found.deleting:
+        existing = await self._store.get_namespace(record.namespace)
+        if existing is not None and existing.deleting:
             raise PreconditionFailed(
                 f"namespace {record.namespace} is being deleted. Wait until it is gone, then create it.",
                 subject="namespace",

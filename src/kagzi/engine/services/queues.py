@@ -74,18 +74,18 @@ class Queues:
         self, namespace: str, records: Sequence[WorkflowTypeRecord]
     ) -> tuple[WorkflowTypeRecord, ...]:
         names = [record.workflow_type for record in records]
-        marks = await self._store.versions_of(namespace, names) if names else ()
-        found: list[WorkflowTypeRecord] = []
+        markers = await self._store.versions_of(namespace, names) if names else ()
+        with_versions: list[WorkflowTypeRecord] = []
         for record in records:
-            mine = [mark for mark in marks if mark.workflow_type == record.workflow_type]
-            found.append(
+            mine = [mark for mark in markers if mark.workflow_type == record.workflow_type]
+            with_versions.append(
                 msgspec.structs.replace(
                     record,
                     versions=best_first(mark.version for mark in mine),
                     default_version=default_version(mine) or "",
                 )
             )
-        return tuple(found)
+        return tuple(with_versions)
 
     async def depths(self, namespace: str, workflow_type: str = "") -> Sequence[QueueStanding]:
         """Of one type, or of all with runs that wait; those of one type are answered even if nothing waits."""

@@ -206,15 +206,15 @@ class Schedules:
             )
         times = times_of(await self.get(namespace, schedule_id)) if spec is None else nominal_times(spec, since)
         wanted = count or 10
-        found = list(islice(_searched(times, since), wanted))
-        if len(found) < wanted and times.steps > limits.SCHEDULE_SEARCH_STEPS:
+        upcoming = list(islice(_searched(times, since), wanted))
+        if len(upcoming) < wanted and times.steps > limits.SCHEDULE_SEARCH_STEPS:
             raise InvalidArgument(
                 f"count={wanted}: these times are so rare that {limits.SCHEDULE_SEARCH_STEPS} steps of the search found "
-                f"{len(found)} of them. Ask for {len(found)}, then go on after the last one.",
+                f"{len(upcoming)} of them. Ask for {len(upcoming)}, then go on after the last one.",
                 field="count",
                 metadata=limit_reached("schedule_search_steps", limits.SCHEDULE_SEARCH_STEPS),
             )
-        return found
+        return upcoming
 
     # --- beside its times -------------------------------------------------------------------------------------------------
 

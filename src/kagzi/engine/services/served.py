@@ -77,14 +77,14 @@ class ServedTypes:
         """What to say to somebody who names these types, in their order; empty where a worker serves it, or where that is not
         known. Never raises."""
         since = asyncio.get_running_loop().time()
-        found: dict[Named, str] = {}
+        texts: dict[Named, str] = {}
         for each in named:
-            if each not in found:
+            if each not in texts:
                 key = TypeKey(each.namespace, each.workflow_type)
                 version = self._pinned(key, each.version)
                 words = "" if self._matcher.serves(key, version) else await self._unserved(key, version, since)
-                found[each] = f"{words} {consequence}" if words else ""
-        return [found[each] for each in named]
+                texts[each] = f"{words} {consequence}" if words else ""
+        return [texts[each] for each in named]
 
     async def warning(self, named: Named, consequence: str) -> str:
         """The same of one type."""
@@ -152,7 +152,7 @@ class ServedTypes:
             if worker.status is not WorkerStatus.OFFLINE:
                 for pair in worker.served:
                     versions.setdefault(pair.workflow_type, set()).add(pair.version)
-        frozen = {workflow_type: frozenset(found) for workflow_type, found in versions.items()}
+        frozen = {workflow_type: frozenset(served) for workflow_type, served in versions.items()}
         seen = self._seen[namespace] = _Seen(begun_at, frozen, whole=not rows.has_more)
         self._compared[namespace] = 0
         return seen
@@ -191,8 +191,8 @@ class ServedTypes:
             await self._something_to_say.wait()
             self._something_to_say.clear()
             children, self._children = self._children, []
-            said = await self.warnings([Named(*key, version) for key, version, _ in children], CHILD_WAITS)
-            for warning, (_, _, parent) in zip(said, children, strict=True):
+            warnings = await self.warnings([Named(*key, version) for key, version, _ in children], CHILD_WAITS)
+            for warning, (_, _, parent) in zip(warnings, children, strict=True):
                 if warning and parent.holder is not None:
                     parent.holder.notify(parent, "warning", warning)
             now = asyncio.get_running_loop().time()

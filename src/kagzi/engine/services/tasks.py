@@ -76,10 +76,10 @@ class Tasks:
     async def _take(self, claimant: PollClaimant, wait_ms: int) -> Sequence[ClaimedRun]:
         self._polls.add(claimant)
         self._matcher.add(claimant)
-        looked = self._matcher.next_look()
+        round_done = self._matcher.next_round()
         claimed: Sequence[ClaimedRun] = ()
         try:
-            claimed = await claimant.delivery(looked, wait_ms / 1_000, _SETTLE_S)
+            claimed = await claimant.delivery(round_done, wait_ms / 1_000, _SETTLE_S)
         finally:
             self._matcher.remove(claimant)
             self._polls.discard(claimant)

@@ -36,7 +36,7 @@ _REMEMBERED = 10_000
 
 
 class _Known(NamedTuple):
-    marks: Sequence[VersionMark]
+    markers: Sequence[VersionMark]
     until: float
 
 
@@ -79,7 +79,7 @@ class Versions:
         known = self._known.get(key)
         if known is None or known.until <= asyncio.get_running_loop().time():
             return None
-        return version_for_start(key.workflow_type, requested, known.marks)
+        return version_for_start(key.workflow_type, requested, known.markers)
 
     async def _load(self, key: TypeKey) -> Sequence[VersionMark]:
         """Those who ask at the same time share one question."""
@@ -97,7 +97,7 @@ class Versions:
         while True:
             try:
                 async with asyncio.timeout(ASK_TIMEOUT_S):
-                    marks = await self._store.versions_of(key.namespace, (key.workflow_type,))
+                    markers = await self._store.versions_of(key.namespace, (key.workflow_type,))
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
                 failures += 1
@@ -105,7 +105,7 @@ class Versions:
                     raise database_down(database_words(error)) from error
                 await self._pause(backoff_s(failures))
             else:
-                return marks
+                return markers
 
     async def _pause(self, pause_s: float) -> None:
         """Raises ServerUnavailable if the engine stops meanwhile."""
@@ -155,8 +155,8 @@ class Versions:
     async def set_default(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
         """Empty: none is set, the highest is the default again. Answers the default. Raises NotFound, PreconditionFailed."""
         change: VersionChange = "default" if version else "no_default"
-        marks = await self._change(namespace, workflow_type, version, change)
-        return await self._get(namespace, workflow_type, version or default_version(marks) or marks[0].version)
+        markers = await self._change(namespace, workflow_type, version, change)
+        return await self._get(namespace, workflow_type, version or default_version(markers) or markers[0].version)
 
     async def deprecate(self, namespace: str, workflow_type: str, version: str, *, undo: bool) -> VersionRecord:
         """Deprecated: no new runs; those that are there finish. Raises NotFound, PreconditionFailed."""
@@ -215,9 +215,9 @@ class Versions:
 
     async def _with_defaults(self, namespace: str, records: Sequence[VersionRecord]) -> tuple[VersionRecord, ...]:
         types = sorted({record.workflow_type for record in records})
-        marks = await self._store.versions_of(namespace, types) if types else ()
+        markers = await self._store.versions_of(namespace, types) if types else ()
         defaults = {
-            workflow_type: default_version(mark for mark in marks if mark.workflow_type == workflow_type)
+            workflow_type: default_version(mark for mark in markers if mark.workflow_type == workflow_type)
             for workflow_type in types
         }
         return tuple(

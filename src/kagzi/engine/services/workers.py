@@ -21,7 +21,7 @@ from ...core.workers import Diagnostic, WorkerEvent, with_liveness
 from ...store.protocol import RemoteNotice, Store
 from ..background.diagnostics_log import DiagnosticsLog
 from ..checks import requests as checks
-from ..checks.bounds import cut_text
+from ..checks.bounds import truncate_text
 from ..checks.refusals import error_of
 from ..commit.dispatcher import Dispatcher
 from ..commit.wakeups import Wakeups
@@ -179,7 +179,7 @@ class Workers:
                 self._wakeups.notify(RemoteNotice(worker_id, namespace, "", "drain"))
         return with_liveness(worker, self._liveness.alive_since(now))
 
-    async def lose(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
+    async def mark_lost(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
         """Its session broke then, and it has not come back here. If nobody else heard of it, it is lost."""
         lost = await self._store.expire_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
         if lost:
@@ -212,14 +212,14 @@ class Workers:
         return await self._store.forget_workers(now - limits.WORKER_EVENTS_AGE_US, _SWEPT) >= _SWEPT
 
     async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic]) -> None:
-        """What a worker says ails it. Too long words are cut: trouble must be recordable."""
-        cut = [
-            Diagnostic(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
-            for trouble in diagnostics[: limits.DIAGNOSTICS]
+        """Problems that a worker reports. Too long texts are truncated: a problem must be recordable."""
+        truncated = [
+            Diagnostic(truncate_text(each.kind, limits.NAME_BYTES), truncate_text(each.detail, limits.TROUBLE_DETAIL_BYTES))
+            for each in diagnostics[: limits.DIAGNOSTICS]
         ]
-        self._diagnostics.write(namespace, worker_id, cut)
-        if cut:
-            await self._store.note_diagnostics(namespace, worker_id, cut, self._clock.now())
+        self._diagnostics.write(namespace, worker_id, truncated)
+        if truncated:
+            await self._store.note_diagnostics(namespace, worker_id, truncated, self._clock.now())
 
     async def leave(self, namespace: str, worker_id: str) -> bool:
         """OFFLINE, with everything it holds handed back. False: unknown."""

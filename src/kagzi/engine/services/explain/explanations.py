@@ -22,7 +22,7 @@ from .pending import UNSERVED, PendingExplanations
 from .words import because_words, brief, time_words
 
 _WAITS_NAMED = 5
-_STEPS_LOOKED_AT = 1_000
+_STEPS_READ = 1_000
 _STEPS_NAMED = 3
 
 
@@ -99,12 +99,12 @@ class Explanations:
 
     async def _open_steps(self, run: RunRecord) -> list[StepRecord]:
         """Open steps, the latest first. Of a very long run the last ones only: that is where it is."""
-        after = max(0, run.last_seq - _STEPS_LOOKED_AT)
+        after = max(0, run.last_seq - _STEPS_READ)
         steps: list[StepRecord] = []
         more = True
         while more:  # a page may end early, at a number of bytes
             rows = await self._store.list_steps(
-                run.run, name=None, after_begun_seq=after, limit=_STEPS_LOOKED_AT, payloads=False
+                run.run, name=None, after_begun_seq=after, limit=_STEPS_READ, payloads=False
             )
             if rows is None or not rows.rows:
                 break
@@ -272,18 +272,18 @@ def _ended(run: RunRecord, not_retried: str) -> Explanation:
             )
         return Explanation(sentence=f"It completed{at}.", reason="completed")
     error = run.error
-    told = f": {brief(error.text)}" if error is not None and error.text else ""
+    cause = f": {brief(error.text)}" if error is not None and error.text else ""
     if run.status is RunStatus.CANCELLED:
         terminated = error is not None and error.kind is ErrorKind.TERMINATED
         return Explanation(
-            sentence=f"It was {'terminated' if terminated else 'cancelled'}{at}{because_words(run.cancel_reason) or told}.",
+            sentence=f"It was {'terminated' if terminated else 'cancelled'}{at}{because_words(run.cancel_reason) or cause}.",
             reason="terminated" if terminated else "cancelled",
         )
     facts = {"step": error.subject_id} if error is not None and error.subject == "step" else {}
     facts["not_retried"] = not_retried
     step = f" in step {error.subject_id}" if error is not None and error.subject == "step" else ""
     return Explanation(
-        sentence=f"It failed{at}{step}{told}{f' ({not_retried})' if not_retried else ''}.",
+        sentence=f"It failed{at}{step}{cause}{f' ({not_retried})' if not_retried else ''}.",
         reason="timed_out" if error is not None and error.kind is ErrorKind.TIMEOUT and not step else "failed",
         facts=facts,
         remedy=f"When the cause is gone, go on from there: kagzi retry {run.run.run_id}",

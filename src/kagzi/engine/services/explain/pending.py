@@ -75,13 +75,13 @@ class PendingExplanations:
         cancel = " to clean up, as it is to be cancelled" if run.cancel_requested else ""
         serving = f"{count_words(len(active), 'worker')} serving {_served(run)} {'has' if len(active) == 1 else 'have'}"
         if busy < slots:
-            heard_at = max(worker.last_heartbeat_at for worker in active)
+            last_heartbeat_at = max(worker.last_heartbeat_at for worker in active)
             return Explanation(
                 sentence=f"It is about to be taken{cancel}: {serving} {slots - busy} of {slots} slots free.",
                 reason="about_to_be_taken",
-                facts={**facts, "last_heartbeat_at": time_words(heard_at)},
+                facts={**facts, "last_heartbeat_at": time_words(last_heartbeat_at)},
                 remedy="It is taken in a moment. If it is not, those workers may be gone: the last sign of life was at "
-                f"{time_words(heard_at)}.",
+                f"{time_words(last_heartbeat_at)}.",
             )
         return Explanation(
             sentence=f"It waits for a free slot{cancel}: {serving} {busy} of {slots} slots in use.",

@@ -152,7 +152,7 @@ async def _kin(writing: Writing, starts: Sequence[StartChild], going: set[str]) 
         relatives.limit = row["open_runs_limit"]
         if relatives.limit is not None:
             [counted] = await session.read("count_open_runs", namespace=row["namespace"], limit=relatives.limit)
-            relatives.room = relatives.limit - counted["runs"]
+            relatives.quota = relatives.limit - counted["runs"]
     for namespace, coming in guarded.items():
         kin[namespace].admission = kin[namespace].doors = doors = Doors(session, going)
         await doors.open(coming, writing.now)

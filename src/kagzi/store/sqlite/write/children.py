@@ -60,7 +60,7 @@ def find_relatives(plan: WritePlan, command: StartChild, step: StepState | None)
     limit = plan.writer.namespaces.ensure(start.run.namespace, plan.now).open_runs_limit
     if limit is not None:
         counted = plan.database.row("count_open_runs", (start.run.namespace, limit))
-        relatives.limit, relatives.room = limit, limit - (counted[0] if counted else 0)
+        relatives.limit, relatives.quota = limit, limit - (counted[0] if counted else 0)
     return relatives
 
 
