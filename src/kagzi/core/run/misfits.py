@@ -101,8 +101,8 @@ def kept_payload(change: SignalReplacement) -> Payload:
 
 def is_repeat(change: SignalReplacement, *, name: str, payload: Payload, step_id: str | None) -> bool:
     """Whether the request id was first used for just this."""
-    payload = kept_payload(change)
-    same = (name, payload.data, payload.metadata or {}) == (change.name, payload.data, payload.metadata or {})
+    kept = kept_payload(change)
+    same = (name, payload.data, payload.metadata or {}) == (change.name, kept.data, kept.metadata or {})
     return same and (change.payload is not None or step_id == DROPPED)
 
 
