@@ -95,7 +95,7 @@ async def test_a_worker_can_neither_forge_nor_fill_the_log(memory_stubs: Stubs, 
     assert all(line.startswith("LINE ") for line in lines)
     logged = [line for line in lines if worker_id in line]
     assert len(logged) == limits.DIAGNOSTICS_LOGGED + 1
-    assert "more trouble than is logged" in logged[-1]
+    assert "more diagnostics than are logged" in logged[-1]
 
 
 async def test_many_workers_together_cannot_fill_the_log_either(memory_stubs: Stubs, log: io.StringIO) -> None:

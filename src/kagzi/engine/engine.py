@@ -281,7 +281,7 @@ class Engine:
         ):
             self.housekeeping.add(chore)
 
-    # --- life -------------------------------------------------------------------------------------------------------------------
+    # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         if self._running:
@@ -342,7 +342,7 @@ class Engine:
         """Returns when a background task has died beyond restarting: the server should stop."""
         return await self._supervisor.wait_failed()
 
-    # --- what happens elsewhere -----------------------------------------------------------------------------------------
+    # --- what happens elsewhere ---------------------------------------------------------------------------------------
 
     def _on_wake(self, wake: Wake) -> None:
         self._matcher.mark_all(wake.pending)

@@ -51,7 +51,9 @@ def _first_sleep(run: RunState, command: BeginSleep, now: Timestamp) -> Outcome:
     return Recorded(step.seq, now)
 
 
-def _sleep_outcome(run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, *, has_lease: bool) -> Outcome:
+def _sleep_outcome(
+    run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, *, has_lease: bool
+) -> Outcome:
     if step.status == StepCode.ABANDONED:
         if isinstance(command, FinishSleep):
             return lost_race(step.step_id)

@@ -1,6 +1,8 @@
-"""What a server logs of runs that fail, or are taken from their workers, by its own doing: deadlines, lost leases, overdue steps.
+"""What a server logs of runs that fail, or are taken from their workers, by its own doing: deadlines, lost leases,
+overdue steps.
 
-What user code raises is logged by the worker that executes it. Of many at once the first are named and the rest counted.
+What user code raises is logged by the worker that executes it. Of many at once the first are named and the rest
+counted.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Background tasks are watched: one that dies is started again, and one that keeps dying stops the engine.
 
-A restart can mend what is wrong in this process. It cannot mend the store: however long that is away, locked or broken, the task
-is tried again, and the engine goes on.
+A restart can mend what is wrong in this process. It cannot mend the store: however long that is away, locked or broken,
+the task is tried again, and the engine goes on.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Supervisor:
                 error: BaseException = RuntimeError(f"{name} returned, which it never should")
                 logger.error("the background task %r ended and is started again", name)
             except STORE_TROUBLE:
-                logger.exception("the background task %r met trouble with the store and is started again", name)
+                logger.exception("the background task %r failed because of the store and is restarted", name)
                 store_failures = [*self._recent(store_failures), loop.time()]
                 await asyncio.sleep(backoff_s(len(store_failures), first_s=self._pause_s, most_s=LONGEST_PAUSE_S))
                 continue

@@ -117,11 +117,11 @@ class Dispatcher:
         self._waits.ended(ended)
         self._watching.touched(end.run.run_id for end in ended)
 
-    # --- a batch of commands ----------------------------------------------------------------------------------------------
+    # --- a batch of commands ------------------------------------------------------------------------------------------
 
     def committed(self, commands: Sequence[Command], outcomes: Sequence[Outcome], effects: Effects) -> None:
-        """Once per commit. What an outcome means for the command's own run and slot is known here, `effects` tell of other runs.
-        The plain outcomes of steps (recorded, begun) cost one look into a table each."""
+        """Once per commit. What an outcome means for the command's own run and slot is known here, `effects` tell of
+        other runs. The plain outcomes of steps (recorded, begun) cost one look into a table each."""
         handlers = self._handlers
         for command, outcome in zip(commands, outcomes, strict=True):
             handler = handlers.get(outcome.__class__)
@@ -165,7 +165,8 @@ class Dispatcher:
             self._matcher.mark_namespace(command.run.namespace)
 
     def _report_end(self, command: Any, outcome: RunClosed) -> None:
-        """The command holds the output of a run that completed. The error of one that failed is what the store made of it."""
+        """The command holds the output of a run that completed. The error of one that failed is what the store made of
+        it."""
         if isinstance(command, CompleteRun) and outcome.status is RunStatus.COMPLETED:
             self._ended.append(RunEnd(run=command.run, status=outcome.status, output=command.output))
         else:

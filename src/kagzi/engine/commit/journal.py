@@ -1,8 +1,8 @@
 """Group commit. While one batch is being written the next gathers; an idle journal writes at once.
 
-Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on whose
-operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the store is waited
-out: every operation can be repeated.
+Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on
+whose operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the
+store is waited out: every operation can be repeated.
 """
 
 import asyncio
@@ -48,7 +48,8 @@ _ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tr
 
 
 class Journal:
-    """`on_commit` gets every command with its final outcome, and the effects, once per commit, before callers get theirs."""
+    """`on_commit` gets every command with its final outcome, and the effects, once per commit, before callers get
+    theirs."""
 
     def __init__(
         self,
@@ -83,14 +84,15 @@ class Journal:
         self._closed = False
         self._on_commit = on_commit
 
-    # --- in ------------------------------------------------------------------------------------------------------------
+    # --- in -----------------------------------------------------------------------------------------------------------
 
     async def submit(self, command: Command) -> Outcome:
         """What it came to. Raises ResourceExhausted if the queue is full, Unavailable if the journal is closed."""
         return await self.enqueue(command)
 
     def enqueue(self, command: Command) -> asyncio.Future[Outcome]:
-        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the queue."""
+        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the
+        queue."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def answer(answers: list[tuple[int, Outcome]]) -> None:
@@ -103,10 +105,11 @@ class Journal:
     def submit_many(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
         """Queue operations, in order. `sink` is called once per commit with the (token, outcome) pairs it brought.
 
-        Raises ResourceExhausted before any is queued if the namespace's queue is full: await `wait_for_capacity` to wait instead.
+        Raises ResourceExhausted before any is queued if the namespace's queue is full: await `wait_for_capacity` to
+        wait instead.
         """
         if self._closed:
-            raise ServerUnavailable("the server is stopping. Try another one, or again.")
+            raise ServerUnavailable("the server is stopping. Try again, or use another server.")
         if not operations:
             return
         namespace = operations[0][1].run.namespace
@@ -140,7 +143,7 @@ class Journal:
         self._queues.unblock(sink)
         self._work.set()
 
-    # --- the loop --------------------------------------------------------------------------------------------------------
+    # --- the loop -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
@@ -216,8 +219,8 @@ class Journal:
                 return written
 
     async def _one_by_one(self, commands: Sequence[Command]) -> _Written:
-        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what follows
-        it in its run."""
+        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what
+        follows it in its run."""
         outcomes: list[Outcome] = []
         effects: list[Effects] = []
         failed: dict[str, Failed] = {}
@@ -252,7 +255,7 @@ class Journal:
         self._notify_capacity()
         return [refused(problem)] * len(commands)
 
-    # --- runs that are locked, or on which the store fails ----------------------------------------------------------------
+    # --- runs that are locked, or on which the store fails ------------------------------------------------------------
 
     def _without_aside(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
         """Set operations of such runs aside, to be tried again; answers the others."""
@@ -301,7 +304,8 @@ class Journal:
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
 
     def _give_up_run(self, entries: list[Entry], reason: str) -> None:
-        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker that."""
+        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker
+        that."""
         problem, pause = self._stuck.give_up(entries[0][0], reason)
         if pause is None:
             self._fail(entries, problem)
@@ -318,7 +322,7 @@ class Journal:
         self._queues.bring_back(run_id)
         self._work.set()
 
-    # --- out -------------------------------------------------------------------------------------------------------------
+    # --- out ----------------------------------------------------------------------------------------------------------
 
     def _settle(self, batch: list[Entry], outcomes: Sequence[Outcome], effects: Effects = NO_EFFECTS) -> None:
         try:
@@ -353,9 +357,10 @@ class Journal:
 
 def _queue_full(namespace: str) -> ResourceExhausted:
     return ResourceExhausted(
-        f"namespace {namespace} has {limits.JOURNAL_QUEUE_OPERATIONS} operations or {limits.JOURNAL_QUEUE_BYTES} bytes waiting "
-        f"to be written, which is the limit; or all namespaces together have as much as the server keeps (journal_total_bytes) and "
-        f"this one {limits.JOURNAL_SHARE_BYTES} bytes. Send more slowly.",
+        f"namespace {namespace} has reached its limit of operations waiting to be written "
+        f"({limits.JOURNAL_QUEUE_OPERATIONS} operations or {limits.JOURNAL_QUEUE_BYTES} bytes), or the server has "
+        f"(journal_total_bytes) and the namespace has its share of it ({limits.JOURNAL_SHARE_BYTES} bytes). "
+        "Send more slowly.",
         subject="namespace",
         subject_id=namespace,
         metadata=limit_reached("journal_queue_operations", limits.JOURNAL_QUEUE_OPERATIONS),

@@ -1,5 +1,5 @@
-"""Large operations get a third of a journal's time while small ones come, too: a batch of them takes long, and whoever waits for the
-answer to one small operation before it sends the next would get on by one for each."""
+"""Large operations get a third of a journal's time while small ones come, too: a batch of them takes long, and whoever
+waits for the answer to one small operation before it sends the next would get on by one for each."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable

@@ -1,7 +1,7 @@
 """Types whose runs wait for a permit: looked at again when one may have become free, and not before.
 
-Permits become free when runs end, sleep or are handed back, on any server. Whoever waits for one asks the others to tell him;
-they do so for a while. Whatever is missed is found by the look that every server makes every few seconds.
+Permits become free when runs end, sleep or are handed back, on any server. Whoever waits for one asks the others to
+notify it; they do so for a while. Whatever is missed is found by the poll that every server makes every few seconds.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ _LONGEST_PAUSE_S = 5.0
 
 
 class LimitWaits:
-    """`mark`: look for work of a type here, and if nobody here can take it let others look. `announce`: let them look now.
-    `ask`: let them tell us of free permits."""
+    """`mark`: look for work of a type here, and if nobody here can take it let others look. `announce`: let them look
+    now. `ask`: let them tell us of free permits."""
 
     def __init__(
         self,

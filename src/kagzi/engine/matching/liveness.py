@@ -9,8 +9,8 @@ _SLACK_MS = 1_000
 
 
 class Liveness:
-    """A worker is heard of with every heartbeat; the next poll of its server notes it. Who was not noted for a lease, or for
-    as long as all that can take, is not there. `alone`: no other server is on this store."""
+    """A worker is heard of with every heartbeat; the next poll of its server notes it. Who was not noted for a lease,
+    or for as long as all that can take, is not there. `alone`: no other server is on this store."""
 
     def __init__(self, settings: Settings, *, alone: bool) -> None:
         poll_ms = settings.poll_interval_ms

@@ -1,8 +1,8 @@
-"""Who gets which run. Free slots are claimed for in batches, in turn over namespaces and types; and a run that is started while
-a worker here waits for its type is born in that worker's hands, without a claim.
+"""Who gets which run. Free slots are claimed for in batches, in turn over namespaces and types; and a run that is
+started while a worker here waits for its type is born in that worker's hands, without a claim.
 
-`_pending` knows the types with work that somebody here could do; each mark has a generation, so that a wake-up which arrives
-during a claim is not mistaken for what that claim has emptied.
+`_pending` knows the types with work that somebody here could do; each mark has a generation, so that a wake-up which
+arrives during a claim is not mistaken for what that claim has emptied.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class Matcher:
         self._at_rest.set()
         self._stopped = False
 
-    # --- who takes -------------------------------------------------------------------------------------------------------
+    # --- who takes ----------------------------------------------------------------------------------------------------
 
     def add(self, claimant: Claimant) -> None:
         """Subscribed before it claims: everything it serves counts as pending until a claim has come back short."""
@@ -143,10 +143,11 @@ class Matcher:
         if self._pending:
             self._work.set()
 
-    # --- what there is -----------------------------------------------------------------------------------------------------
+    # --- what there is ------------------------------------------------------------------------------------------------
 
     def mark(self, key: TypeKey, *, announce: bool = False) -> None:
-        """There may be work of this type. `announce`: it came up here, so other servers are told if nobody here can take it."""
+        """There may be work of this type. `announce`: it came up here, so other servers are told if nobody here can
+        take it."""
         if key not in self._claimants:
             if announce:
                 self._announce(key)  # whoever begins to serve it here will look
@@ -173,7 +174,7 @@ class Matcher:
         """Work has come up there, of a type that is not known."""
         self.mark_all([key for key in self._claimants if key.namespace == namespace])
 
-    # --- sync match --------------------------------------------------------------------------------------------------------
+    # --- sync match ---------------------------------------------------------------------------------------------------
 
     def assign(self, key: TypeKey, version: str, run_id: str) -> Assignment | None:
         """A free slot for a run that is about to be started, unless older work of that worker is known to wait."""
@@ -201,8 +202,9 @@ class Matcher:
 
     @contextmanager
     def assigning(self) -> Generator[None]:
-        """Around `assign` and the queueing of the starts. Slots reserved inside are given back if it raises; if it does not, the
-        journal has the starts and settles every one of them. Nothing may be awaited inside: there a caller could hang up."""
+        """Around `assign` and the queueing of the starts. Slots reserved inside are given back if it raises; if it does
+        not, the journal has the starts and settles every one of them. Nothing may be awaited inside: there a caller
+        could hang up."""
         before = len(self._assigned)  # in the order in which they came
         try:
             yield
@@ -236,7 +238,7 @@ class Matcher:
         for claimant, claimed in deliveries.items():
             self._hand_over(claimant, claimed)
 
-    # --- claims ------------------------------------------------------------------------------------------------------------
+    # --- claims -------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         self._work.set()  # if it died before, there may be something to do

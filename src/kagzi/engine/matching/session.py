@@ -64,7 +64,8 @@ class Keeper(Protocol):
 
 
 class Session(Claimant):
-    """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
+    """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or
+    lost."""
 
     def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:
         super().__init__(worker.namespace, worker.worker_id, versions_by_type(worker.served))
@@ -93,7 +94,7 @@ class Session(Claimant):
         self.closed = False
         self.second_renewal: asyncio.TimerHandle | None = None
 
-    # --- as a claimant of runs ------------------------------------------------------------------------------------------------------
+    # --- as a claimant of runs ----------------------------------------------------------------------------------------
 
     def offerable(self) -> int:
         if self.closed or self.draining or not self._reading or self.is_late():
@@ -101,16 +102,16 @@ class Session(Claimant):
         return self._max_concurrent - len(self.leased) - self._reserved
 
     def is_late(self) -> bool:
-        """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has lost
-        them meanwhile. One that holds nothing has nothing to say."""
+        """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has
+        lost them meanwhile. One that holds nothing has nothing to say."""
         if not self.leased and not self._was_late:
             return False
         self._was_late = self._loop.time() - self._last_contact_at > self._late_after_s
         return self._was_late
 
     def set_reading(self, reading: bool) -> None:
-        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that would have
-        to be answered."""
+        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that
+        would have to be answered."""
         if self.closed or reading == self._reading:
             return
         self._reading = reading
@@ -146,12 +147,12 @@ class Session(Claimant):
         if not self.closed:
             self._keeper.matcher.slot_free()
 
-    # --- what the worker says ---------------------------------------------------------------------------------------------------
+    # --- what the worker says -----------------------------------------------------------------------------------------
 
     async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
-        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full, or if
-        the worker has as many unwritten as it may: others of its namespace would wait behind them. What needs a look-up first,
-        and what its run says after that, is queued when it is known: nothing else waits for it.
+        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is
+        full, or if the worker has as many unwritten as it may: others of its namespace would wait behind them. What
+        needs a look-up first, and what its run says after that, is queued when it is known: nothing else waits for it.
 
         Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
         """
@@ -205,7 +206,8 @@ class Session(Claimant):
         return True
 
     async def heartbeat(self, leased: Sequence[RunLease]) -> None:
-        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises InvalidArgument."""
+        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises
+        InvalidArgument."""
         checks.leases(leased)
         self._note_contact()
         self.received(leased)
@@ -277,7 +279,7 @@ class Session(Claimant):
             [each for each in holdings if each.received and leased(each.leased.run.run_id, each.leased.lease) is None]
         )
 
-    # --- what the worker is told --------------------------------------------------------------------------------------------------
+    # --- what the worker is told --------------------------------------------------------------------------------------
 
     def lost_leases(self, lost: Iterable[RunLease], reason: str = "") -> None:
         self.is_late()  # noted while it still holds them: until it is heard of it is offered no more

@@ -71,7 +71,7 @@ class Sessions:
     async def open(self, worker: WorkerRecord, leased: Sequence[RunLease], outlet: Outlet) -> Session:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
-            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+            raise ServerUnavailable("the server is stopping. Connect again, or use another server.")
         checks.leases(leased)
         for item in leased:
             if item.run.namespace != worker.namespace:
@@ -80,7 +80,7 @@ class Sessions:
         mine = [item for item in leased if is_uuid(item.run.run_id)]
         renewal = await self.leases.renew(mine) if mine else Renewal((), ())
         if self._stopping:
-            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+            raise ServerUnavailable("the server is stopping. Connect again, or use another server.")
         session = Session(self, worker, outlet)
         lost = set(renewal.lost) | (set(leased) - set(mine))
         session.lost = tuple(item for item in leased if item in lost)
@@ -98,7 +98,8 @@ class Sessions:
         return session
 
     def _take_place(self, session: Session, leased: Sequence[RunLease]) -> list[Holding]:
-        """Put `session` where the worker's earlier one was, with what the worker says it has. Answers what is left over."""
+        """Put `session` where the worker's earlier one was, with what the worker says it has. Returns what is left
+        over."""
         key = (session.namespace, session.worker_id)
         before = self._sessions.get(key)
         left = self.end(before) if before is not None else []
@@ -133,7 +134,7 @@ class Sessions:
             logger.error("work for a session failed (%s)", task.get_coro(), exc_info=task.exception())
 
     def end(self, session: Session) -> list[Holding]:
-        """The session takes nothing more. Answers what it held."""
+        """The session takes nothing more. Returns what it held."""
         session.closed = True
         self.journal.unblock(session.sink)
         if session.second_renewal is not None:
@@ -148,8 +149,9 @@ class Sessions:
         return holdings
 
     async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
-        """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that kills
-        its workers at once would go round for ever. A server that stops, or a worker that comes again, does not count."""
+        """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that
+        kills its workers at once would go round for ever. A server that stops, or a worker that comes again, does not
+        count."""
         unreceived = [holding.leased for holding in holdings if not holding.received]
         received = [holding.leased for holding in holdings if holding.received]
         if unreceived and broken and not self._stopping:

@@ -43,7 +43,7 @@ class Queues:
         self._namespaces = namespaces
         self._liveness = liveness
 
-    # --- looking --------------------------------------------------------------------------------------------------------------
+    # --- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, namespace: str, page: PageAsk, *, workflow_type: str = "") -> Page[WorkflowTypeRecord]:
         """By name: those with limits, and those that workers have brought."""
@@ -112,7 +112,7 @@ class Queues:
             words[name] = "" if limit is None else limit.sentence
         return [_standing(depth, workers, words.get(depth.workflow_type, "")) for depth in depths]
 
-    # --- saying ---------------------------------------------------------------------------------------------------------------
+    # --- saying -------------------------------------------------------------------------------------------------------
 
     async def update(
         self, namespace: str, workflow_type: str, requested: TypeLimits, fields: Iterable[str]
@@ -156,11 +156,11 @@ def _check(requested: TypeLimits) -> None:
             checks.within(rate, limits.STARTS_PER_SECOND_MIN, limits.STARTS_PER_SECOND_MAX, field)
     if requested.when_full not in ("queue", "reject", "cancel-oldest"):
         raise InvalidArgument(
-            f"when_full={requested.when_full!r} is none of queue, reject and cancel-oldest.", field="when_full"
+            f"when_full={requested.when_full!r} must be one of queue, reject, cancel-oldest.", field="when_full"
         )
     if requested.when_full != "queue" and requested.max_running is None and requested.max_running_per_key is None:
         raise InvalidArgument(
-            f"when_full={requested.when_full} needs max_running or max_running_per_key: without one nothing is ever full.",
+            f"when_full={requested.when_full} needs max_running or max_running_per_key.",
             field="when_full",
         )
 

@@ -68,7 +68,7 @@ class Tasks:
             raise PreconditionFailed(f"worker {worker_id} has left. Register it again.", field="worker_id")
         versions = _served(worker, workflow_types)
         if self._stopped.is_set():
-            raise ServerUnavailable("the server is stopping. Poll another one, or again.")
+            raise ServerUnavailable("the server is stopping. Poll again, or use another server.")
         if worker.status is WorkerStatus.DRAINING:
             return await self._wait_in_vain(wait_ms)
         return await self._take(PollClaimant(namespace, worker_id, versions, max_tasks), wait_ms)

@@ -66,11 +66,12 @@ class Versions:
         self._loading: dict[TypeKey, asyncio.Task[Sequence[VersionMark]]] = {}
         self._wakeups = wakeups
 
-    # --- new runs -------------------------------------------------------------------------------------------------------------
+    # --- new runs -----------------------------------------------------------------------------------------------------
 
     async def pin(self, key: TypeKey, requested: str) -> str:
-        """The version of a run that is about to start; empty if its first worker is to decide. Raises PreconditionFailed for
-        a deprecated one, Unavailable. Asks the store at most once in a while for each type, however many runs start."""
+        """The version of a run that is about to start; empty if its first worker is to decide. Raises
+        PreconditionFailed for a deprecated one, Unavailable. Asks the store at most once in a while for each type,
+        however many runs start."""
         known = self.pin_known(key, requested)
         return version_for_start(key.workflow_type, requested, await self._load(key)) if known is None else known
 
@@ -131,7 +132,7 @@ class Versions:
             self._known.clear()
         self._known[key] = _Known(task.result(), asyncio.get_running_loop().time() + self._remembered_s)
 
-    # --- changes --------------------------------------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------------------
 
     def forget(self, key: TypeKey) -> None:
         """Something changed, here or on another server."""
@@ -153,7 +154,8 @@ class Versions:
         self._wakeups.versions_changed(key)
 
     async def set_default(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
-        """Empty: none is set, the highest is the default again. Answers the default. Raises NotFound, PreconditionFailed."""
+        """Empty: none is set, the highest is the default again. Returns the default. Raises NotFound,
+        PreconditionFailed."""
         change: VersionChange = "default" if version else "no_default"
         markers = await self._change(namespace, workflow_type, version, change)
         return await self._get(namespace, workflow_type, version or default_version(markers) or markers[0].version)
@@ -175,7 +177,7 @@ class Versions:
         finally:
             self._changed(TypeKey(namespace, workflow_type))
 
-    # --- looking --------------------------------------------------------------------------------------------------------------
+    # --- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, namespace: str, workflow_type: str, page: PageAsk) -> Page[VersionRecord]:
         """Latest first seen first; of one type, or of all."""

@@ -1,4 +1,4 @@
-"""Who waits for which run's end. Subscribed first, then looked; a run started here and still live needs no look."""
+"""Who waits for which run's end. Subscribed first, then read; a run started here and still live is not read."""
 
 import asyncio
 import logging
@@ -54,7 +54,8 @@ class Waits:
 
 
 class WaitHub:
-    """Knows all waits on this server. Ends are told by the journal, the timers and, for other servers' runs, by looking."""
+    """Knows all waits on this server. Ends are told by the journal, the timers and, for other servers' runs, by
+    looking."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -63,7 +64,7 @@ class WaitHub:
         self._to_read: dict[RunKey, None] = {}
         self._work = asyncio.Event()
 
-    # --- who waits -----------------------------------------------------------------------------------------------------------
+    # --- who waits ----------------------------------------------------------------------------------------------------
 
     def open(self, namespace: str, deliver: Deliver) -> Waits:
         return Waits(self, namespace, deliver)
@@ -111,7 +112,7 @@ class WaitHub:
             raise no_run(run.run_id)
         return ending
 
-    # --- what is known -------------------------------------------------------------------------------------------------------
+    # --- what is known ------------------------------------------------------------------------------------------------
 
     def waited_for(self, run: RunKey) -> bool:
         return run in self._waiting
@@ -144,7 +145,7 @@ class WaitHub:
             except Exception:
                 logger.exception("%d runs ended, but waiting callers could not be notified", len(some))
 
-    # --- looking -------------------------------------------------------------------------------------------------------------
+    # --- polling ------------------------------------------------------------------------------------------------------
 
     def poll_runs(self, runs: Iterable[RunKey]) -> None:
         for run in runs:
@@ -177,7 +178,7 @@ class WaitHub:
             while self._to_read:
                 runs = list(self._to_read)[:_READ_RUNS]
                 for run in runs:
-                    del self._to_read[run]  # before looking: who asks meanwhile wants a newer look
+                    del self._to_read[run]  # before reading: who asks meanwhile wants a newer result
                 try:
                     await self._read([run for run in runs if run in self._waiting])
                 except (Unavailable, TimeoutError) as error:

@@ -1,7 +1,8 @@
 """Watching runs live: everything that happens to a run, by seq, on any server.
 
-Nothing is stored for it. What this server records about a watched run makes its watchers look at once; what others record, and
-what the clock does, is found by one look a second at all watched runs together. Nobody watches: nothing is done.
+Nothing is stored for it. What this server records about a watched run makes its watchers look at once; what others
+record, and what the clock does, is found by one poll a second of all watched runs together. Nobody watches: nothing is
+done.
 """
 
 import asyncio
@@ -55,8 +56,9 @@ class Watching:
         self._somebody = asyncio.Event()
 
     async def watch(self, namespace: str, run_id: str, after_seq: int) -> AsyncGenerator[WatchUpdate]:
-        """What happened beyond `after_seq`, and then what happens, until the run has ended. Raises NotFound, InvalidArgument,
-        ResourceExhausted, Unavailable: whoever goes on from the last seq it was told misses nothing."""
+        """What happened beyond `after_seq`, and then what happens, until the run has ended. Raises NotFound,
+        InvalidArgument, ResourceExhausted, Unavailable: whoever goes on from the last seq it was told misses
+        nothing."""
         checks.name(namespace, "namespace")
         if after_seq < 0:
             raise InvalidArgument(f"after_seq={after_seq} is negative. The first event has 0.", field="after_seq")
@@ -101,7 +103,7 @@ class Watching:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
                 page = await self._store.events_of(run, after_seq, _EVENTS)
         except TimeoutError:
-            raise Unavailable("the store did not answer in time. Watch again from the last seq.") from None
+            raise Unavailable("the store did not respond in time. Watch again from the last seq.") from None
         if page is None:
             raise checks.no_run(run.run_id)
         return page
@@ -120,7 +122,7 @@ class Watching:
             continued_as=ending.continued_as,
         )
 
-    # --- who watches ----------------------------------------------------------------------------------------------------------
+    # --- who watches --------------------------------------------------------------------------------------------------
 
     def _add(self, watch: _Watch) -> None:
         self.budget.take(watch.run.namespace)
@@ -134,7 +136,7 @@ class Watching:
         if not watches:
             del self._watched[watch.run.run_id]
 
-    # --- what happens ---------------------------------------------------------------------------------------------------------
+    # --- what happens -------------------------------------------------------------------------------------------------
 
     def recorded(self, commands: Sequence[Command]) -> None:
         """These were written. With every commit: it costs nothing while nobody watches."""
@@ -147,7 +149,7 @@ class Watching:
                 watch.changed.set()
 
     async def run(self) -> None:
-        """Look at what is watched, once a second."""
+        """Poll what is watched, once a second."""
         failures = 0
         while True:
             if not self._watched:
@@ -158,7 +160,7 @@ class Watching:
                 await self._poll_all()
             except (Unavailable, TimeoutError) as error:
                 failures += 1
-                logger.debug("watched runs could not be looked at: %s", error)
+                logger.debug("watched runs could not be polled: %s", error)
                 await asyncio.sleep(backoff_s(failures))
             else:
                 failures = 0

@@ -85,8 +85,8 @@ class Workers:
         self._wakeups = wakeups
 
     async def register(self, worker: WorkerRecord) -> WorkerRecord:
-        """Insert or refresh. Draws a worker_id if there is none. A process that was told to drain comes back DRAINING. Runs whose
-        history did not fit the code of others are offered to a build that has not tried them.
+        """Insert or refresh. Draws a worker_id if there is none. A process that was told to drain comes back DRAINING.
+        Runs whose history did not fit the code of others are offered to a build that has not tried them.
 
         Raises InvalidArgument, NotFound, Unavailable."""
         now = self._clock.now()
@@ -164,7 +164,7 @@ class Workers:
 
     async def drain(self, namespace: str, worker_id: str, why: str) -> WorkerRecord:
         """It takes no more work, finishes what it can in its grace time, hands back the rest and leaves; wherever it is
-        connected. Answers how it is now. Raises NotFound."""
+        connected. Returns how it is now. Raises NotFound."""
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
         self.forget(namespace, worker_id)
@@ -187,8 +187,8 @@ class Workers:
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
 
     async def died(self, workers: Sequence[tuple[str, str]]) -> None:
-        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without waiting for
-        the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
+        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without
+        waiting for the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
         for namespace, worker_id in workers:
             self.forget(namespace, worker_id)
             leased = await self._store.worker_died(namespace, worker_id, self._clock.now())
@@ -198,8 +198,8 @@ class Workers:
                 )
 
     async def sweep(self, now: Timestamp) -> bool:
-        """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage everybody
-        gets the time to come back."""
+        """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage
+        everybody gets the time to come back."""
         if not self._lease_times.may_end(now):
             return False
         lost = await self._store.expire_workers(self._liveness.alive_since(now), now, _SWEPT)
@@ -214,7 +214,9 @@ class Workers:
     async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic]) -> None:
         """Problems that a worker reports. Too long texts are truncated: a problem must be recordable."""
         truncated = [
-            Diagnostic(truncate_text(each.kind, limits.NAME_BYTES), truncate_text(each.detail, limits.TROUBLE_DETAIL_BYTES))
+            Diagnostic(
+                truncate_text(each.kind, limits.NAME_BYTES), truncate_text(each.detail, limits.TROUBLE_DETAIL_BYTES)
+            )
             for each in diagnostics[: limits.DIAGNOSTICS]
         ]
         self._diagnostics.write(namespace, worker_id, truncated)

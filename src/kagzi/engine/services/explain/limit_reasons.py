@@ -28,14 +28,16 @@ def limited_by(
     if key and limits.max_running_per_key is not None and pressure.running_of_key >= limits.max_running_per_key:
         most = limits.max_running_per_key
         sentence = (
-            f"one run per key {key} runs: {pressure.holder_of_key}"
+            f"the limit of one running run with key {key} is reached: {pressure.holder_of_key}"
             if most == 1
-            else f"{most} runs of key {key} run, as many as may, {pressure.holder_of_key} among them"
+            else f"the limit of {most} running runs with key {key} is reached, for example {pressure.holder_of_key}"
         )
         return LimitReason("key_limit", sentence, f"It begins when that has ended or sleeps. Or: {change} --per-key N")
     if limits.max_running is not None and pressure.running >= limits.max_running:
         sentence = f"the limit of {counted(limits.max_running, 'running run')} of type {workflow_type} is reached"
-        return LimitReason("type_limit", sentence, f"It begins when one of them has ended. Or: {change} --max-running N")
+        return LimitReason(
+            "type_limit", sentence, f"It begins when one of them has ended. Or: {change} --max-running N"
+        )
     if not begun and pressure.begins_at is not None and pressure.begins_at > now:
         at = to_datetime(pressure.begins_at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         sentence = f"the rate limit of type {workflow_type} lets the next run begin at {at}"
