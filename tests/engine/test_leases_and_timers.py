@@ -143,7 +143,7 @@ async def test_a_crowd_of_sleepers_all_wake(engine: Engine) -> None:
 
 
 async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: TroubledStore) -> None:
-    # Two workers are connected and beat; nothing else happens. Looks are all that reaches the store.
+    # Two workers are connected and beat; nothing else happens. Polls are all that reaches the store.
     engine = make_engine(poll_interval_ms=50, heartbeat_ms=10, jitter=False)
     await engine.start()
     sessions = [await engine.sessions.open(worker("hello", "other"), (), RecordingOutlet()) for _ in range(2)]
@@ -159,7 +159,7 @@ async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: Trouble
         for session in sessions:
             await session.heartbeat(())
             await session.update(drain=False, completed_delta=0, failed_delta=0)
-        return store.calls["look"] >= before["look"] + 5
+        return store.calls["poll"] >= before["poll"] + 5
 
     await until(beaten)
     intervals = (asyncio.get_running_loop().time() - began) / 0.050

@@ -61,7 +61,7 @@ def is_refusal(node: ast.Call) -> bool:
 
 
 SAMPLES: dict[str, Any] = {
-    "code": ErrorCode.CONFLICT, "recorded": 1, "asked": KindCode.SLEEP, "attempt": 1, "status": "failed", "size": 5_000,
+    "code": ErrorCode.CONFLICT, "recorded": 1, "requested": KindCode.SLEEP, "attempt": 1, "status": "failed", "size": 5_000,
     "itself": False, "maximum": 10, "per_second": 0.5, "wait_us": 1_500, "stored": 20, "error": ErrorDetail(),
 }  # fmt: skip
 
@@ -77,7 +77,7 @@ def every_refusal() -> Iterator[tuple[str, ErrorDetail]]:
         if name == "not_current":
             arguments["status"] = 1
         if name == "child_conflict":
-            arguments["asked"] = "x"
+            arguments["requested"] = "x"
         result = function(**arguments)
         if isinstance(result, Refused | ErrorDetail):
             yield name, result.error if isinstance(result, Refused) else result

@@ -41,7 +41,7 @@ async def test_a_deleted_log_is_noticed_reported_and_costs_nothing(tmp_path: Pat
             (tmp_path / "k.db-wal").unlink()
             await server.wait_for(re.compile(r"CRITICAL.*k\.db-wal was deleted"), NOTICED_S)
             await server.wait_for(
-                re.compile(r"CRITICAL.*everything that was committed was saved.*Start the server again")
+                re.compile(r"CRITICAL.*everything that was committed was saved.*Restart the server")
             )
             await is_not_serving(channel)
             async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:

@@ -16,6 +16,7 @@ from kagzi.core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payl
 from kagzi.core.run.outcomes import (
     Begun,
     ChildStarted,
+    Fetched,
     Known,
     NotParked,
     Outcome,
@@ -111,6 +112,7 @@ OUTCOMES: list[Outcome] = [
     SignalBound(2**62, 2**62, PAYLOAD),
     ChildStarted(2**62, 2**62, RUN_ID, created=False, status=RunStatus.PENDING),
     Parked(2**62, 2**62),
+    Fetched(2**62, *results_page([STEP] * 3)),
     NotParked(2**62, *results_page([STEP] * 3)),
     NotParked(2**62, *results_page([msgspec.structs.replace(STEP, output=None, error=None, details=None)] * 50_000)),
     RunClosed(2**62, 2**62, RunStatus.FAILED, 2**62, RUN_ID),

@@ -89,7 +89,7 @@ async def test_while_it_is_deleted_every_call_in_it_says_that_it_is_not_there(
     # Housekeeping comes once an hour, and is not asked to hurry: the namespace stays on its way out.
     server = await start_server(database_url, settings=msgspec.structs.replace(QUICK, housekeeping_ms=3_600_000))
     assert server._engine is not None
-    server._engine.namespaces.on_deleted = lambda: None
+    server._engine.namespaces._on_deleted = lambda: None
     async with Kagzi.connect(server.grpc_address) as client, grpc.aio.insecure_channel(server.grpc_address) as channel:
         async with Kagzi.connect(server.grpc_address, namespace="shop") as shop:
             run = await shop.start(greet, "ada")
@@ -127,7 +127,7 @@ async def test_a_server_that_stops_in_between_leaves_the_rest_to_the_next(
     idle = msgspec.structs.replace(QUICK, housekeeping_ms=3_600_000)
     first = await start_server(postgres_url, settings=idle)
     assert first._engine is not None
-    first._engine.namespaces.on_deleted = lambda: None
+    first._engine.namespaces._on_deleted = lambda: None
     async with Kagzi.connect(first.grpc_address, namespace="shop") as shop:
         for run in [await shop.start(greet, str(n)) for n in range(30)]:
             await run.terminate()

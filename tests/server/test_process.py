@@ -91,7 +91,7 @@ async def test_a_taken_port_is_an_error_not_a_share(tmp_path: Path) -> None:
         for flag in ("listen", "http"):
             async with process(db=f"sqlite:///{tmp_path}/{flag}.db", **{flag: address}) as server:
                 line = await server.line()
-                assert f"port {address} is taken" in line
+                assert f"port {address} is in use" in line
                 assert f"--{flag}" in line
                 assert await server.exit_status() == 5
 
@@ -101,7 +101,7 @@ async def test_two_servers_do_not_share_a_port(tmp_path: Path) -> None:
         ready = READY.fullmatch(await first.line())
         assert ready is not None
         async with process(db=f"sqlite:///{tmp_path}/b.db", listen=ready[1]) as second:
-            assert "is taken" in await second.line()
+            assert "is in use" in await second.line()
             assert await second.exit_status() == 5
 
 

@@ -65,7 +65,7 @@ def engine_of(server: Server) -> Engine:
 def sessions_of(server: Server) -> int:
     """Registered ones, and those that runs could be given to."""
     engine = engine_of(server)
-    slots = {slot for slots in engine._matcher._takers.values() for slot in slots}
+    slots = {slot for slots in engine._matcher._claimants.values() for slot in slots}
     return len(engine.sessions._sessions.keys() | {(slot.namespace, slot.worker_id) for slot in slots})
 
 

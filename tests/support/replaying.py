@@ -127,6 +127,7 @@ class ReplayPort:
         page_end = rng.randint(0, len(recorded))
         first, self._rest = recorded[:page_end], recorded[page_end:]
         self.task = write_task(_claimed(history.run, HistoryPage(tuple(first), bool(self._rest), page_end)))
+        self.foreign_seq = 0
         self._closed = False
 
     def lease_is_over(self) -> bool:

@@ -1,4 +1,4 @@
-"""Heartbeats that survive a blocked event loop, and a poll at what else keeps a worker from working.
+"""Heartbeats that survive a blocked event loop, and reports of what else keeps a worker from working.
 
 User code may block the loop (a long computation, a blocking driver in an `async def`). A thread sees it, keeps the
 leases of the runs with calls on a channel of its own, and says which code is to blame. Not for ever: a process that

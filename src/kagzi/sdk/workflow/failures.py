@@ -1,6 +1,7 @@
 """Exceptions of user code as error details: what is stored, sent and shown."""
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 import msgspec
 
@@ -100,8 +101,9 @@ def describe_end(error: BaseException) -> ErrorDetail:
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
     """The errors of a group, and of groups in it; any other error is its own only leaf."""
     if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            yield from leaves_of(inner)  # pyright: ignore[reportUnknownArgumentType]
+        inner: tuple[BaseException, ...] = cast("Any", error).exceptions  # of a group of anything
+        for each in inner:
+            yield from leaves_of(each)
     else:
         yield error
 

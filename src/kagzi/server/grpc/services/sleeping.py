@@ -3,6 +3,7 @@
 from ....core.errors import InternalError, InvalidArgument
 from ....core.run.outcomes import Known, Parked, Recorded, TimerSet
 from ....core.run.refusals import lost_race
+from ....core.time_checks import check_duration, check_time
 from ....core.times import US_PER_MS, US_PER_S, Timestamp
 from ....engine import error_of
 from ....v1 import worker_pb2 as pb
@@ -47,9 +48,12 @@ def _read_sleep(request: pb.SleepRequest) -> pb.SleepOperation:
     if len(fields) > 1:
         raise InvalidArgument(f"{' and '.join(fields)} are both set. Set one of them.", field=fields[1])
     duration_us = request.duration_seconds * US_PER_S + read_duration_us(request.duration)
+    until_us = read_time(request.until)
+    check_duration(duration_us, fields[0] if fields else "duration")  # what an operation can hold
+    check_time(until_us, "until")
     return pb.SleepOperation(
         step_id=request.step_id or request.step_name,
         name=request.step_name or request.step_id,
         duration_us=duration_us,
-        until_us=read_time(request.until),
+        until_us=until_us,
     )
