@@ -122,7 +122,7 @@ async def test_a_delayed_start(engine: Engine) -> None:
     started = await engine.runs.start(start(delay_us=60_000_000))
     explained = await engine.explanations.explain("default", run_id=started.run_id)
     assert explained.reason == "delayed_start"
-    assert "to start at 20" in explained.sentence
+    assert "it starts at 20" in explained.sentence
 
 
 # --- in a worker's hands ----------------------------------------------------------------------------------------------
