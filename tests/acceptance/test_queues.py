@@ -172,7 +172,7 @@ async def test_why_a_run_waits(cluster: Cluster) -> None:
         first = await client.start(flows.keyed, ("a", 30.0), concurrency_key="a")
         await until_status(first, RunStatus.RUNNING)
         same_key = await client.start(flows.keyed, ("a", 0.0), concurrency_key="a")
-        assert f"one run per key a runs: {first.id}" in str(await same_key.explain())
+        assert f"the limit of one running run with key a is reached: {first.id}" in str(await same_key.explain())
         second = await client.start(flows.keyed, ("b", 30.0), concurrency_key="b")
         await until_status(second, RunStatus.RUNNING)
         third = await client.start(flows.keyed, ("c", 0.0), concurrency_key="c")

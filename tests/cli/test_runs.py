@@ -205,7 +205,7 @@ def test_names_that_nobody_serves_cause_a_warning_wherever_they_are_typed(instal
     for command, consequence in (
         (("start", "retris"), "The run waits until one does."),
         (("schedule", "create", "typo", "retris", "--cron", "0 6 * * *"), "Its runs will wait until one does."),
-        (("workflows", "limit", "retris", "--max-running", "5"), "What was set holds from when one does."),
+        (("workflows", "limit", "retris", "--max-running", "5"), "The setting takes effect when one does."),
     ):
         done = installation.run(*command)
         assert done.returncode == 0

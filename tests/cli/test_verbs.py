@@ -72,7 +72,7 @@ def test_a_signal_that_does_not_fit_is_replaced(installation: Installation) -> N
     assert f"kagzi signal {run_id} go --drop" in why
     refused = installation.run("signal", "w", "stop", "5", "--replace")
     assert refused.returncode == 5
-    assert "was sent no signal 'stop'" in refused.stderr
+    assert "has no signal 'stop'" in refused.stderr
     done = installation.run("signal", "w", "go", "5", "--replace", "--request-id", "fix")
     assert (done.returncode, done.stdout) == (0, "")
     assert "was replaced; the run continues" in done.stderr

@@ -93,7 +93,7 @@ async def test_every_slot_is_taken(engine: Engine, scene: Scene) -> None:
 
 
 async def test_a_slot_in_use_counts_at_once(engine: Engine, scene: Scene) -> None:
-    """What a worker said with its last sign of life is seconds old; what it holds is known here."""
+    """What a worker said with its last heartbeat is seconds old; what it holds is known here."""
     await engine.runs.start(start(workflow_id="second"))
     explained = await engine.explanations.explain("default", workflow_id="second")
     assert "1 of 1 slots in use" in explained.sentence
@@ -105,7 +105,9 @@ async def test_nobody_waits_for_a_slot_while_there_is_one(engine: Engine, store:
     started = await engine.runs.start(start())
     explained = await engine.explanations.explain("default", run_id=started.run_id)
     assert explained.reason == "about_to_be_taken"
-    assert explained.sentence == "It is about to be taken: 1 worker serving hello version 1 has 100 of 100 slots free."
+    assert (
+        explained.sentence == "It is about to be claimed: 1 worker serving hello version 1 has 100 of 100 slots free."
+    )
     assert explained.facts["last_heartbeat_at"] in explained.remedy
 
 
@@ -120,7 +122,7 @@ async def test_a_delayed_start(engine: Engine) -> None:
     started = await engine.runs.start(start(delay_us=60_000_000))
     explained = await engine.explanations.explain("default", run_id=started.run_id)
     assert explained.reason == "delayed_start"
-    assert "to start at 20" in explained.sentence
+    assert "it starts at 20" in explained.sentence
 
 
 # --- in a worker's hands ----------------------------------------------------------------------------------------------

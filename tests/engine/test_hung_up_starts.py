@@ -38,7 +38,7 @@ def signalled(engine: Engine) -> Coroutine[Any, Any, object]:
 async def idle_worker(engine: Engine, namespace: str) -> tuple[Session, RecordingOutlet]:
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker(*TYPES, slots=SLOTS, namespace=namespace), (), outlet)
-    await engine._matcher.next_look()
+    await engine._matcher.next_round()
     return session, outlet
 
 

@@ -374,8 +374,8 @@ async def test_a_full_queue_refuses_callers_and_holds_sessions_back(
     with pytest.raises(ResourceExhausted, match="limit") as refusal:
         await journal.submit(completion())
     assert refusal.value.retry_after is not None
-    assert await journal.room("another") is None  # others have room
-    waiting = asyncio.create_task(journal.room("default"))
+    assert await journal.wait_for_capacity("another") is None  # others have room
+    waiting = asyncio.create_task(journal.wait_for_capacity("default"))
     await asyncio.sleep(0)
     assert not waiting.done()
     notebook.barrier.open()
@@ -419,7 +419,7 @@ async def test_a_blocked_sink_waits_while_others_proceed(journal: Journal, noteb
     journal.submit_many([(3, completion("of-the-deaf", "step-3"))], deaf)
     assert await asyncio.wait_for(journal.submit(completion("other")), TIMEOUT_S) == Recorded(1, 1)
     assert received == []
-    journal.let_go(deaf)
+    journal.unblock(deaf)
     await asyncio.wait_for(all_received.wait(), TIMEOUT_S)
     assert [token for token, _ in received] == [0, 1, 2, 3]
 
@@ -452,9 +452,9 @@ async def test_all_namespaces_together_keep_no_more_than_the_total_and_each_has_
     assert greedy <= 9 * limits.MIB
     assert all(limits.JOURNAL_SHARE_BYTES <= size <= limits.JOURNAL_SHARE_BYTES + limits.MIB for size in others[8:])
     journal.submit_many([(0, completion("run", namespace="late"))], lambda _: None)  # who has little to say is heard
-    assert await journal.room("late") is None
+    assert await journal.wait_for_capacity("late") is None
     task = asyncio.create_task(journal.run())
-    await asyncio.wait_for(journal.room("ns-0"), TIMEOUT_S)
+    await asyncio.wait_for(journal.wait_for_capacity("ns-0"), TIMEOUT_S)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -55,7 +55,7 @@ def haste(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("kagzi.engine.") and hasattr(module, "backoff_s"):
             monkeypatch.setattr(module, "backoff_s", lambda *_args, **_options: 0.001)
-    monkeypatch.setattr(watching, "LOOK_S", 0.001)
+    monkeypatch.setattr(watching, "POLL_S", 0.001)
     monkeypatch.setattr(housekeeping, "_BACKOFF_FIRST_S", 0.001)
     monkeypatch.setattr(housekeeping, "_BACKOFF_MOST_S", 0.001)
 
@@ -80,7 +80,7 @@ class Busy:
             "matcher": ("claim", lambda: engine._matcher.mark(TYPE, announce=True)),
             "timers": ("poll", engine._timers.poll_soon),
             "leases": ("release", lambda: engine._releases.add([leased(other)])),
-            "waits": ("endings_of", engine._waits.look_up_everywhere),
+            "waits": ("ends_of", engine._waits.poll_all),
             "cascade": ("cascade", lambda: engine._dispatcher.dispatch(CHILDREN_DUE)),
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
             "schedules": ("due_schedules", lambda: engine._schedule_clock.add_due(1)),

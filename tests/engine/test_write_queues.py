@@ -25,7 +25,7 @@ SINKS = (Sink(), Sink())
 events = st.one_of(
     st.tuples(st.just("add"), st.sampled_from(RUNS), st.sampled_from(SIZES)),
     st.tuples(st.just("hold"), st.sampled_from((0, 1))),
-    st.tuples(st.just("let_go"), st.sampled_from((0, 1))),
+    st.tuples(st.just("unblock"), st.sampled_from((0, 1))),
     st.tuples(st.just("busy"), st.sampled_from(RUNS)),  # with the next batch
     st.tuples(st.just("defer"), st.integers(0, 5)),  # from this place of the next batch on
     st.tuples(st.just("bring_back"), st.sampled_from(RUNS)),
@@ -60,8 +60,8 @@ class Journaled:
                 self.added += 1
             case "hold":
                 self.queues.hold_back(SINKS[value])
-            case "let_go":
-                self.queues.let_go(SINKS[value])
+            case "unblock":
+                self.queues.unblock(SINKS[value])
             case "busy":
                 self.write(busy=value)
             case "defer":
@@ -85,7 +85,7 @@ class Journaled:
         self.queues.put_back(others[defer_from:])
 
     def write_all(self) -> None:
-        self.queues.let_all_go()
+        self.queues.unblock_all()
         for run in tuple(self.locked):
             self.play("bring_back", run)
         while self.queues:

@@ -104,7 +104,7 @@ async def test_delete_takes_only_what_has_ended(server: Server) -> None:
 
 async def test_an_empty_filter_is_refused(server: Server) -> None:
     async with Kagzi.connect(server.grpc_address) as client:
-        with pytest.raises(InvalidArgument, match="Name at least one thing"):
+        with pytest.raises(InvalidArgument, match="Give at least one condition"):
             await client.bulk.cancel()
         assert [one async for one in client.bulk.list()] == []
 

@@ -109,7 +109,7 @@ async def test_a_schedule_and_limits_of_what_nobody_serves_are_accepted_and_repo
     assert created.warning == "No worker serves 'none': none is connected. Its runs will wait until one does."
     limits = admin_pb2.WorkflowType(workflow_type="none", max_running=5)
     limited = await call("UpdateWorkflowType", type=limits, namespace_id="other")
-    assert limited.warning == "No worker serves 'none': none is connected. What was set holds from when one does."
+    assert limited.warning == "No worker serves 'none': none is connected. The setting takes effect when one does."
 
 
 async def test_an_imported_run_gets_the_spelling_that_workers_register(memory_stubs: Stubs) -> None:

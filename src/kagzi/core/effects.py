@@ -20,7 +20,8 @@ LeaseEvent: TypeAlias = Literal["result", "cancel_requested", "pause_requested",
 
 
 class LeaseNotice(msgspec.Struct, frozen=True, gc=False):
-    """Something happened to a leased run. With `worker_id`, a worker that is connected to another server is notified, too."""
+    """Something happened to a leased run. With `worker_id`, a worker that is connected to another server is notified,
+    too."""
 
     leased: RunLease
     event: LeaseEvent

@@ -17,7 +17,7 @@ class EventKind(StrEnum):
     STEP_COMPLETED = "step_completed"
     STEP_FAILED = "step_failed"
     STEP_RETRYING = "step_retrying"  # an attempt failed, and another one will follow
-    STEP_LOST = "step_lost"  # its worker was lost; the attempt is begun again
+    STEP_LOST = "step_lost"  # its worker was lost; the attempt begins again
     SLEEP_STARTED = "sleep_started"
     SLEEP_COMPLETED = "sleep_completed"
     SIGNAL_AWAITED = "signal_awaited"

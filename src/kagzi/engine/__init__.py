@@ -17,7 +17,7 @@ from .services.steps import Steps
 from .services.tasks import Tasks
 from .services.transfers import Transfers
 from .services.waits import Waits
-from .services.watching import Told, Watching
+from .services.watching import Watching, WatchUpdate
 from .services.workers import Workers
 
 __all__ = [
@@ -43,9 +43,9 @@ __all__ = [
     "Sessions",
     "Steps",
     "Tasks",
-    "Told",
     "Transfers",
     "Waits",
+    "WatchUpdate",
     "Watching",
     "Workers",
     "error_of",

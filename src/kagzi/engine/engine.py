@@ -281,7 +281,7 @@ class Engine:
         ):
             self.housekeeping.add(chore)
 
-    # --- life -------------------------------------------------------------------------------------------------------------------
+    # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         if self._running:
@@ -342,14 +342,14 @@ class Engine:
         """Returns when a background task has died beyond restarting: the server should stop."""
         return await self._supervisor.wait_failed()
 
-    # --- what happens elsewhere -----------------------------------------------------------------------------------------
+    # --- what happens elsewhere ---------------------------------------------------------------------------------------
 
     def _on_wake(self, wake: Wake) -> None:
         self._matcher.mark_all(wake.pending)
         if wake.ended_runs:
-            self._waits.look_up(RunKey(*ended) for ended in wake.ended_runs)
+            self._waits.poll_runs(RunKey(*ended) for ended in wake.ended_runs)
         for namespace in wake.ended:
-            self._waits.look_up_in(namespace)
+            self._waits.poll_namespace(namespace)
         if wake.notices:
             self.sessions.remote_notices(wake.notices)
             for notice in wake.notices:
@@ -360,7 +360,7 @@ class Engine:
         if wake.poll_again:
             self.versions.forget_all()
             self._timers.poll_soon()
-            self._waits.look_up_everywhere()
+            self._waits.poll_all()
             self.sessions.poll_again()
 
     def _clock_stepped(self) -> None:
@@ -371,7 +371,7 @@ class Engine:
     def _polled(self, work: PendingWork) -> None:
         self._matcher.mark_all(work.pending)
         self.served.noticed_pending(work.pending)
-        self._waits.look_up_again()
+        self._waits.poll_again()
         self._schedule_clock.add_due(work.next_schedule_at)
         for namespace, worker_id in work.draining:
             self.sessions.drain(namespace, worker_id)

@@ -184,7 +184,7 @@ def refuse_import(image: RunImage, active: str | None, requested: str | None) ->
     if active is not None and not image.status.ended:
         return refused(
             ErrorCode.CONFLICT,
-            f"workflow_id {image.workflow_id!r} belongs to an active run here, {active}. "
+            f"workflow_id {image.workflow_id!r} belongs to an open run here, {active}. "
             "Wait for its end, or terminate it.",
             subject="workflow_id",
             subject_id=image.workflow_id,

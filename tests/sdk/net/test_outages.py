@@ -134,7 +134,7 @@ async def until_notified(caplog: pytest.LogCaptureFixture, count: int) -> list[s
             "cannot reach the server at host:1: the program at that port does not speak gRPC",
             True,
         ),
-        ("Deadline Exceeded", "no response from the server at host:1: it does not answer", False),
+        ("Deadline Exceeded", "no response from the server at host:1: it does not respond", False),
         (
             (
                 "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:4: "

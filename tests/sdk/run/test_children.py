@@ -140,7 +140,7 @@ async def test_an_id_that_is_taken_is_said_so_and_attach_is_asked_for() -> None:
         server.start(thumbnail, "z").workflow_id = "taken"
         run = await server.run(w)
         first = run.result
-        assert first.startswith("workflow_id 'taken' belongs to active run ")
+        assert first.startswith("workflow_id 'taken' belongs to open run ")
         run.status = RunStatus.PENDING
         await server.finish(run)
         assert run.result == first

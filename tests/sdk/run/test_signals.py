@@ -107,7 +107,7 @@ async def test_without_a_signal_in_time_it_is_a_timeout_or_the_default_and_so_on
         run = await server.run(both)
         first = run.result
         assert first[0] is None
-        assert first[1].startswith("signal 'number' did not come before 2023-")
+        assert first[1].startswith("signal 'number' did not arrive before 2023-")
         run.status = RunStatus.PENDING
         await server.finish(run)
         assert run.result == first

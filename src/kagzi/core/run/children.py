@@ -13,7 +13,8 @@ from .steps import end_step, may_not_begin, new_result, new_step
 
 
 def start_child(run: RunState, command: StartChild, now: Timestamp, rng: Rng) -> Outcome:
-    """Decided with the relatives at hand (`run.relatives`); the store creates the run, or the link, that this asks for."""
+    """Decided with the relatives at hand (`run.relatives`); the store creates the run, or the link, that this asks
+    for."""
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.CHILD and step.lease == command.lease
     if not repeated and (refused := refusal_of(run, command, now)):

@@ -1,4 +1,5 @@
-"""What people, the clock and other runs do to a run without its worker: its status afterwards, and the error it ends with."""
+"""What people, the clock and other runs do to a run without its worker: its status afterwards, and the error it ends
+with."""
 
 import msgspec
 
@@ -23,7 +24,8 @@ def has_ended(status: int) -> bool:
 
 
 def after_cancel(status: int, lease: int) -> RunCode | None:
-    """None: it has ended. A run that was never claimed has nothing to clean up and ends; one that is not held goes to a worker."""
+    """None: it has ended. A run that was never claimed has nothing to clean up and ends; one that is not held goes to a
+    worker."""
     if has_ended(status):
         return None
     if lease == 0:
@@ -41,7 +43,8 @@ def after_terminate(status: int) -> RunCode | None:
 
 
 def after_pause(status: int, *, pause_requested: bool, cancel_requested: bool) -> RunCode | None:
-    """None: nothing changes; what is being cancelled goes on to its end. RUNNING: its holder is asked to let go of it."""
+    """None: nothing changes; what is being cancelled goes on to its end. RUNNING: its holder is asked to let go of
+    it."""
     if has_ended(status) or status == RunCode.PAUSED or pause_requested or cancel_requested:
         return None
     if status == RunCode.RUNNING:
@@ -68,7 +71,8 @@ def refuse_retry(run_id: str, status: int, workflow_id: str, active_run_id: str 
 def after_lost_lease(
     run_id: str, times: int, claim_cap: int, *, pause_requested: bool
 ) -> tuple[RunCode, ErrorDetail | None]:
-    """The status of a run whose worker was lost `times` times without progress, and the problem that it is PAUSED with."""
+    """The status of a run whose worker was lost `times` times without progress, and the problem that it is PAUSED
+    with."""
     if times >= claim_cap:
         return RunCode.PAUSED, quarantine_problem(run_id, times)
     return RunCode.PAUSED if pause_requested else RunCode.PENDING, None
@@ -134,8 +138,8 @@ def end_effects(head: RunHead, status: RunStatus, error: ErrorDetail) -> Effects
 
 
 def fire_effects(head: RunHead, then: RunCode, error: ErrorDetail | None, *, lost: bool) -> Effects:
-    """The clock woke it, ended it, or (`lost`) took it from its worker. Nobody else is notified of a lease that ran out: its
-    worker, if it is alive, hears of it with its next heartbeat."""
+    """The clock woke it, ended it, or (`lost`) took it from its worker. Nobody else is notified of a lease that ran
+    out: its worker, if it is alive, hears of it with its next heartbeat."""
     if error is not None and has_ended(then):
         return end_effects(head, RUN_STATUS_OF_CODE[then], error)
     key = (head.type_key,)
@@ -201,7 +205,8 @@ def quarantine_problem(run_id: str, times: int) -> ErrorDetail:
     return ErrorDetail(
         code=ErrorCode.PRECONDITION_FAILED,
         kind=ErrorKind.LOST,
-        message=f"the worker that ran this was lost {times} times without progress; it is paused so that it harms nobody. "
+        message=f"the worker that ran this was lost {times} times without progress; "
+        "it is paused so that it harms nobody. "
         f"Look at what it does, then resume it: kagzi resume {run_id}",
         subject="run",
         subject_id=run_id,

@@ -39,7 +39,8 @@ from .state import RETURNS_STEP, RunState
 
 
 def decide(run: RunState | None, command: Command, now: Timestamp, rng: Rng) -> Outcome:
-    """Change `run` as the command says, or leave it alone; either way the outcome says so. None: there is no such run."""
+    """Change `run` as the command says, or leave it alone; either way the outcome says so. None: there is no such
+    run."""
     if run is None:
         return RunNotFound()
     if run.deferred or _is_too_much(run, command):

@@ -15,7 +15,7 @@ from .state import OUTPUT_STEP, RunState, StepState
 def complete_run(run: RunState, command: CompleteRun, now: Timestamp, rng: Rng) -> Outcome:
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
-    if _is_cut_short(run, command.after_step):
+    if _interrupted_by_cancel(run, command.after_step):
         return being_cancelled(run.run.run_id, run.cancel_reason)
     _end_run(run, RunCode.COMPLETED, None, now)
     run.steps[OUTPUT_STEP] = StepState(
@@ -42,7 +42,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, rng: Rng) -> Outco
         return RunClosed(run.seq, now, RunStatus.SLEEPING, run.due_at)
     if (refused := _ended_before(run, command)) or (refused := refusal_of(run, command, now)):
         return refused
-    if _is_cut_short(run, command.after_step):
+    if _interrupted_by_cancel(run, command.after_step):
         return being_cancelled(run.run.run_id, run.cancel_reason)
     error = command.error
     if run.retry is not None:
@@ -99,7 +99,7 @@ def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, rng: 
     return _closed(run, now)
 
 
-def _is_cut_short(run: RunState, after_step: str) -> bool:
+def _interrupted_by_cancel(run: RunState, after_step: str) -> bool:
     """The run is to be cancelled, and the step that its end follows from was not allowed to begin."""
     if run.cancel_requested_at is None or not after_step:
         return False

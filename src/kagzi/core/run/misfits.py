@@ -1,7 +1,7 @@
 """A signal whose value does not fit the wait it was bound to.
 
-No code has received such a value. The run is PAUSED with a problem that names the signal; it goes on when the value is replaced
-or dropped, or when a build comes that can read it. What is decided about that, both stores decide here.
+No code has received such a value. The run is PAUSED with a problem that names the signal; it goes on when the value is
+replaced or dropped, or when a build comes that can read it. What is decided about that, both stores decide here.
 """
 
 import shlex
@@ -16,8 +16,8 @@ from .refusals import refused
 
 SUBJECT = "signal"
 DROPPED = "$dropped"
-"""In the place of the step that a signal is bound to: nobody will get this value. The row stays, so that a repeat of its request
-is recognised."""
+"""In the place of the step that a signal is bound to: nobody will get this value. The row stays, so that a repeat of
+its request is recognised."""
 _NOTHING = Payload(b"")
 
 
@@ -37,7 +37,8 @@ def problem_of(misfit: Misfit, where: str) -> ErrorDetail:
         code=ErrorCode.INVALID_ARGUMENT,
         kind=ErrorKind.PERMANENT,
         message=f"the value of signal {misfit.signal!r} (step {misfit.step_id!r}, number {misfit.seq}) does not fit "
-        f"{misfit.expected}: {misfit.why}. The wait is at {where}. Replace the value, drop it, or deploy code that can read it",
+        f"{misfit.expected}: {misfit.why}. The wait is at {where}. "
+        "Replace the value, drop it, or deploy code that can read it",
         non_retryable=True,
         subject=SUBJECT,
         subject_id=misfit.signal,
@@ -76,11 +77,12 @@ def misfit_words(misfit: Misfit, run_id: str) -> MisfitWords:
     send = f"kagzi signal {run_id} {shlex.quote(misfit.signal)}"
     facts = {"signal": misfit.signal, "step": misfit.step_id, "seq": str(misfit.seq)}
     return MisfitWords(
-        sentence=f"It is paused because the value of signal {misfit.signal!r}, number {misfit.seq} of its history, does not fit "
-        f"{misfit.expected}, which step {misfit.step_id} waits for: {misfit.why}.",
+        sentence=f"It is paused because the value of signal {misfit.signal!r}, number {misfit.seq} of its history, "
+        f"does not fit {misfit.expected}, which step {misfit.step_id} waits for: {misfit.why}.",
         facts=facts | {"expected": misfit.expected, "why": misfit.why},
-        remedy=f"Replace the value: {send} VALUE --replace. Or drop it, so that the run waits for the next one: {send} --drop. "
-        "Or deploy code that can read it: the run goes on by itself when a worker with another build id registers.",
+        remedy=f"Replace the value: {send} VALUE --replace. Or drop it, so that the run waits for the next one: "
+        f"{send} --drop. Or deploy code that can read it: "
+        "the run continues by itself when a worker with another build id registers.",
     )
 
 
@@ -89,7 +91,8 @@ def rejection_of(problem: ErrorDetail, misfit: Misfit, change: SignalReplacement
     done = "dropped" if change.payload is None else "replaced"
     return msgspec.structs.replace(
         problem,
-        message=f"the value did not fit {misfit.expected}: {misfit.why}. It was {done} by request {change.request_id!r}.",
+        message=f"the value did not fit {misfit.expected}: {misfit.why}. "
+        f"It was {done} by request {change.request_id!r}.",
         metadata={**problem.metadata, done: change.request_id},
     )
 
@@ -118,12 +121,10 @@ def request_used(request_id: str) -> Refused:
 def not_replaceable(run_id: str, name: str, *, received: bool) -> Refused:
     if received:
         message = (
-            f"signal {name!r} of run {run_id} was handed to the run, which has received it or is about to. A value that does not "
-            "fit pauses the run and can be replaced then; what code has received can be changed in a fork only: "
+            f"signal {name!r} of run {run_id} has been delivered, or is about to be. If the value does not fit, "
+            "the run is paused and you can replace it then. To change a value that code has received, fork the run: "
             f"kagzi fork {run_id} --from-step STEP --output STEP=VALUE."
         )
     else:
-        message = (
-            f"run {run_id} was sent no signal {name!r} that could be replaced or dropped. Send it without --replace."
-        )
+        message = f"run {run_id} has no signal {name!r} that can be replaced or dropped. Send it without --replace."
     return refused(ErrorCode.PRECONDITION_FAILED, message, subject=SUBJECT, subject_id=name)

@@ -11,8 +11,8 @@ from ..times import Timestamp
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
-    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need not.
-    0: it is no part of the history (a status, a heartbeat), so it has no number."""
+    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need
+    not. 0: it is not part of the history (a status, a heartbeat), so it has no number."""
 
     seq: int
     at: Timestamp
@@ -63,7 +63,8 @@ class SignalBound(msgspec.Struct, frozen=True):
 
 
 class ChildStarted(msgspec.Struct, frozen=True, gc=False):
-    """`created` False: attached, or started before. `status` of the child: leased already if the start carried an assignment."""
+    """`created` False: attached, or started before. `status` of the child: leased already if the start carried an
+    assignment."""
 
     seq: int
     at: Timestamp
@@ -78,8 +79,8 @@ class Parked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """`results` were recorded now (due sleeps) or had been recorded beyond known_seq, in the order of their seqs. `more`: the page is
-    full; ask again with known_seq set to the last one of it."""
+    """`results` were recorded now (due sleeps) or had been recorded beyond known_seq, in the order of their seqs.
+    `more`: the page is full; ask again with known_seq set to the last one of it."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
@@ -138,8 +139,8 @@ class Busy(msgspec.Struct, frozen=True, gc=False):
 
 
 class Failed(msgspec.Struct, frozen=True, gc=False):
-    """The store failed on this command in a way that nobody foresaw, or on one before it of the same run. Nothing was changed;
-    try again in a later batch. `reason` is for the log only."""
+    """The store failed on this command in a way that nobody foresaw, or on one before it of the same run. Nothing was
+    changed; try again in a later batch. `reason` is for the log only."""
 
     reason: str
 

@@ -44,7 +44,8 @@ def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
 
 
 def _new_results(run: RunState, command: ResultsCommand, now: Timestamp) -> list[StepState] | None:
-    """Results beyond what the worker knows, waits that are due among them, in order. None: the first one was not read."""
+    """Results beyond what the worker knows, waits that are due among them, in order. None: the first one was not
+    read."""
     unknown = [step for step in run.steps.values() if _is_unknown(step, command.known_seq)]
     if unknown and min(unknown, key=_seq_of).withheld:
         return None
@@ -103,7 +104,7 @@ def _no_signal(step: StepState) -> ErrorDetail:
         code=ErrorCode.TIMEOUT,
         kind=ErrorKind.TIMEOUT,
         type="TimeoutError",
-        message=f"signal '{step.name}' did not come before {by}",
+        message=f"signal '{step.name}' did not arrive before {by}",
         subject="step",
         subject_id=step.step_id,
     )

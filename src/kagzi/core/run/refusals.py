@@ -47,11 +47,12 @@ def _of_step(step_id: str, message: str) -> Refused:
 
 
 def being_cancelled(run_id: str, reason: str) -> Refused:
-    """What is new to a run that is to stop. Its worker may hear of the cancellation here first: the reason is told with it."""
+    """What is new to a run that is to stop. Its worker may hear of the cancellation here first: the reason is told with
+    it."""
     detail = ErrorDetail(
         code=ErrorCode.CANCELLED,
         kind=ErrorKind.CANCELLED,
-        message=f"run {run_id} is to be cancelled: only steps of a cleanup scope begin now",
+        message=f"run {run_id} is being cancelled: only steps in a cleanup scope may begin",
         subject="run",
         subject_id=run_id,
         metadata={REASON: reason},
@@ -61,7 +62,7 @@ def being_cancelled(run_id: str, reason: str) -> Refused:
 
 def cascade_reason(parent_run_id: str) -> str:
     """Why a child is to be cancelled that nobody asked to stop."""
-    return f"run {parent_run_id}, which started it, has ended, is to be cancelled or waits for it no more"
+    return f"run {parent_run_id}, its parent, has ended, is being cancelled, or no longer waits for it"
 
 
 def cancelled_with(error: ErrorDetail, reason: str) -> ErrorDetail:
@@ -80,7 +81,8 @@ def is_reserved(step_id: str) -> bool:
 def reserved_step(step_id: str) -> Refused:
     return refused(
         ErrorCode.INVALID_ARGUMENT,
-        f"step_id {step_id!r} begins with {RESERVED_PREFIX!r}, which is reserved for Kagzi itself. Choose another name.",
+        f"step_id {step_id!r} begins with {RESERVED_PREFIX!r}, which is reserved for Kagzi itself. "
+        "Choose another name.",
         subject="field",
         subject_id="step_id",
     )
@@ -107,7 +109,8 @@ def lost_race(step_id: str) -> Refused:
 
 
 def not_current(step_id: str, *, status: int, recorded: int, attempt: int) -> Refused:
-    """Attempt number `attempt` (0: the current one) is not the one that runs; the step is recorded at number `recorded`."""
+    """Attempt number `attempt` (0: the current one) is not the one that runs; the step is recorded at number
+    `recorded`."""
     if status == StepCode.ABANDONED:
         return lost_race(step_id)
     if status in (StepCode.COMPLETED, StepCode.FAILED):
@@ -134,14 +137,14 @@ def lost_attempt() -> ErrorDetail:
     return ErrorDetail(
         code=ErrorCode.LEASE_LOST,
         kind=ErrorKind.LOST,
-        message="its worker was lost before it reported a result; the attempt is begun again",
+        message="the worker was lost before it reported a result; the attempt begins again",
     )
 
 
 def too_many_steps(run_id: str) -> Refused:
     return refused(
         ErrorCode.RESOURCE_EXHAUSTED,
-        f"run {run_id} has {limits.STEPS_PER_RUN} steps, the most a run may have. Divide the work among several runs.",
+        f"run {run_id} has {limits.STEPS_PER_RUN} steps, the maximum. Split the work into several runs.",
         subject="run",
         subject_id=run_id,
         metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
@@ -170,13 +173,13 @@ def foreign_request(request_id: str, run_id: str) -> Refused:
 
 
 def child_conflict(workflow_id: str, run_id: str, *, existing: str, requested: str, itself: bool) -> ErrorDetail:
-    """The result of a step whose child cannot be started: the id belongs to an active run, of type `existing`."""
+    """The result of a step whose child cannot be started: the id belongs to an open run, of type `existing`."""
     if existing != requested:
-        reason = f"belongs to active run {run_id} of type {existing!r}, not {requested!r}. Use another id."
+        reason = f"belongs to open run {run_id} of type {existing!r}, not {requested!r}. Use another id."
     elif itself:
-        reason = "is that of the run itself, which would wait for its own end for ever. Use another id."
+        reason = "is the id of the run itself, which would wait for its own end forever. Use another id."
     else:
-        reason = f'belongs to active run {run_id}. Use another id, or wait for that run with on_conflict="attach".'
+        reason = f'belongs to open run {run_id}. Use another id, or wait for that run with on_conflict="attach".'
     return ErrorDetail(
         code=ErrorCode.CONFLICT,
         kind=ErrorKind.PERMANENT,
@@ -205,7 +208,7 @@ def unstorable(field: str) -> Refused:
 def takes_no_signals(run_id: str, status: str) -> Refused:
     return refused(
         ErrorCode.PRECONDITION_FAILED,
-        f"run {run_id} has ended ({status}): it takes no signals.",
+        f"run {run_id} has ended ({status}) and does not accept signals.",
         subject="run",
         subject_id=run_id,
     )
@@ -214,8 +217,7 @@ def takes_no_signals(run_id: str, status: str) -> Refused:
 def too_many_signals(run_id: str) -> Refused:
     return refused(
         ErrorCode.RESOURCE_EXHAUSTED,
-        f"run {run_id} has {limits.SIGNALS_BUFFERED} signals that it has not consumed, the most a run may have. "
-        "Wait until it has taken some.",
+        f"run {run_id} has {limits.SIGNALS_BUFFERED} unread signals, the maximum. Wait until it has read some.",
         subject="run",
         subject_id=run_id,
         metadata=limit_reached("signals_buffered", limits.SIGNALS_BUFFERED),
@@ -228,7 +230,8 @@ def too_many_signals(run_id: str) -> Refused:
 def nothing_to_wait_for(run_id: str) -> Refused:
     return refused(
         ErrorCode.PRECONDITION_FAILED,
-        f"run {run_id} has nothing to wait for: no sleep, signal or child is awaited and no retry is scheduled. Release it.",
+        f"run {run_id} has nothing to wait for: no sleep, signal or child is awaited and no retry is scheduled. "
+        "Release it.",
         subject="run",
         subject_id=run_id,
     )
@@ -237,7 +240,7 @@ def nothing_to_wait_for(run_id: str) -> Refused:
 def not_cancelled(run_id: str) -> Refused:
     return refused(
         ErrorCode.PRECONDITION_FAILED,
-        f"nobody asked for run {run_id} to be cancelled: complete it, fail it or release it.",
+        f"run {run_id} was not asked to cancel: complete, fail or release it.",
         subject="run",
         subject_id=run_id,
     )
@@ -273,11 +276,11 @@ def workflow_id_of_type(workflow_id: str, run_id: str, existing: str, requested:
 
 
 def workflow_id_active(workflow_id: str, run_id: str) -> Refused:
-    return _taken(workflow_id, run_id, f'belongs to an active run, {run_id}, and on_conflict is "fail".')
+    return _taken(workflow_id, run_id, f'belongs to an open run, {run_id}, and on_conflict is "fail".')
 
 
 def workflow_id_active_again(workflow_id: str, run_id: str) -> Refused:
-    message = f"belongs to another active run now, {run_id}. Wait for its end, or terminate it."
+    message = f"belongs to another open run, {run_id}. Wait until it ends, or terminate it."
     return _taken(workflow_id, run_id, message)
 
 
@@ -302,7 +305,7 @@ def namespace_gone(namespace: str) -> Refused:
 def namespace_disabled(namespace: str, what: str = "runs") -> Refused:
     return refused(
         ErrorCode.PRECONDITION_FAILED,
-        f"namespace {namespace!r} is disabled: it takes no new {what}. Enable it first.",
+        f"namespace {namespace!r} is disabled and accepts no new {what}. Enable it first.",
         subject="namespace",
         subject_id=namespace,
     )
@@ -313,7 +316,8 @@ def namespace_full(namespace: str, maximum: int) -> Refused:
         namespace,
         "open_runs_limit",
         maximum,
-        f"has {counted(maximum, 'open run')}, its limit (open_runs_limit). Wait until some have ended, or raise the limit.",
+        f"has {counted(maximum, 'open run')}, its limit (open_runs_limit). "
+        "Wait until some have ended, or raise the limit.",
     )
 
 
@@ -359,8 +363,8 @@ def too_much_stored(namespace: str, stored: int, maximum: int) -> Refused:
         namespace,
         "stored_bytes_limit",
         maximum,
-        f"keeps {stored} bytes; its limit (stored_bytes_limit) is {maximum}. Delete runs, shorten its retention, or raise "
-        "the limit; it is measured once a minute.",
+        f"stores {stored} bytes; its limit (stored_bytes_limit) is {maximum}. Delete runs, shorten its retention, or "
+        "raise the limit; the size is measured once a minute.",
         limits.MEASURE_INTERVAL_MS,
     )
 

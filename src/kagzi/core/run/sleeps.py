@@ -21,7 +21,7 @@ def begin_sleep(run: RunState, command: BeginSleep, now: Timestamp, rng: Rng) ->
         return _first_sleep(run, command, now)
     if step.kind != KindCode.SLEEP:
         return other_kind(step.step_id, step.kind, KindCode.SLEEP)
-    return _sleep_outcome(run, step, command, now, held=refused is None)
+    return _sleep_outcome(run, step, command, now, has_lease=refused is None)
 
 
 def finish_sleep(run: RunState, command: FinishSleep, now: Timestamp, rng: Rng) -> Outcome:
@@ -35,7 +35,7 @@ def finish_sleep(run: RunState, command: FinishSleep, now: Timestamp, rng: Rng) 
         return never_begun(command.step_id)
     if step.kind != KindCode.SLEEP:
         return other_kind(step.step_id, step.kind, KindCode.SLEEP)
-    return _sleep_outcome(run, step, command, now, held=refused is None)
+    return _sleep_outcome(run, step, command, now, has_lease=refused is None)
 
 
 def _first_sleep(run: RunState, command: BeginSleep, now: Timestamp) -> Outcome:
@@ -51,7 +51,9 @@ def _first_sleep(run: RunState, command: BeginSleep, now: Timestamp) -> Outcome:
     return Recorded(step.seq, now)
 
 
-def _sleep_outcome(run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, *, held: bool) -> Outcome:
+def _sleep_outcome(
+    run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, *, has_lease: bool
+) -> Outcome:
     if step.status == StepCode.ABANDONED:
         if isinstance(command, FinishSleep):
             return lost_race(step.step_id)
@@ -59,7 +61,7 @@ def _sleep_outcome(run: RunState, step: StepState, command: WorkerCommand, now: 
     if step.has_result:
         return Recorded(step.seq, step.finished_at or 0)
     wake_at = step.wake_at or 0
-    if held and wake_at <= now:
+    if has_lease and wake_at <= now:
         end_step(run, step, command, now, StepCode.COMPLETED)
         return Recorded(step.seq, now)
     at = now if isinstance(command, FinishSleep) else step.started_at or 0

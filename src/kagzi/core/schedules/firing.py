@@ -24,8 +24,8 @@ class ScheduledStart(msgspec.Struct, frozen=True):
 class Firing(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of some nominal times of a schedule, decided on what it was when it was read.
 
-    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills) the
-    schedule must only exist.
+    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills)
+    the schedule must only exist.
     """
 
     schedule: ScheduleRecord

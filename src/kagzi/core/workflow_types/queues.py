@@ -60,8 +60,8 @@ class QueueDepth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue and who serves it. `limit_reason`: why nothing is taken although slots are free; empty if nothing is in the
-    way."""
+    """A queue and who serves it. `limit_reason`: why nothing is taken although slots are free; empty if nothing is in
+    the way."""
 
     depth: QueueDepth
     workers: int

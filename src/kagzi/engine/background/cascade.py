@@ -1,7 +1,8 @@
-"""Children follow their parent: when it ends or is to be cancelled, or when a race has abandoned the step that started them.
+"""Children follow their parent: when it ends or is to be cancelled, or when a race has abandoned the step that started
+them.
 
-What is to be done is a mark in the store, made in the transaction that made it necessary. So a server that dies in the middle
-leaves the rest to whoever polls next.
+What is to be done is a mark in the store, made in the transaction that made it necessary. So a server that dies in the
+middle leaves the rest to whoever polls next.
 """
 
 import asyncio

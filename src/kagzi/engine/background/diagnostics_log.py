@@ -1,4 +1,5 @@
-"""Logs what workers say ails them, at a limited rate: a worker must not fill the server's disk or hide what others say."""
+"""Logs what workers say ails them, at a limited rate: a worker must not fill the server's disk or hide what others
+say."""
 
 import logging
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ _WINDOW_US = 60 * US_PER_S
 
 
 class DiagnosticsLog:
-    """So many lines a minute of each worker, and of all together. What is not logged is still among the worker's events."""
+    """So many lines a minute of each worker, and of all together. What is not logged is still among the worker's
+    events."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -36,7 +38,7 @@ class DiagnosticsLog:
             self._lines[worker] = lines + 1
             self._total += 1
             logger.warning(
-                "worker %s of namespace %s is in trouble: %s: %s",
+                "worker %s of namespace %s reports a problem: %s: %s",
                 worker_id,
                 namespace,
                 diagnostic.kind,
@@ -46,7 +48,8 @@ class DiagnosticsLog:
     def _leave_out(self, worker_id: str) -> None:
         if not self._unlogged:
             logger.warning(
-                "worker %s reports more trouble than is logged: %d lines a minute of a worker, %d of all. Its events have the rest",
+                "worker %s reports more diagnostics than are logged (%d a minute per worker, %d in total). "
+                "See: kagzi workers events",
                 worker_id,
                 limits.DIAGNOSTICS_LOGGED,
                 limits.DIAGNOSTICS_LOGGED_TOTAL,
@@ -58,6 +61,6 @@ class DiagnosticsLog:
         if 0 <= now - self._began < _WINDOW_US:
             return
         if self._unlogged:
-            logger.warning("%d reports of workers in trouble were not logged", self._unlogged)
+            logger.warning("%d diagnostics of workers were not logged", self._unlogged)
         self._began, self._total, self._unlogged = now, 0, 0
         self._lines.clear()

@@ -1,6 +1,8 @@
-"""What a server logs of runs that fail, or are taken from their workers, by its own doing: deadlines, lost leases, overdue steps.
+"""What a server logs of runs that fail, or are taken from their workers, by its own doing: deadlines, lost leases,
+overdue steps.
 
-What user code raises is logged by the worker that executes it. Of many at once the first are named and the rest counted.
+What user code raises is logged by the worker that executes it. Of many at once the first are named and the rest
+counted.
 """
 
 import logging
@@ -40,8 +42,8 @@ def log_overdue(command: FailStep, outcome: Outcome) -> None:
     )
 
 
-def _log_failed(ends: Sequence[RunEnd]) -> None:
-    for end in ends[:NAMED]:
+def _log_failed(endings: Sequence[RunEnd]) -> None:
+    for end in endings[:NAMED]:
         logger.error(
             "run %s of namespace %s failed: %s",
             end.run.run_id,
@@ -49,8 +51,8 @@ def _log_failed(ends: Sequence[RunEnd]) -> None:
             "" if end.error is None else end.error.message,
             extra={"run_id": end.run.run_id},
         )
-    if len(ends) > NAMED:
-        logger.error("%d more runs failed at their deadlines", len(ends) - NAMED)
+    if len(endings) > NAMED:
+        logger.error("%d more runs failed at their deadlines", len(endings) - NAMED)
 
 
 def _log_quarantined(leases: Sequence[ExpiredLease]) -> None:

@@ -1,8 +1,8 @@
 """Chores: what has to be done now and then, by whoever has time for it. One at a time, each at its own interval.
 
-Every server does them. A chore is safe to do twice; one that would be a waste to do twice is `shared`: then a note in the store
-lets one server do it per interval. A chore does a little at a time and says whether there is more; it gets at most half of the
-time, and after its turn the others come first.
+Every server does them. A chore is safe to do twice; one that would be a waste to do twice is `shared`: then a note in
+the store lets one server do it per interval. A chore does a little at a time and says whether there is more; it gets at
+most half of the time, and after its turn the others come first.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ Work: TypeAlias = Callable[[Timestamp], Awaitable[bool]]
 
 
 class Chore(msgspec.Struct, frozen=True, kw_only=True):
-    """`work(now)` does a little, quickly, and answers whether there is more to do at once. `every`: how many housekeeping
-    intervals (a minute each, unless set otherwise) lie between two turns. `cheap`: one statement, so it may also be done soon
-    after the start."""
+    """`work(now)` does a little, quickly, and answers whether there is more to do at once. `every`: how many
+    housekeeping intervals (a minute each, unless set otherwise) lie between two turns. `cheap`: one statement, so it
+    may also be done soon after the start."""
 
     name: str
     work: Work
@@ -72,9 +72,9 @@ class Housekeeping:
 
     def add(self, chore: Chore) -> None:
         if chore.name in self._chores:
-            raise ValueError(f"there is a chore {chore.name!r} already")
+            raise ValueError(f"task {chore.name!r} already exists")
         if chore.every < 1:
-            raise ValueError(f"the chore {chore.name!r} must not be done more often than once per interval")
+            raise ValueError(f"task {chore.name!r} must not run more often than once per interval")
         self._chores[chore.name] = chore
 
     def soon(self, name: str) -> None:

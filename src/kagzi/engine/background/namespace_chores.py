@@ -1,4 +1,5 @@
-"""What is done for namespaces in the background: deleted ones go bit by bit, and those that limit what they keep are measured."""
+"""What is done for namespaces in the background: deleted ones go bit by bit, and those that limit what they keep are
+measured."""
 
 import asyncio
 import logging
@@ -25,7 +26,8 @@ class _Measurement:
 
 
 class NamespaceChores:
-    """A chore (see Housekeeping): each call does a little. What is left when a server stops, another one goes on with."""
+    """A chore (see Housekeeping): each call does a little. What is left when a server stops, another one goes on
+    with."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -51,13 +53,14 @@ class NamespaceChores:
             await self._store.note_stored_bytes(measurement.namespace, measurement.stored_bytes, now)
 
     async def _remove(self, namespace: str, now: Timestamp) -> bool:
-        """Whether something was removed. What is locked, or has children to be cancelled, has its turn a minute later."""
+        """Whether something was removed. What is locked, or has children to be cancelled, has its turn a minute
+        later."""
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         purged = await self._store.purge_runs(namespace, FORGETTABLE, after=0, until=now, limit=self._batch.runs)
         if not purged.runs and not await self._store.purge_namespace(namespace, self._batch.runs * _ROWS_PER_RUN):
             if await self._store.get_namespace(namespace) is None:
-                logger.info("namespace %s is gone with all it had", namespace)
+                logger.info("namespace %s was deleted with all its runs", namespace)
                 return True
             return False
         self._batch.took(loop.time() - began_s)

@@ -1,7 +1,8 @@
-"""Forgetting runs some time after they have ended: as long as their namespace says, by how they ended, or the server's default.
+"""Forgetting runs some time after they have ended: as long as their namespace says, by how they ended, or the server's
+default.
 
-What is deleted at a time is so much as takes about 25 ms: no lock is held longer than people notice, and on SQLite the only
-writer is free again soon.
+What is deleted at a time is so much as takes about 25 ms: no lock is held longer than people notice, and on SQLite the
+only writer is free again soon.
 """
 
 import asyncio

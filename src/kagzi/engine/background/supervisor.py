@@ -1,7 +1,7 @@
 """Background tasks are watched: one that dies is started again, and one that keeps dying stops the engine.
 
-A restart can mend what is wrong in this process. It cannot mend the store: however long that is away, locked or broken, the task
-is tried again, and the engine goes on.
+A restart can mend what is wrong in this process. It cannot mend the store: however long that is away, locked or broken,
+the task is tried again, and the engine goes on.
 """
 
 import asyncio
@@ -55,16 +55,16 @@ class Supervisor:
     async def _keep_alive(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         deaths: list[float] = []
-        troubles: list[float] = []
+        store_failures: list[float] = []
         while True:
             try:
                 await work()
                 error: BaseException = RuntimeError(f"{name} returned, which it never should")
                 logger.error("the background task %r ended and is started again", name)
             except STORE_TROUBLE:
-                logger.exception("the background task %r met trouble with the store and is started again", name)
-                troubles = [*self._recent(troubles), loop.time()]
-                await asyncio.sleep(backoff_s(len(troubles), first_s=self._pause_s, most_s=LONGEST_PAUSE_S))
+                logger.exception("the background task %r failed because of the store and is restarted", name)
+                store_failures = [*self._recent(store_failures), loop.time()]
+                await asyncio.sleep(backoff_s(len(store_failures), first_s=self._pause_s, most_s=LONGEST_PAUSE_S))
                 continue
             except Exception as death:
                 logger.exception("the background task %r died and is started again", name)

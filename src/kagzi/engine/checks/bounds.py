@@ -5,7 +5,7 @@ import msgspec
 from ...core import limits
 from ...core.error_details import ErrorDetail
 
-_CUT = b" [cut]"
+_TRUNCATED = b" [cut]"
 
 
 def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> ErrorDetail:
@@ -13,8 +13,8 @@ def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> Erro
     cause = error.cause
     if cause is not None:
         cause = bounded_error(cause, causes - 1) if causes > 1 else None
-    message = cut_text(error.message, limits.ERROR_MESSAGE_BYTES)
-    traceback = cut_text(error.traceback, limits.ERROR_TRACEBACK_BYTES)
+    message = truncate_text(error.message, limits.ERROR_MESSAGE_BYTES)
+    traceback = truncate_text(error.traceback, limits.ERROR_TRACEBACK_BYTES)
     if cause is error.cause and message is error.message and traceback is error.traceback and _is_plain(error):
         return error
     return msgspec.structs.replace(
@@ -22,11 +22,11 @@ def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> Erro
         message=message,
         traceback=traceback,
         cause=cause,
-        type=cut_text(error.type, limits.NAME_BYTES),
-        bases=tuple(cut_text(base, limits.NAME_BYTES) for base in error.bases[: limits.METADATA_ENTRIES]),
-        subject=cut_text(error.subject, limits.NAME_BYTES),
-        subject_id=cut_text(error.subject_id, limits.NAME_BYTES),
-        metadata=_cut_entries(error.metadata),
+        type=truncate_text(error.type, limits.NAME_BYTES),
+        bases=tuple(truncate_text(base, limits.NAME_BYTES) for base in error.bases[: limits.METADATA_ENTRIES]),
+        subject=truncate_text(error.subject, limits.NAME_BYTES),
+        subject_id=truncate_text(error.subject_id, limits.NAME_BYTES),
+        metadata=_truncate_entries(error.metadata),
         retry_after_ms=min(max(error.retry_after_ms, 0), limits.DURATION_MAX_US // 1_000),
     )
 
@@ -36,28 +36,28 @@ def _is_plain(error: ErrorDetail) -> bool:
     short = (error.type, error.subject, error.subject_id, *error.bases)
     return (
         len(error.bases) <= limits.METADATA_ENTRIES
-        and all(cut_text(part, limits.NAME_BYTES) is part for part in short)
-        and _cut_entries(error.metadata) is error.metadata
+        and all(truncate_text(part, limits.NAME_BYTES) is part for part in short)
+        and _truncate_entries(error.metadata) is error.metadata
         and 0 <= error.retry_after_ms <= limits.DURATION_MAX_US // 1_000
     )
 
 
-def _cut_entries(metadata: dict[str, str]) -> dict[str, str]:
+def _truncate_entries(metadata: dict[str, str]) -> dict[str, str]:
     if not metadata:
         return metadata
-    cut = {
-        cut_text(key, limits.NAME_BYTES): cut_text(value, limits.ERROR_MESSAGE_BYTES)
+    truncated = {
+        truncate_text(key, limits.NAME_BYTES): truncate_text(value, limits.ERROR_MESSAGE_BYTES)
         for key, value in list(metadata.items())[: limits.METADATA_ENTRIES]
     }
-    return metadata if cut == metadata else cut
+    return metadata if truncated == metadata else truncated
 
 
-def cut_text(text: str, limit_bytes: int) -> str:
+def truncate_text(text: str, limit_bytes: int) -> str:
     """At most so many bytes of UTF-8, without NUL and lone surrogates, which no database takes."""
     if len(text) * 4 <= limit_bytes and "\0" not in text and (text.isascii() or text.isprintable()):
         return text
     data = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
     if len(data) > limit_bytes:
-        data = data[: limit_bytes - len(_CUT)].decode("utf-8", "ignore").encode() + _CUT
-    cut = data.decode()
-    return text if cut == text else cut
+        data = data[: limit_bytes - len(_TRUNCATED)].decode("utf-8", "ignore").encode() + _TRUNCATED
+    truncated = data.decode()
+    return text if truncated == text else truncated

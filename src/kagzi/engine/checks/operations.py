@@ -40,8 +40,8 @@ Failing = TypeVar("Failing", FailStep, FailRun, CancelRun, FailRun | CancelRun)
 
 
 class Operations:
-    """Answers the command to be written. Errors are cut to their limits, not refused: a failure must be recordable. Runs that a
-    command creates (a child, a successor) get their ids here."""
+    """Checks the operations of workers and returns the commands to write. Errors are truncated to their limits, not
+    refused: a failure must be recordable. Runs that a command creates (a child, a successor) get their ids here."""
 
     def __init__(self, payload_bytes: int, *, clock: Clock, ids: Ids) -> None:
         self._payload_bytes = payload_bytes
@@ -73,10 +73,10 @@ class Operations:
         """Raises InvalidArgument."""
         check = self._checks.get(command.__class__)
         if check is None or isinstance(command, StartRun):
-            raise InvalidArgument("this is no operation of a worker.", field="kind")
+            raise InvalidArgument("this is not an operation of a worker.", field="kind")
         lease = command.lease
         if not (0 <= lease.counter < checks.INT64_END and 0 <= lease.nonce < checks.INT64_END):
-            raise InvalidArgument("lease is not one that was given by a claim.", field="lease")
+            raise InvalidArgument("lease was not issued by a claim.", field="lease")
         return check(command)
 
     def _payload(self, payload: Payload, field: str) -> None:

@@ -50,7 +50,7 @@ def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
             return not_found("run", command.run.run_id)
         case outcomes.DeadlinePassed():
             return DeadlinePassed(
-                f"the deadline of run {command.run.run_id} has passed: nothing more is recorded. Abandon it.",
+                f"the deadline of run {command.run.run_id} has passed: nothing more is recorded. Abandon the run.",
                 subject="run",
                 subject_id=command.run.run_id,
             )

@@ -262,8 +262,8 @@ def batch_size(items: Sequence[object], limit: int, field: str) -> None:
 def leases(leased: Sequence[object]) -> None:
     if len(leased) > limits.HEARTBEAT_LEASES:
         raise InvalidArgument(
-            f"leased names {len(leased)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may hold "
-            "(max_concurrent). Name only what this worker holds.",
+            f"leased names {len(leased)} leases; the limit is {limits.HEARTBEAT_LEASES}, the most that a worker may "
+            "hold (max_concurrent). Name only what this worker holds.",
             field="leased",
             metadata=limit_reached("heartbeat_leases", limits.HEARTBEAT_LEASES),
         )

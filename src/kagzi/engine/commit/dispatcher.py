@@ -117,11 +117,11 @@ class Dispatcher:
         self._waits.ended(ended)
         self._watching.touched(end.run.run_id for end in ended)
 
-    # --- a batch of commands ----------------------------------------------------------------------------------------------
+    # --- a batch of commands ------------------------------------------------------------------------------------------
 
     def committed(self, commands: Sequence[Command], outcomes: Sequence[Outcome], effects: Effects) -> None:
-        """Once per commit. What an outcome means for the command's own run and slot is known here, `effects` tell of other runs.
-        The plain outcomes of steps (recorded, begun) cost one look into a table each."""
+        """Once per commit. What an outcome means for the command's own run and slot is known here, `effects` tell of
+        other runs. The plain outcomes of steps (recorded, begun) cost one look into a table each."""
         handlers = self._handlers
         for command, outcome in zip(commands, outcomes, strict=True):
             handler = handlers.get(outcome.__class__)
@@ -153,7 +153,7 @@ class Dispatcher:
 
     def _release(self, command: Any) -> Holding | None:
         """Its worker holds the run no longer: the slot and the permit are free."""
-        holding = self._registry.let_go(command.run.run_id, command.lease)
+        holding = self._registry.remove(command.run.run_id, command.lease)
         self._matcher.permit_free(command.run.namespace, "" if holding is None else holding.workflow_type)
         return holding
 
@@ -165,11 +165,12 @@ class Dispatcher:
             self._matcher.mark_namespace(command.run.namespace)
 
     def _report_end(self, command: Any, outcome: RunClosed) -> None:
-        """The command holds the output of a run that completed. The error of one that failed is what the store made of it."""
+        """The command holds the output of a run that completed. The error of one that failed is what the store made of
+        it."""
         if isinstance(command, CompleteRun) and outcome.status is RunStatus.COMPLETED:
             self._ended.append(RunEnd(run=command.run, status=outcome.status, output=command.output))
         else:
-            self._waits.look_up((command.run,))
+            self._waits.poll_runs((command.run,))
 
     def _child_started(self, command: StartChild, outcome: ChildStarted) -> None:
         start = command.start
@@ -193,7 +194,7 @@ class Dispatcher:
         if isinstance(command, StartRun):
             self._matcher.unassign(command.run.run_id)
         else:
-            self._registry.let_go(command.run.run_id, command.lease)
+            self._registry.remove(command.run.run_id, command.lease)
 
     def _deadline_passed(self, command: Any, outcome: DeadlinePassed) -> None:
         self._due_times.add(self._clock.now())
@@ -218,7 +219,7 @@ class Dispatcher:
         # Our own start, written before and repeated after an outage: which run it replaced is not known any more.
         self._started(command, outcome)
         if command.on_conflict == "replace":
-            self._waits.look_up_in(command.run.namespace)
+            self._waits.poll_namespace(command.run.namespace)
             self._wakeups.ended_somewhere(command.run.namespace)
             self._children_due.set()
 

@@ -1,8 +1,8 @@
 """Group commit. While one batch is being written the next gathers; an idle journal writes at once.
 
-Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on whose
-operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the store is waited
-out: every operation can be repeated.
+Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on
+whose operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the
+store is waited out: every operation can be repeated.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ logger = logging.getLogger("kagzi.engine")
 
 WRITE_TIMEOUT_S = 30.0
 OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cannot be reached
-ROOM_TIMEOUT_S = 60.0
+CAPACITY_TIMEOUT_S = 60.0
 TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
 
 OnCommit = Callable[[Sequence[Command], Sequence[Outcome], Effects], None]
@@ -48,7 +48,8 @@ _ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tr
 
 
 class Journal:
-    """`on_commit` gets every command with its final outcome, and the effects, once per commit, before callers get theirs."""
+    """`on_commit` gets every command with its final outcome, and the effects, once per commit, before callers get
+    theirs."""
 
     def __init__(
         self,
@@ -79,18 +80,19 @@ class Journal:
         self._idle.set()
         self._committing: list[Entry] = []
         self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
-        self._room: dict[str, list[asyncio.Future[None]]] = {}
+        self._capacity_waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
         self._on_commit = on_commit
 
-    # --- in ------------------------------------------------------------------------------------------------------------
+    # --- in -----------------------------------------------------------------------------------------------------------
 
     async def submit(self, command: Command) -> Outcome:
         """What it came to. Raises ResourceExhausted if the queue is full, Unavailable if the journal is closed."""
         return await self.enqueue(command)
 
     def enqueue(self, command: Command) -> asyncio.Future[Outcome]:
-        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the queue."""
+        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the
+        queue."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def answer(answers: list[tuple[int, Outcome]]) -> None:
@@ -103,10 +105,11 @@ class Journal:
     def submit_many(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
         """Queue operations, in order. `sink` is called once per commit with the (token, outcome) pairs it brought.
 
-        Raises ResourceExhausted before any is queued if the namespace's queue is full: await `room` to wait instead.
+        Raises ResourceExhausted before any is queued if the namespace's queue is full: await `wait_for_capacity` to
+        wait instead.
         """
         if self._closed:
-            raise ServerUnavailable("the server is stopping. Try another one, or again.")
+            raise ServerUnavailable("the server is stopping. Try again, or use another server.")
         if not operations:
             return
         namespace = operations[0][1].run.namespace
@@ -118,40 +121,40 @@ class Journal:
         self._idle.clear()
         self._work.set()
 
-    async def room(self, namespace: str) -> None:
+    async def wait_for_capacity(self, namespace: str) -> None:
         """Returns when the namespace's queue takes more: the back-pressure of a session."""
         if not self._queues.full(namespace):
             return
         try:
-            async with asyncio.timeout(ROOM_TIMEOUT_S):
+            async with asyncio.timeout(CAPACITY_TIMEOUT_S):
                 while self._queues.full(namespace) and not self._closed:
                     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                    self._room.setdefault(namespace, []).append(future)
+                    self._capacity_waiters.setdefault(namespace, []).append(future)
                     await future
         except TimeoutError:
             raise _queue_full(namespace) from None
 
     def hold_back(self, sink: Sink) -> None:
-        """Its answers are not read: write nothing more of what is to be answered there until `let_go`."""
+        """Its answers are not read: write nothing more of what is to be answered there until `unblock`."""
         if not self._closed:
             self._queues.hold_back(sink)
 
-    def let_go(self, sink: Sink) -> None:
-        self._queues.let_go(sink)
+    def unblock(self, sink: Sink) -> None:
+        self._queues.unblock(sink)
         self._work.set()
 
-    # --- the loop --------------------------------------------------------------------------------------------------------
+    # --- the loop -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
         while True:
             if not self._committing:
-                self._committing = self._queues.gather(large=self._turns.large_may_go())
-                if self._room:
-                    self._tell_room()
+                self._committing = self._queues.gather(large=self._turns.large_allowed())
+                if self._capacity_waiters:
+                    self._notify_capacity()
             if not self._committing:
                 if self._queues.has_large:
-                    self._turns.when_large_may_go(self._work.set)
+                    self._turns.call_when_large_allowed(self._work.set)
                 elif not self._queues.aside:
                     self._idle.set()
                 await self._work.wait()
@@ -173,9 +176,9 @@ class Journal:
         """Take nothing more, write what is there, then fail what could not be written."""
         self._closed = True
         self._turns.stop()
-        self._queues.let_all_go()
+        self._queues.unblock_all()
         self._work.set()
-        self._tell_room()
+        self._notify_capacity()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
@@ -216,8 +219,8 @@ class Journal:
                 return written
 
     async def _one_by_one(self, commands: Sequence[Command]) -> _Written:
-        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what follows
-        it in its run."""
+        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what
+        follows it in its run."""
         outcomes: list[Outcome] = []
         effects: list[Effects] = []
         failed: dict[str, Failed] = {}
@@ -249,10 +252,10 @@ class Journal:
         self._tries.clear()
         logger.error("%d operations could not be written: %s", len(commands) + len(queued), error)
         self._fail(queued, problem)
-        self._tell_room()
+        self._notify_capacity()
         return [refused(problem)] * len(commands)
 
-    # --- runs that are locked, or on which the store fails ----------------------------------------------------------------
+    # --- runs that are locked, or on which the store fails ------------------------------------------------------------
 
     def _without_aside(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
         """Set operations of such runs aside, to be tried again; answers the others."""
@@ -301,7 +304,8 @@ class Journal:
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
 
     def _give_up_run(self, entries: list[Entry], reason: str) -> None:
-        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker that."""
+        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker
+        that."""
         problem, pause = self._stuck.give_up(entries[0][0], reason)
         if pause is None:
             self._fail(entries, problem)
@@ -318,7 +322,7 @@ class Journal:
         self._queues.bring_back(run_id)
         self._work.set()
 
-    # --- out -------------------------------------------------------------------------------------------------------------
+    # --- out ----------------------------------------------------------------------------------------------------------
 
     def _settle(self, batch: list[Entry], outcomes: Sequence[Outcome], effects: Effects = NO_EFFECTS) -> None:
         try:
@@ -343,19 +347,20 @@ class Journal:
         if entries:
             self._settle(entries, [refused(problem)] * len(entries))
 
-    def _tell_room(self) -> None:
-        for namespace in list(self._room):
+    def _notify_capacity(self) -> None:
+        for namespace in list(self._capacity_waiters):
             if self._closed or not self._queues.full(namespace):
-                for future in self._room.pop(namespace):
+                for future in self._capacity_waiters.pop(namespace):
                     if not future.done():
                         future.set_result(None)
 
 
 def _queue_full(namespace: str) -> ResourceExhausted:
     return ResourceExhausted(
-        f"namespace {namespace} has {limits.JOURNAL_QUEUE_OPERATIONS} operations or {limits.JOURNAL_QUEUE_BYTES} bytes waiting "
-        f"to be written, which is the limit; or all namespaces together have as much as the server keeps (journal_total_bytes) and "
-        f"this one {limits.JOURNAL_SHARE_BYTES} bytes. Send more slowly.",
+        f"namespace {namespace} has reached its limit of operations waiting to be written "
+        f"({limits.JOURNAL_QUEUE_OPERATIONS} operations or {limits.JOURNAL_QUEUE_BYTES} bytes), or the server has "
+        f"(journal_total_bytes) and the namespace has its share of it ({limits.JOURNAL_SHARE_BYTES} bytes). "
+        "Send more slowly.",
         subject="namespace",
         subject_id=namespace,
         metadata=limit_reached("journal_queue_operations", limits.JOURNAL_QUEUE_OPERATIONS),

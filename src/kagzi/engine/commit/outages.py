@@ -29,7 +29,7 @@ class Outages:
         self.last_failure_at = self._clock.now()
         self._words = database_words(error)
         if self.reason is None:
-            logger.warning("%s, trying on: %s", self._words, error)
+            logger.warning("%s; trying again: %s", self._words, error)
         self.reason = f"{self._words}; the server's log says why"
 
     def clock_stepped(self) -> None:
@@ -37,7 +37,7 @@ class Outages:
 
     def over(self) -> None:
         if self.reason is not None:
-            logger.warning("the store works again")
+            logger.warning("the store is available again")
             self.reason = None
 
     @contextmanager

@@ -1,7 +1,7 @@
 """Runs whose operations the store fails on, and on no others: a damaged page, a bug in a statement.
 
-That is no fault of the run, so it never ends by it. Its worker is told to hand it back, and it is offered again; after some
-rounds of that it is paused, with a problem under whose number the log says what the store said.
+That is not the fault of the run, so it never ends by it. Its worker is told to hand it back, and it is offered again;
+after some rounds of that it is paused, with a problem under whose number the log says what the store said.
 """
 
 import logging
@@ -17,7 +17,8 @@ _REMEMBERED = 10_000
 
 
 class StuckRuns:
-    """`rounds`: how often the operations of one run are given up before it is paused. Counted on this server, since it started."""
+    """`rounds`: how often the operations of one run are given up before it is paused. Counted on this server, since it
+    started."""
 
     def __init__(self, ids: Ids, *, rounds: int) -> None:
         self._ids = ids
@@ -46,8 +47,8 @@ def _problem(run_id: str, number: str, times: int) -> ErrorDetail:
     return ErrorDetail(
         code=ErrorCode.INTERNAL,
         kind=ErrorKind.TRANSIENT,
-        message=f"the server could not record what this run does, {times} times: incident {number}, under which the server's "
-        f"log says more. When the cause is gone, resume it: kagzi resume {run_id}",
+        message=f"the server could not record what this run does, {times} times: incident {number}; see the "
+        f"server's log. When the cause is fixed, resume the run: kagzi resume {run_id}",
         subject="run",
         subject_id=run_id,
         metadata={INCIDENT: number},

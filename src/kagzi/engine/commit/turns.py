@@ -1,5 +1,5 @@
-"""Large operations get a third of a journal's time while small ones come, too: a batch of them takes long, and whoever waits for the
-answer to one small operation before it sends the next would get on by one for each."""
+"""Large operations get a third of a journal's time while small ones come, too: a batch of them takes long, and whoever
+waits for the answer to one small operation before it sends the next would get on by one for each."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ...core import limits
 
-_LATELY_S = 1.0  # small operations that were written so long ago are no reason to wait
+_LATELY_S = 1.0  # small operations that were written that long ago do not count
 _LONGEST_REST_S = 1.0
 _REST = 2  # times as long as the large batch took
 
@@ -22,10 +22,10 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
 
-    def large_may_go(self) -> bool:
+    def large_allowed(self) -> bool:
         return self._stopped or asyncio.get_running_loop().time() >= self._large_at
 
-    def when_large_may_go(self, then: Callable[[], None]) -> None:
+    def call_when_large_allowed(self, then: Callable[[], None]) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(self._large_at, then)

@@ -1,5 +1,5 @@
-"""Notifies the other servers on this store that there is work, that runs ended, or that something happened to a run whose
-worker may be connected there: names only, at most one message per 5 ms."""
+"""Notifies the other servers on this store that there is work, that runs ended, or that something happened to a run
+whose worker may be connected there: names only, at most one message per 5 ms."""
 
 import asyncio
 import logging

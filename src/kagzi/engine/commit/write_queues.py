@@ -1,5 +1,5 @@
-"""What waits to be written: one bounded queue per namespace, served in turn. Runs whose row is locked are set aside; what is to be
-answered to somebody who does not read his answers is held back."""
+"""What waits to be written: one bounded queue per namespace, served in turn. Runs whose row is locked are set aside;
+what is to be answered to somebody who does not read his answers is held back."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence, Set
@@ -114,8 +114,8 @@ class Line:
 
 
 class Queue:
-    """The operations of one namespace, in the order in which they came. A run that has a large one waiting has all of its own in
-    the large line, so that it does not keep its neighbours waiting.
+    """The operations of one namespace, in the order in which they came. A run that has a large one waiting has all of
+    its own in the large line, so that it does not keep its neighbours waiting.
 
     `count` and `bytes` are of all that was not gathered yet, whether it is in turn, set aside or held back.
     """
@@ -182,9 +182,9 @@ class WriteQueues:
         return any(line.is_large for line in self._turn)
 
     def gather(self, *, large: bool = True) -> list[Entry]:
-        """The next batch: equal shares for the lines that have something, the rest to those that have more. While small operations
-        wait, large ones get half of its bytes, or one. A line whose next operation does not fit comes first in the next batch, if it
-        got nothing in this one; otherwise last. `large` False: small ones only."""
+        """The next batch: equal shares for the lines that have something, the rest to those that have more. While small
+        operations wait, large ones get half of its bytes, or one. A line whose next operation does not fit comes first
+        in the next batch, if it got nothing in this one; otherwise last. `large` False: small ones only."""
         batch: list[Entry] = []
         turn = self._turn
         if not large:
@@ -253,7 +253,7 @@ class WriteQueues:
                 del large_runs[run_id]
         return entry
 
-    # --- what has to wait ----------------------------------------------------------------------------------------------
+    # --- what has to wait ---------------------------------------------------------------------------------------------
 
     def put_back(self, entries: Sequence[Entry]) -> None:
         """Of a batch that was gathered, because their answers are large: to the heads of the large lines, in order."""
@@ -262,15 +262,15 @@ class WriteQueues:
         self._put_first(entries, {entry[0].run.run_id for entry in entries})
 
     def hold_back(self, sink: Sink) -> None:
-        """Gather nothing that is to be answered there, until `let_go`."""
+        """Gather nothing that is to be answered there, until `unblock`."""
         self._unread.setdefault(sink, [])
 
-    def let_go(self, sink: Sink) -> None:
+    def unblock(self, sink: Sink) -> None:
         self._put_first(self._unread.pop(sink, ()))
 
-    def let_all_go(self) -> None:
+    def unblock_all(self) -> None:
         for sink in list(self._unread):
-            self.let_go(sink)
+            self.unblock(sink)
 
     def set_aside(self, run_id: str, entries: list[Entry]) -> None:
         """The run's row is locked: what it has to write, now and later, waits until `bring_back`."""

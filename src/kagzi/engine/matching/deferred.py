@@ -1,4 +1,5 @@
-"""Operations that wait for a look-up in the store. Those of one run keep their order; other runs and heartbeats go on meanwhile."""
+"""Operations that wait for a look-up in the store. Those of one run keep their order; other runs and heartbeats go on
+meanwhile."""
 
 import asyncio
 import logging
@@ -19,8 +20,8 @@ Operation: TypeAlias = tuple[int, Command]
 
 
 class DeferredOperations:
-    """What one session has waiting. `resolve` looks up, `queue` puts one operation into the journal and answers whether it did;
-    `answer` is told of refusals. At most about one batch waits: beyond that `drained` holds the stream back."""
+    """What one session has waiting. `resolve` looks up, `queue` puts one operation into the journal and answers whether
+    it did; `answer` is told of refusals. At most about one batch waits: beyond that `drained` holds the stream back."""
 
     def __init__(
         self,
@@ -71,8 +72,8 @@ class DeferredOperations:
                     self._refuse_all(waiting, error)
                     return
                 except Exception:
-                    logger.exception("looking up what %s of run %s needs failed", type(command).__name__, run_id)
-                    self._refuse_all(waiting, ServerUnavailable("the look-up failed; see the server's log. Try again."))
+                    logger.exception("the lookup for %s of run %s failed", type(command).__name__, run_id)
+                    self._refuse_all(waiting, ServerUnavailable("the lookup failed; see the server's log. Try again."))
                     return
                 self._bytes -= weight_bytes(waiting.popleft()[1])
         finally:

@@ -1,4 +1,5 @@
-"""Signs of life of workers, gathered and written with the next look: a heartbeat of an idle worker costs no statement."""
+"""Heartbeats of workers, gathered and written with the next poll: a heartbeat of an idle worker costs no
+statement."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""Which runs are held through this server, and by whom: to free a slot once per run, and to know where to send a notice."""
+"""Which runs are held through this server, and by whom: to free a slot once per run, and to know where to send a
+notice."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -6,7 +7,7 @@ from typing import Protocol
 from ...core.records import Lease, RunLease
 from .ports import NoticeKind
 
-UNARY_RUNS = 50_000  # remembered runs of unary workers; the oldest is forgotten, which costs a look and nothing else
+UNARY_RUNS = 50_000  # remembered runs of unary workers; the oldest is forgotten, which costs a read and nothing else
 
 
 class Holder(Protocol):
@@ -60,8 +61,8 @@ class LeaseRegistry:
             return None
         return holding
 
-    def let_go(self, run_id: str, lease: Lease | None = None) -> Holding | None:
-        """The run left its holder. Answers the holding the first time, None ever after: a slot is freed once."""
+    def remove(self, run_id: str, lease: Lease | None = None) -> Holding | None:
+        """The run left its holder. Returns the holding the first time, None ever after: a slot is freed once."""
         holding = self.get(run_id, lease)
         if holding is None:
             return None

@@ -64,8 +64,8 @@ class Leases:
         )
 
     async def _renew(self, leased: Sequence[RunLease]) -> Renewal:
-        """A few leases of one namespace. One statement at a time, in turn over the calls of a namespace and over namespaces:
-        whoever sends many heartbeats waits for itself."""
+        """A few leases of one namespace. One statement at a time, in turn over the calls of a namespace and over
+        namespaces: whoever sends many heartbeats waits for itself."""
         namespace = leased[0].run.namespace
         turn = self._turns.get(namespace)
         if turn is None:
@@ -84,7 +84,7 @@ class Leases:
         return renewal
 
     async def shorten_leases(self, leased: Sequence[RunLease]) -> Timestamp:
-        """Their session closed without goodbye: its worker has the grace to come back. Answers when that ends."""
+        """Their session closed without goodbye: its worker has the grace to come back. Returns when that ends."""
         until = self._clock.now() + self._grace_us
         try:
             for part in _parts(leased):
@@ -103,10 +103,10 @@ class Leases:
             self._releases.add(leased)
 
     async def lost_before_ack(self, leased: Sequence[RunLease]) -> Sequence[Timestamp]:
-        """Their session broke before they were known to have arrived, and one of them may be why. The first time a run goes back
-        at once; after that, like one that had arrived, when the grace is over, and those of one session one by one, so that
-        the innocent get away from the guilty. If the store is away they go back as soon as it is there again, uncounted:
-        an outage proves nothing. Answers when there is something to do."""
+        """Their session broke before they were known to have arrived, and one of them may be why. The first time a run
+        goes back at once; after that, like one that had arrived, when the grace is over, and those of one session one
+        by one, so that the innocent get away from the guilty. If the store is away they go back as soon as it is there
+        again, uncounted: an outage proves nothing. Returns when there is something to do."""
         now = self._clock.now()
         untils = [now + self._grace_us + place * self._grace_us // len(leased) for place in range(len(leased))]
         done = 0

@@ -1,7 +1,7 @@
 """Types whose runs wait for a permit: looked at again when one may have become free, and not before.
 
-Permits become free when runs end, sleep or are handed back, on any server. Whoever waits for one asks the others to tell him;
-they do so for a while. Whatever is missed is found by the look that every server makes every few seconds.
+Permits become free when runs end, sleep or are handed back, on any server. Whoever waits for one asks the others to
+notify it; they do so for a while. Whatever is missed is found by the poll that every server makes every few seconds.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from ...core.times import US_PER_S
 from ...store.protocol import Claimed, TypeKey
 
 ASK_S = 5.0  # how often others are asked again
-_TELL_S = 3 * ASK_S  # how long one who asked is told
+_NOTIFY_S = 3 * ASK_S  # how long one who asked is notified
 _FIRST_PAUSE_S = 0.01  # after a claim that reached only runs that nobody here serves, with more behind them
 _LONGEST_PAUSE_S = 5.0
 
 
 class LimitWaits:
-    """`mark`: look for work of a type here, and if nobody here can take it let others look. `announce`: let them look now.
-    `ask`: let them tell us of free permits."""
+    """`mark`: look for work of a type here, and if nobody here can take it let others look. `announce`: let them look
+    now. `ask`: let them tell us of free permits."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class LimitWaits:
         self._limited: set[TypeKey] = set()
         self._waiting: set[TypeKey] = set()  # with an empty type: for a permit of the namespace
         self._requested_until: dict[TypeKey, float] = {}
-        self._telling: dict[TypeKey, float] = {}  # who asked us, until when
-        self._freed: set[TypeKey] = set()  # to be told of if nobody here takes it
+        self._notifying: dict[TypeKey, float] = {}  # who asked us, until when
+        self._freed: set[TypeKey] = set()  # to be announced if nobody here takes it
         self._timers: dict[TypeKey, asyncio.TimerHandle] = {}
         self._fruitless: dict[TypeKey, int] = {}
 
@@ -62,7 +62,7 @@ class LimitWaits:
         for key in keys:
             self._cancel(key)
         for key, at in claimed.again_at.items():
-            self._look_again(key, max(0.0, (at - self._clock.now()) / US_PER_S))
+            self._mark_later(key, max(0.0, (at - self._clock.now()) / US_PER_S))
         got = {TypeKey(run.run.namespace, run.workflow_type) for run in claimed.runs}
         for key in keys & self._freed:
             self._freed.discard(key)
@@ -78,28 +78,28 @@ class LimitWaits:
                 self._mark(key)
             return
         times = self._fruitless[key] = self._fruitless.get(key, 0) + 1
-        self._look_again(key, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(times, 16)))
+        self._mark_later(key, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(times, 16)))
 
     def freed(self, key: TypeKey) -> None:
         """A run of this type holds its permit no more."""
-        if not (self._waiting or self._telling):
+        if not (self._waiting or self._notifying):
             return
         whole = TypeKey(key.namespace, "")
         now = asyncio.get_running_loop().time()
-        told = self._matching(self._telling, key, whole)
-        for each in [each for each in told if self._telling[each] <= now]:
-            del self._telling[each]
-            told.remove(each)
-        self._freed.update(told)
-        for each in {*told, *self._matching(self._waiting, key, whole)}:
+        notified = self._matching(self._notifying, key, whole)
+        for each in [each for each in notified if self._notifying[each] <= now]:
+            del self._notifying[each]
+            notified.remove(each)
+        self._freed.update(notified)
+        for each in {*notified, *self._matching(self._waiting, key, whole)}:
             self._mark(each)
 
     def freed_in(self, namespace: str) -> None:
         """A run there, of whatever type."""
-        if not (self._waiting or self._telling):
+        if not (self._waiting or self._notifying):
             return
         for key in [
-            key for key in {*self._waiting, *self._telling} if key.namespace == namespace and key.workflow_type
+            key for key in {*self._waiting, *self._notifying} if key.namespace == namespace and key.workflow_type
         ]:
             self.freed(key)
 
@@ -111,11 +111,11 @@ class LimitWaits:
             return [each for each in keys if each.namespace == key.namespace and each.workflow_type]
         return [key] if key in keys else []
 
-    def heard(self, key: TypeKey) -> None:
+    def wanted_elsewhere(self, key: TypeKey) -> None:
         """Another server waits for a permit. If it did not before, one may have become free while it asked."""
         now = asyncio.get_running_loop().time()
-        is_new = self._telling.get(key, 0.0) <= now
-        self._telling[key] = now + _TELL_S
+        is_new = self._notifying.get(key, 0.0) <= now
+        self._notifying[key] = now + _NOTIFY_S
         if is_new and key.workflow_type:
             self._announce(key)
 
@@ -139,7 +139,7 @@ class LimitWaits:
             self._requested_until[key] = now + ASK_S
             self._ask(key)
 
-    def _look_again(self, key: TypeKey, after_s: float) -> None:
+    def _mark_later(self, key: TypeKey, after_s: float) -> None:
         self._cancel(key)
         self._timers[key] = asyncio.get_running_loop().call_later(after_s, self._mark, key)
 

@@ -1,8 +1,8 @@
-"""Who gets which run. Free slots are claimed for in batches, in turn over namespaces and types; and a run that is started while
-a worker here waits for its type is born in that worker's hands, without a claim.
+"""Who gets which run. Free slots are claimed for in batches, in turn over namespaces and types; and a run that is
+started while a worker here waits for its type is born in that worker's hands, without a claim.
 
-`_pending` knows the types with work that somebody here could do; each mark has a generation, so that a wake-up which arrives
-during a claim is not mistaken for what that claim has emptied.
+`_pending` knows the types with work that somebody here could do; each mark has a generation, so that a wake-up which
+arrives during a claim is not mistaken for what that claim has emptied.
 """
 
 import asyncio
@@ -65,12 +65,12 @@ class Matcher:
         self._releases = releases
         self._outages = outages
         self._announce = announce
-        self._limit_waits = LimitWaits(clock, mark=self._look_at, announce=announce, ask=ask)
+        self._limit_waits = LimitWaits(clock, mark=self._mark_and_announce, announce=announce, ask=ask)
         self._claimants: dict[TypeKey, list[Claimant]] = {}
         self._pending: dict[TypeKey, _Mark] = {}
         self._unannounced: set[TypeKey] = set()
         self._assigned: dict[str, Claimant] = {}
-        self._looks: list[asyncio.Future[None]] = []
+        self._round_waiters: list[asyncio.Future[None]] = []
         self._generation = 0
         self._claim_runs = CLAIM_RUNS
         self._work = asyncio.Event()
@@ -78,10 +78,10 @@ class Matcher:
         self._at_rest.set()
         self._stopped = False
 
-    # --- who takes -------------------------------------------------------------------------------------------------------
+    # --- who takes ----------------------------------------------------------------------------------------------------
 
     def add(self, claimant: Claimant) -> None:
-        """Subscribed first, then looked: everything it serves counts as pending until a claim has come back short."""
+        """Subscribed before it claims: everything it serves counts as pending until a claim has come back short."""
         for workflow_type in claimant.versions:
             key = TypeKey(claimant.namespace, workflow_type)
             self._claimants.setdefault(key, []).append(claimant)
@@ -92,12 +92,12 @@ class Matcher:
         claimants = self._claimants.get(key, ())
         return any(not version or version in claimant.versions[key.workflow_type] for claimant in claimants)
 
-    def next_look(self) -> asyncio.Future[None]:
+    def next_round(self) -> asyncio.Future[None]:
         """Done when everything that counts as pending now has been claimed for, as far as slots go."""
-        looked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._looks.append(looked)
+        round_done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._round_waiters.append(round_done)
         self._work.set()
-        return looked
+        return round_done
 
     def remove(self, claimant: Claimant) -> None:
         for workflow_type in claimant.versions:
@@ -132,7 +132,7 @@ class Matcher:
 
     def wanted_elsewhere(self, key: TypeKey) -> None:
         """Another server waits for a permit of this type; or, with an empty one, of the namespace."""
-        self._limit_waits.heard(key)
+        self._limit_waits.wanted_elsewhere(key)
 
     def limits_changed(self, key: TypeKey) -> None:
         """What an operator says about a type: everybody looks at it anew."""
@@ -143,10 +143,11 @@ class Matcher:
         if self._pending:
             self._work.set()
 
-    # --- what there is -----------------------------------------------------------------------------------------------------
+    # --- what there is ------------------------------------------------------------------------------------------------
 
     def mark(self, key: TypeKey, *, announce: bool = False) -> None:
-        """There may be work of this type. `announce`: it came up here, so other servers are told if nobody here can take it."""
+        """There may be work of this type. `announce`: it came up here, so other servers are told if nobody here can
+        take it."""
         if key not in self._claimants:
             if announce:
                 self._announce(key)  # whoever begins to serve it here will look
@@ -162,7 +163,7 @@ class Matcher:
             self._unannounced.add(key)
         self._work.set()
 
-    def _look_at(self, key: TypeKey) -> None:
+    def _mark_and_announce(self, key: TypeKey) -> None:
         self.mark(key, announce=True)
 
     def mark_all(self, keys: Iterable[TypeKey], *, announce: bool = False) -> None:
@@ -173,7 +174,7 @@ class Matcher:
         """Work has come up there, of a type that is not known."""
         self.mark_all([key for key in self._claimants if key.namespace == namespace])
 
-    # --- sync match --------------------------------------------------------------------------------------------------------
+    # --- sync match ---------------------------------------------------------------------------------------------------
 
     def assign(self, key: TypeKey, version: str, run_id: str) -> Assignment | None:
         """A free slot for a run that is about to be started, unless older work of that worker is known to wait."""
@@ -201,8 +202,9 @@ class Matcher:
 
     @contextmanager
     def assigning(self) -> Generator[None]:
-        """Around `assign` and the queueing of the starts. Slots reserved inside are given back if it raises; if it does not, the
-        journal has the starts and settles every one of them. Nothing may be awaited inside: there a caller could hang up."""
+        """Around `assign` and the queueing of the starts. Slots reserved inside are given back if it raises; if it does
+        not, the journal has the starts and settles every one of them. Nothing may be awaited inside: there a caller
+        could hang up."""
         before = len(self._assigned)  # in the order in which they came
         try:
             yield
@@ -236,7 +238,7 @@ class Matcher:
         for claimant, claimed in deliveries.items():
             self._hand_over(claimant, claimed)
 
-    # --- claims ------------------------------------------------------------------------------------------------------------
+    # --- claims -------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         self._work.set()  # if it died before, there may be something to do
@@ -254,7 +256,7 @@ class Matcher:
                 else:
                     failures = 0
             self._announce_leftovers()
-            self._all_looked_at()
+            self._end_round()
 
     def _plan(self) -> list[Reservation]:
         """Reserve free slots of those who are ready for what is pending, in turn."""
@@ -262,7 +264,7 @@ class Matcher:
         return share_out([(key, claimants) for key, claimants in ready if claimants], self._claim_runs)
 
     def _ready(self, key: TypeKey) -> list[Claimant]:
-        """Takers of the type with free slots and hope of a run, most slots first."""
+        """Claimants of the type with free slots and hope of a run, most slots first."""
         emptied = self._pending[key].emptied
         ready = [
             claimant
@@ -338,11 +340,11 @@ class Matcher:
             self._announce(key)
         self._unannounced.clear()
 
-    def _all_looked_at(self) -> None:
-        for looked in self._looks:
-            if not looked.done():
-                looked.set_result(None)
-        self._looks.clear()
+    def _end_round(self) -> None:
+        for round_done in self._round_waiters:
+            if not round_done.done():
+                round_done.set_result(None)
+        self._round_waiters.clear()
 
     def _hand_over(self, claimant: Claimant, claimed: Sequence[ClaimedRun]) -> None:
         if not claimant.give(claimed):

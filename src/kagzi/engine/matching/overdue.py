@@ -1,8 +1,8 @@
-"""Steps whose worker should have reported long ago. The SDK enforces a step's timeout; one grace later the server does, so that
-a worker in another language, or one that hangs, cannot keep a run for ever.
+"""Steps whose worker should have reported long ago. The SDK enforces a step's timeout; one grace later the server does,
+so that a worker in another language, or one that hangs, cannot keep a run for ever.
 
-What is overdue is seen when a lease is renewed. The attempt is then failed in the holder's name, through the journal like anything
-that the holder says: if its own report came first, this one is refused; if it comes later, that one is.
+What is overdue is seen when a lease is renewed. The attempt is then failed in the holder's name, through the journal
+like anything that the holder says: if its own report came first, this one is refused; if it comes later, that one is.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from .slots import Claimant
 
 
 class Reservation:
-    """Reserved slots of one taker for one type, during a claim. `left`: those that nothing came for."""
+    """Reserved slots of one claimant for one type, during a claim. `left`: those that nothing came for."""
 
     __slots__ = ("claimant", "count", "key", "left")
 
@@ -31,7 +31,8 @@ def in_turn(pending: Iterable[TypeKey]) -> list[TypeKey]:
 
 
 def share_out(turn: Sequence[tuple[TypeKey, Sequence[Claimant]]], limit: int) -> list[Reservation]:
-    """Reserve up to `limit` slots: of each taker equal shares for all types it is ready for, what is left over in turn."""
+    """Reserve up to `limit` slots: of each claimant equal shares for all types it is ready for, what is left over in
+    turn."""
     types: dict[Claimant, int] = {}
     for _, ready in turn:
         for claimant in ready:
@@ -57,7 +58,8 @@ def share_out(turn: Sequence[tuple[TypeKey, Sequence[Claimant]]], limit: int) ->
 def distribute(
     reservations: Sequence[Reservation], claimed: Sequence[ClaimedRun]
 ) -> tuple[dict[Claimant, list[ClaimedRun]], list[RunLease]]:
-    """What each taker gets, and runs that were claimed for nobody. A worker may have asked through several takers."""
+    """What each claimant gets, and runs that were claimed for nobody. A worker may have asked through several
+    claimants."""
     by_worker: dict[tuple[str, TypeKey], list[Reservation]] = {}
     for reservation in reservations:
         by_worker.setdefault((reservation.claimant.worker_id, reservation.key), []).append(reservation)

@@ -64,7 +64,8 @@ class Keeper(Protocol):
 
 
 class Session(Claimant):
-    """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or lost."""
+    """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or
+    lost."""
 
     def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:
         super().__init__(worker.namespace, worker.worker_id, versions_by_type(worker.served))
@@ -72,14 +73,14 @@ class Session(Claimant):
         self._outlet = outlet
         self._max_concurrent = worker.max_concurrent
         self._loop = asyncio.get_running_loop()
-        self._heard_at = self._loop.time()
+        self._last_contact_at = self._loop.time()
         settings = keeper.settings
         self._late_after_s = min(LATE_AFTER_HEARTBEATS * settings.heartbeat_ms, settings.lease_ms) / 1_000
         self._was_late = False
         self._reserved = 0
         self._in_flight = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._few_in_flight = asyncio.Event()
         self._few_in_flight.set()
         self.sink = self._settled
@@ -93,7 +94,7 @@ class Session(Claimant):
         self.closed = False
         self.second_renewal: asyncio.TimerHandle | None = None
 
-    # --- a taker of runs ------------------------------------------------------------------------------------------------------
+    # --- as a claimant of runs ----------------------------------------------------------------------------------------
 
     def offerable(self) -> int:
         if self.closed or self.draining or not self._reading or self.is_late():
@@ -101,21 +102,21 @@ class Session(Claimant):
         return self._max_concurrent - len(self.leased) - self._reserved
 
     def is_late(self) -> bool:
-        """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has lost
-        them meanwhile. One that holds nothing has nothing to say."""
+        """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has
+        lost them meanwhile. One that holds nothing has nothing to say."""
         if not self.leased and not self._was_late:
             return False
-        self._was_late = self._loop.time() - self._heard_at > self._late_after_s
+        self._was_late = self._loop.time() - self._last_contact_at > self._late_after_s
         return self._was_late
 
     def set_reading(self, reading: bool) -> None:
-        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that would have
-        to be answered."""
+        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that
+        would have to be answered."""
         if self.closed or reading == self._reading:
             return
         self._reading = reading
         if reading:
-            self._keeper.journal.let_go(self.sink)
+            self._keeper.journal.unblock(self.sink)
             self._keeper.matcher.slot_free()
         else:
             self._keeper.journal.hold_back(self.sink)
@@ -131,7 +132,7 @@ class Session(Claimant):
         if self.closed:
             return False
         if not self.leased:
-            self._heard_at = self._loop.time()  # from now on it is expected to beat
+            self._last_contact_at = self._loop.time()  # from now on it is expected to beat
         for run in claimed:
             self.hold(Holding(RunLease(run.run, run.lease), run.workflow_type, self, received=False))
         self._outlet.tasks(claimed)
@@ -146,16 +147,16 @@ class Session(Claimant):
         if not self.closed:
             self._keeper.matcher.slot_free()
 
-    # --- what the worker says ---------------------------------------------------------------------------------------------------
+    # --- what the worker says -----------------------------------------------------------------------------------------
 
     async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
-        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is full, or if
-        the worker has as many unwritten as it may: others of its namespace would wait behind them. What needs a look-up first,
-        and what its run says after that, is queued when it is known: nothing else waits for it.
+        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is
+        full, or if the worker has as many unwritten as it may: others of its namespace would wait behind them. What
+        needs a look-up first, and what its run says after that, is queued when it is known: nothing else waits for it.
 
         Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
         """
-        self._heard()
+        self._note_contact()
         accepted: list[tuple[int, Command]] = []
         answers: list[tuple[int, Outcome]] = []
         check, leased, namespace = self._keeper.operations.check, self.leased, self.namespace
@@ -180,17 +181,17 @@ class Session(Claimant):
         for first in range(0, len(accepted), limits.BATCH_OPERATIONS):
             part = accepted[first : first + limits.BATCH_OPERATIONS]
             await self._few_in_flight.wait()
-            await self._keeper.journal.room(namespace)
+            await self._keeper.journal.wait_for_capacity(namespace)
             self._keeper.journal.submit_many(part, self.sink)
             self._in_flight += len(part)
-            self._quiet.clear()
+            self._idle.clear()
             if self._in_flight >= limits.SESSION_OPERATIONS:
                 self._few_in_flight.clear()
         await self._deferred.drained()
 
     def _defer(self, operation: Operation) -> None:
         self._in_flight += 1
-        self._quiet.clear()
+        self._idle.clear()
         self._deferred.add(operation)
 
     async def _resolved(self, command: Command) -> Command:
@@ -198,31 +199,32 @@ class Session(Claimant):
 
     async def _queue_deferred(self, operation: Operation) -> bool:
         """Not when the session is over: its worker has repeated it elsewhere, and gone on from there."""
-        await self._keeper.journal.room(self.namespace)
+        await self._keeper.journal.wait_for_capacity(self.namespace)
         if self.closed:
             return False
         self._keeper.journal.submit_many((operation,), self.sink)
         return True
 
     async def heartbeat(self, leased: Sequence[RunLease]) -> None:
-        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises InvalidArgument."""
+        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises
+        InvalidArgument."""
         checks.leases(leased)
-        self._heard()
+        self._note_contact()
         self.received(leased)
         self._keeper.heartbeats.note((self.namespace, self.worker_id), len(self.leased))
         if leased:
-            await self.look_after([item for item in leased if self._is_mine(item)])
+            await self.renew_leases([item for item in leased if self._is_mine(item)])
 
-    async def look_after(self, mine: Sequence[RunLease]) -> None:
+    async def renew_leases(self, mine: Sequence[RunLease]) -> None:
         """Renew these leases, and tell the worker which of them are lost, or are to be cancelled or paused."""
         before = {item.run.run_id for item in mine if item.run.run_id in self.leased}
         renewal = await self._keeper.leases.renew(mine)
-        closed_meanwhile = before.difference(self.leased)  # and answered: that is no loss
+        closed_meanwhile = before.difference(self.leased)  # and answered: that is not a loss
         self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
         self.notify_requested(renewal)
 
     def received(self, leased: Sequence[RunLease]) -> None:
-        self._heard()
+        self._note_contact()
         for item in leased:
             holding = self.leased.get(item.run.run_id)
             if holding is not None and holding.leased.lease == item.lease:
@@ -231,7 +233,7 @@ class Session(Claimant):
     async def update(
         self, *, drain: bool, completed_delta: int, failed_delta: int, diagnostics: Sequence[Diagnostic] = ()
     ) -> None:
-        self._heard()
+        self._note_contact()
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
             if delta < 0:
                 raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)
@@ -248,7 +250,7 @@ class Session(Claimant):
         self.draining = True
         try:
             async with asyncio.timeout(_GOODBYE_S):
-                await self._quiet.wait()
+                await self._idle.wait()
         except TimeoutError:
             logger.warning("worker %s left while its operations were being written", self.worker_id)
         if self.closed:
@@ -266,24 +268,24 @@ class Session(Claimant):
             self._keeper.broke(self)
             holdings = self._keeper.end(self)
             await self._keeper.hand_back(holdings, broken=True)
-            if not self._quiet.is_set():
+            if not self._idle.is_set():
                 _ = self._keeper.in_background(self._hand_back_again(holdings))
 
     async def _hand_back_again(self, holdings: Sequence[Holding]) -> None:
         """What the worker had sent is written after its leases were shortened, and has renewed them."""
-        await self._quiet.wait()
+        await self._idle.wait()
         leased = self._keeper.registry.get
         await self._keeper.hand_back(
             [each for each in holdings if each.received and leased(each.leased.run.run_id, each.leased.lease) is None]
         )
 
-    # --- what the worker is told --------------------------------------------------------------------------------------------------
+    # --- what the worker is told --------------------------------------------------------------------------------------
 
     def lost_leases(self, lost: Iterable[RunLease], reason: str = "") -> None:
         self.is_late()  # noted while it still holds them: until it is heard of it is offered no more
         notices: list[Notice] = []
         for item in lost:
-            self._keeper.registry.let_go(item.run.run_id, item.lease)
+            self._keeper.registry.remove(item.run.run_id, item.lease)
             notices.append(Notice(item, "lease_lost", reason))
         if notices and not self.closed:
             self._outlet.notices(notices)
@@ -329,15 +331,15 @@ class Session(Claimant):
         if self._in_flight < limits.SESSION_OPERATIONS:
             self._few_in_flight.set()
         if self._in_flight == 0:
-            self._quiet.set()
+            self._idle.set()
         self._answer(answers)
 
     def _answer(self, answers: list[tuple[int, Outcome]]) -> None:
         if not self.closed:
             self._outlet.answers(answers)
 
-    def _heard(self) -> None:
-        self._heard_at = self._loop.time()
+    def _note_contact(self) -> None:
+        self._last_contact_at = self._loop.time()
         if self._was_late:
             self._was_late = False
             self._keeper.matcher.slot_free()

@@ -71,7 +71,7 @@ class Sessions:
     async def open(self, worker: WorkerRecord, leased: Sequence[RunLease], outlet: Outlet) -> Session:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
-            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+            raise ServerUnavailable("the server is stopping. Connect again, or use another server.")
         checks.leases(leased)
         for item in leased:
             if item.run.namespace != worker.namespace:
@@ -80,7 +80,7 @@ class Sessions:
         mine = [item for item in leased if is_uuid(item.run.run_id)]
         renewal = await self.leases.renew(mine) if mine else Renewal((), ())
         if self._stopping:
-            raise ServerUnavailable("the server is stopping. Connect to another one, or again.")
+            raise ServerUnavailable("the server is stopping. Connect again, or use another server.")
         session = Session(self, worker, outlet)
         lost = set(renewal.lost) | (set(leased) - set(mine))
         session.lost = tuple(item for item in leased if item in lost)
@@ -98,7 +98,8 @@ class Sessions:
         return session
 
     def _take_place(self, session: Session, leased: Sequence[RunLease]) -> list[Holding]:
-        """Put `session` where the worker's earlier one was, with what the worker says it has. Answers what is left over."""
+        """Put `session` where the worker's earlier one was, with what the worker says it has. Returns what is left
+        over."""
         key = (session.namespace, session.worker_id)
         before = self._sessions.get(key)
         left = self.end(before) if before is not None else []
@@ -133,9 +134,9 @@ class Sessions:
             logger.error("work for a session failed (%s)", task.get_coro(), exc_info=task.exception())
 
     def end(self, session: Session) -> list[Holding]:
-        """The session takes nothing more. Answers what it held."""
+        """The session takes nothing more. Returns what it held."""
         session.closed = True
-        self.journal.let_go(session.sink)
+        self.journal.unblock(session.sink)
         if session.second_renewal is not None:
             session.second_renewal.cancel()
         self.matcher.remove(session)
@@ -148,8 +149,9 @@ class Sessions:
         return holdings
 
     async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
-        """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that kills
-        its workers at once would go round for ever. A server that stops, or a worker that comes again, is no reason to."""
+        """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that
+        kills its workers at once would go round for ever. A server that stops, or a worker that comes again, does not
+        count."""
         unreceived = [holding.leased for holding in holdings if not holding.received]
         received = [holding.leased for holding in holdings if holding.received]
         if unreceived and broken and not self._stopping:
@@ -166,17 +168,17 @@ class Sessions:
             return
         since = self._clock.now() + 1
 
-        def look() -> None:
+        def check() -> None:
             self._partings.discard(timer)
             if (session.namespace, session.worker_id) not in self._sessions:
-                _ = self.in_background(self._lose(session, since))
+                _ = self.in_background(self._mark_lost(session, since))
 
-        timer = asyncio.get_running_loop().call_later(self.settings.lease_ms / 1_000, look)
+        timer = asyncio.get_running_loop().call_later(self.settings.lease_ms / 1_000, check)
         self._partings.add(timer)
 
-    async def _lose(self, session: Session, since: Timestamp) -> None:
+    async def _mark_lost(self, session: Session, since: Timestamp) -> None:
         try:
-            await self.workers.lose(session.namespace, session.worker_id, since)
+            await self.workers.mark_lost(session.namespace, session.worker_id, since)
         except Unavailable as error:  # a sweep comes later
             logger.warning("worker %s is gone, but this could not be recorded: %s", session.worker_id, error)
 
@@ -202,7 +204,7 @@ class Sessions:
             else:  # cancelled, and why; or taken away altogether: the store knows
                 ask.setdefault(session, []).append(holding.leased)
         for session, leased in ask.items():
-            _ = self.in_background(session.look_after(leased))
+            _ = self.in_background(session.renew_leases(leased))
 
     def drain(self, namespace: str, worker_id: str) -> None:
         """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
@@ -211,7 +213,7 @@ class Sessions:
             session.drain()
 
     def poll_again(self) -> None:
-        """Pokes may have been lost: everybody who holds something asks. Not more often than now and then."""
+        """Wake-ups may have been lost: everybody who holds something asks. Not more often than now and then."""
         now = asyncio.get_running_loop().time()
         if now < self._poll_again_at:
             return

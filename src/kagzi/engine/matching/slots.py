@@ -32,7 +32,8 @@ class Claimant(ABC):
 
 
 class PollClaimant(Claimant):
-    """A poll takes one parcel of runs. While one is on its way it is offered nothing else: what came later would be lost."""
+    """A poll takes one batch of runs. While one is on its way it is offered nothing else: what came later would be
+    lost."""
 
     def __init__(self, namespace: str, worker_id: str, versions: Mapping[str, tuple[str, ...]], max_tasks: int) -> None:
         super().__init__(namespace, worker_id, versions)
@@ -66,9 +67,9 @@ class PollClaimant(Claimant):
         self.give_back(len(claimed))
         return taken
 
-    async def delivery(self, looked: asyncio.Future[None], wait_s: float, settle_s: float) -> Sequence[ClaimedRun]:
-        """What was given within the wait, or nothing. Not before one look (`looked`) has been made, however short the wait;
-        and a parcel that is on its way in the end is waited for a little longer."""
+    async def delivery(self, round_done: asyncio.Future[None], wait_s: float, settle_s: float) -> Sequence[ClaimedRun]:
+        """What was given within the wait, or nothing. Not before one round of claims (`round_done`) was made, however
+        short the wait; and a batch that is on its way in the end is waited for a little longer."""
         try:
             async with asyncio.timeout(wait_s):
                 return await asyncio.shield(self._delivery)
@@ -76,7 +77,7 @@ class PollClaimant(Claimant):
             pass
         try:
             async with asyncio.timeout(settle_s):
-                await asyncio.shield(looked)
+                await asyncio.shield(round_done)
                 await self._settled.wait()
         except TimeoutError:
             pass
@@ -89,7 +90,7 @@ class PollClaimant(Claimant):
             self._delivery.set_result(())
 
     def close(self) -> Sequence[ClaimedRun]:
-        """No more. Answers what was given but not taken away, if its caller has gone."""
+        """No more. Returns what was given but not taken away, if its caller has gone."""
         self._closed = True
         if not self._delivery.done():
             self._delivery.set_result(())

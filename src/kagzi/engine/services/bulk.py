@@ -1,7 +1,9 @@
-"""Operations on everything a filter matches: cancel, retry, resume, terminate or delete, in the background, with progress.
+"""Operations on everything a filter matches: cancel, retry, resume, terminate or delete, in the background, with
+progress.
 
-An operation is a row in the store, and so is what is being done for it: a server that dies leaves it to another one, which does
-the last batch again (every action can be repeated) and counts it once. Several operations are worked on in turn.
+An operation is a row in the store, and so is what is being done for it: a server that dies leaves it to another one,
+which does the last batch again (every action can be repeated) and counts it once. Several operations are worked on in
+turn.
 """
 
 import asyncio
@@ -54,7 +56,7 @@ class Bulk:
         self._server_id = server_id
         self._work = asyncio.Event()
 
-    # --- what people ask for ----------------------------------------------------------------------------------------------------
+    # --- what people ask for ------------------------------------------------------------------------------------------
 
     async def start(
         self, namespace: str, action: BulkAction, where: RunFilter, *, reason: str = "", request_id: str = ""
@@ -66,7 +68,7 @@ class Bulk:
         checks.optional_name(request_id, "request_id")
         if where == RunFilter():
             raise InvalidArgument(
-                f"filter is empty: it would {action} everything. Name at least one thing, for example a status, "
+                "filter is empty and would match every run. Give at least one condition, for example a status, "
                 "a workflow type, a label or a time.",
                 field="filter",
             )
@@ -110,7 +112,7 @@ class Bulk:
         if not is_uuid(operation_id):
             raise _no_operation(operation_id)
 
-    # --- the work ---------------------------------------------------------------------------------------------------------------
+    # --- the work -----------------------------------------------------------------------------------------------------
 
     def wanted(self) -> None:
         """There may be operations to work on."""
@@ -218,7 +220,7 @@ class Bulk:
             return None
         if not record.status.ended:
             return InvalidArgument(f"it is {record.status.value}: only runs that have ended can be deleted")
-        return InvalidArgument("somebody is at it, or its children are still being cancelled: delete it again")
+        return InvalidArgument("it is being changed, or its children are still being cancelled: try again")
 
     async def _keep(self, work: "_Work") -> None:
         now = self._clock.now()

@@ -22,7 +22,8 @@ Answer = TypeVar("Answer")
 
 
 class Control:
-    """Every verb raises NotFound for a run that is not there and InvalidArgument for what cannot be; all can be repeated."""
+    """Every verb raises NotFound for a run that is not there and InvalidArgument for what cannot be; all can be
+    repeated."""
 
     def __init__(self, store: Store, *, clock: Clock, ids: Ids, settings: Settings, dispatcher: Dispatcher) -> None:
         self._store = store
@@ -33,8 +34,8 @@ class Control:
         self._dispatcher = dispatcher
 
     async def signal(self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal) -> Signalled:
-        """By workflow_id: the run that has not ended, else the latest. Raises PreconditionFailed if the run has ended, ResourceExhausted if it
-        has too many signals that it has not consumed."""
+        """By workflow_id: the run that has not ended, else the latest. Raises PreconditionFailed if the run has ended,
+        ResourceExhausted if it has too many signals that it has not consumed."""
         checks.name(namespace, "namespace")
         checks.one_of(run_id, workflow_id)
         checks.signal(signal, self._payload_bytes)
@@ -48,9 +49,9 @@ class Control:
     async def replace_signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement
     ) -> SignalReplaced:
-        """Another value for a signal that no code has received, or none. A run that was paused because of the value goes on.
-        Raises PreconditionFailed if there is no such value, or the run has ended; AlreadyExists if the request id was used for
-        something else."""
+        """Another value for a signal that no code has received, or none. A run that was paused because of the value
+        goes on. Raises PreconditionFailed if there is no such value, or the run has ended; AlreadyExists if the request
+        id was used for something else."""
         checks.name(namespace, "namespace")
         checks.one_of(run_id, workflow_id)
         checks.signal(change, self._payload_bytes)
@@ -99,7 +100,8 @@ class Control:
         from_step: str = "",
         request_id: str = "",
     ) -> RunStatus:
-        """A failed run goes on from the step that failed, or from `from_step`. Raises PreconditionFailed, AlreadyExists."""
+        """A failed run goes on from the step that failed, or from `from_step`. Raises PreconditionFailed,
+        AlreadyExists."""
         checks.optional_name(from_step, "from_step")
         checks.optional_name(request_id, "request_id")
         run = await self._key(namespace, run_id, workflow_id)

@@ -41,11 +41,12 @@ class Namespaces:
         self._known: dict[str, tuple[NamespaceRecord | None, float]] = {}
         self._on_deleted = on_deleted
 
-    # --- at the door ----------------------------------------------------------------------------------------------------------
+    # --- at the door --------------------------------------------------------------------------------------------------
 
     async def check(self, namespace: str) -> None:
-        """Raises InvalidArgument for a bad name, and NotFound for one that is being deleted, or, if namespaces are strict, for an
-        unknown one. What was known a few seconds ago counts: whether runs may be started is for the store to say."""
+        """Raises InvalidArgument for a bad name, and NotFound for one that is being deleted, or, if namespaces are
+        strict, for an unknown one. What was known a few seconds ago counts: whether runs may be started is for the
+        store to say."""
         checks.name(namespace, "namespace")
         record = await self._recent(namespace)
         if record is not None and record.deleting:
@@ -66,15 +67,15 @@ class Namespaces:
 
     async def _recent(self, namespace: str) -> NamespaceRecord | None:
         now = asyncio.get_running_loop().time()
-        found, until = self._known.get(namespace, (None, 0.0))
+        cached, until = self._known.get(namespace, (None, 0.0))
         if until > now:
-            return found
+            return cached
         try:
             record = await self._store.get_namespace(namespace)
         except Unavailable:
-            if self._strict and found is None:
+            if self._strict and cached is None:
                 raise
-            return found  # whatever comes of the call, the store will say when it is back
+            return cached  # whatever comes of the call, the store will say when it is back
         if record is None and self._strict:
             return None  # it may be made at any moment, and then it is there
         if len(self._known) >= _REMEMBERED:
@@ -82,7 +83,7 @@ class Namespaces:
         self._known[namespace] = (record, now + _REMEMBERED_S)
         return record
 
-    # --- for those who look after them ----------------------------------------------------------------------------------------
+    # --- for those who look after them --------------------------------------------------------------------------------
 
     async def create(self, record: NamespaceRecord) -> NamespaceRecord:
         """Raises InvalidArgument, AlreadyExists."""
@@ -91,8 +92,8 @@ class Namespaces:
         now = self._clock.now()
         if await self._store.put_namespace(msgspec.structs.replace(record, created_at=now), now, new=True):
             return await self.get(record.namespace)
-        found = await self._store.get_namespace(record.namespace)
-        if found is not None and found.deleting:
+        existing = await self._store.get_namespace(record.namespace)
+        if existing is not None and existing.deleting:
             raise PreconditionFailed(
                 f"namespace {record.namespace} is being deleted. Wait until it is gone, then create it.",
                 subject="namespace",
@@ -120,7 +121,8 @@ class Namespaces:
         return await with_total(result, page, self._store, Counted(rows="namespaces"))
 
     async def update(self, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord:
-        """Change these fields, and no others. One that was never used comes into being. Raises InvalidArgument, NotFound."""
+        """Change these fields, and no others. One that was never used comes into being. Raises InvalidArgument,
+        NotFound."""
         if not fields:
             raise InvalidArgument("fields is empty. Name those to change, such as limits.open_runs.", field="fields")
         _check(record)
@@ -134,8 +136,8 @@ class Namespaces:
         return updated
 
     async def delete(self, namespace: str, *, confirm: str) -> None:
-        """From now on it is like one that does not exist; what it had is removed in the background. Raises InvalidArgument,
-        NotFound, PreconditionFailed while something is open in it."""
+        """From now on it is like one that does not exist; what it had is removed in the background. Raises
+        InvalidArgument, NotFound, PreconditionFailed while something is open in it."""
         checks.name(namespace, "namespace_id")
         if namespace == DEFAULT_NAMESPACE:
             raise InvalidArgument(
@@ -164,8 +166,8 @@ def _check(record: NamespaceRecord) -> None:
     rate = record.starts_per_second_limit
     if rate is not None and not (math.isfinite(rate) and 0 < rate <= _STARTS_PER_SECOND_MOST):
         raise InvalidArgument(
-            f"limits.starts_per_second={rate} is not in 0..{_STARTS_PER_SECOND_MOST:g}, without 0. Disable the namespace to "
-            "let nothing start.",
+            f"limits.starts_per_second={rate} must be greater than 0 and at most {_STARTS_PER_SECOND_MOST:g}. "
+            "To stop all starts, disable the namespace.",
             field="limits.starts_per_second",
         )
     _check_retention(record.retention_seconds)
@@ -177,7 +179,7 @@ def _check_retention(seconds: Mapping[str, int]) -> None:
     for word, value in seconds.items():
         if word not in known:
             raise InvalidArgument(
-                f"retention_seconds[{word!r}]: only what has ended is ever deleted. Known are: {', '.join(known)}.",
+                f"retention_seconds[{word!r}]: retention applies only to ended runs. Use one of: {', '.join(known)}.",
                 field="retention_seconds",
             )
         checks.within(value, limits.RETENTION_MIN_S, longest, f"retention_seconds[{word}]")
@@ -195,8 +197,8 @@ def _still_used(namespace: str, open_runs: int, schedules: int) -> PreconditionF
         if count
     ]
     return PreconditionFailed(
-        f"namespace {namespace} has {' and '.join(counts)}. Disable it, cancel the runs or let them end, delete or pause the "
-        "schedules; then delete it.",
+        f"namespace {namespace} has {' and '.join(counts)}. "
+        "Disable it, cancel the runs or let them end, delete or pause the schedules; then delete it.",
         subject="namespace",
         subject_id=namespace,
         metadata={"open_runs": str(open_runs), "schedules": str(schedules)},

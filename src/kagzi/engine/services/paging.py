@@ -38,7 +38,8 @@ def page_size(ask: PageAsk) -> int:
     if 1 <= ask.size <= limits.PAGE_MAX_ROWS:
         return ask.size
     raise InvalidArgument(
-        f"page_size={ask.size} is outside 1..{limits.PAGE_MAX_ROWS}. Ask for fewer rows and go on with the page token.",
+        f"page_size={ask.size} is outside 1..{limits.PAGE_MAX_ROWS}. "
+        "Ask for fewer rows and use the page token for the rest.",
         field="page_size",
     )
 

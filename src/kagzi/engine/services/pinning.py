@@ -1,4 +1,5 @@
-"""Runs that workers start (children, successors) get their version as any other: the one asked for, else the default."""
+"""Runs that workers start (children, successors) get their version as any other: the one asked for, else the
+default."""
 
 import msgspec
 

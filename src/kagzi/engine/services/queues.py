@@ -43,7 +43,7 @@ class Queues:
         self._namespaces = namespaces
         self._liveness = liveness
 
-    # --- looking --------------------------------------------------------------------------------------------------------------
+    # --- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, namespace: str, page: PageAsk, *, workflow_type: str = "") -> Page[WorkflowTypeRecord]:
         """By name: those with limits, and those that workers have brought."""
@@ -74,18 +74,18 @@ class Queues:
         self, namespace: str, records: Sequence[WorkflowTypeRecord]
     ) -> tuple[WorkflowTypeRecord, ...]:
         names = [record.workflow_type for record in records]
-        marks = await self._store.versions_of(namespace, names) if names else ()
-        found: list[WorkflowTypeRecord] = []
+        markers = await self._store.versions_of(namespace, names) if names else ()
+        with_versions: list[WorkflowTypeRecord] = []
         for record in records:
-            mine = [mark for mark in marks if mark.workflow_type == record.workflow_type]
-            found.append(
+            mine = [mark for mark in markers if mark.workflow_type == record.workflow_type]
+            with_versions.append(
                 msgspec.structs.replace(
                     record,
                     versions=best_first(mark.version for mark in mine),
                     default_version=default_version(mine) or "",
                 )
             )
-        return tuple(found)
+        return tuple(with_versions)
 
     async def depths(self, namespace: str, workflow_type: str = "") -> Sequence[QueueStanding]:
         """Of one type, or of all with runs that wait; those of one type are answered even if nothing waits."""
@@ -112,7 +112,7 @@ class Queues:
             words[name] = "" if limit is None else limit.sentence
         return [_standing(depth, workers, words.get(depth.workflow_type, "")) for depth in depths]
 
-    # --- saying ---------------------------------------------------------------------------------------------------------------
+    # --- saying -------------------------------------------------------------------------------------------------------
 
     async def update(
         self, namespace: str, workflow_type: str, requested: TypeLimits, fields: Iterable[str]
@@ -156,11 +156,11 @@ def _check(requested: TypeLimits) -> None:
             checks.within(rate, limits.STARTS_PER_SECOND_MIN, limits.STARTS_PER_SECOND_MAX, field)
     if requested.when_full not in ("queue", "reject", "cancel-oldest"):
         raise InvalidArgument(
-            f"when_full={requested.when_full!r} is none of queue, reject and cancel-oldest.", field="when_full"
+            f"when_full={requested.when_full!r} must be one of queue, reject, cancel-oldest.", field="when_full"
         )
     if requested.when_full != "queue" and requested.max_running is None and requested.max_running_per_key is None:
         raise InvalidArgument(
-            f"when_full={requested.when_full} needs max_running or max_running_per_key: without one nothing is ever full.",
+            f"when_full={requested.when_full} needs max_running or max_running_per_key.",
             field="when_full",
         )
 

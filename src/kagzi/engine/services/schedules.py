@@ -61,7 +61,7 @@ class Schedules:
         self._namespaces = namespaces
         self._firing = schedule_clock
 
-    # --- making and changing ----------------------------------------------------------------------------------------------
+    # --- making and changing ------------------------------------------------------------------------------------------
 
     async def create(
         self, namespace: str, schedule_id: str, spec: ScheduleSpec, *, enabled: bool = True, request_id: str = ""
@@ -98,8 +98,8 @@ class Schedules:
         enabled: bool | None = None,
         request_id: str = "",
     ) -> tuple[ScheduleRecord, bool]:
-        """The schedule as given, and whether it is new. One that says the same already is left alone, next time and all; whether
-        it is paused is changed only if `enabled` says so."""
+        """The schedule as given, and whether it is new. One that says the same already is left alone, next time and
+        all; whether it is paused is changed only if `enabled` says so."""
         await self._namespaces.check(namespace)
         check_id(schedule_id)
         check_spec(spec, self._payload_bytes)
@@ -121,8 +121,8 @@ class Schedules:
     async def change(
         self, namespace: str, schedule_id: str, alter: Alter, *, next_fire_at: Timestamp | None = None
     ) -> ScheduleRecord:
-        """What is due of it happens first; then it is altered, and its times are computed from now on: from `next_fire_at` if
-        that is given, what lies before it is skipped."""
+        """What is due of it happens first; then it is altered, and its times are computed from now on: from
+        `next_fire_at` if that is given, what lies before it is skipped."""
         for _ in range(_TRIES):
             was = await self.get(namespace, schedule_id)
             now = self._clock.now()
@@ -159,7 +159,7 @@ class Schedules:
             _, more = await self._store.delete_schedule(namespace, schedule_id, _FIRES_AT_ONCE)
         return existed
 
-    # --- looking ----------------------------------------------------------------------------------------------------------
+    # --- looking ------------------------------------------------------------------------------------------------------
 
     async def get(self, namespace: str, schedule_id: str) -> ScheduleRecord:
         _key(namespace, schedule_id)
@@ -206,20 +206,22 @@ class Schedules:
             )
         times = times_of(await self.get(namespace, schedule_id)) if spec is None else nominal_times(spec, since)
         wanted = count or 10
-        found = list(islice(_searched(times, since), wanted))
-        if len(found) < wanted and times.steps > limits.SCHEDULE_SEARCH_STEPS:
+        upcoming = list(islice(_searched(times, since), wanted))
+        if len(upcoming) < wanted and times.steps > limits.SCHEDULE_SEARCH_STEPS:
             raise InvalidArgument(
-                f"count={wanted}: these times are so rare that {limits.SCHEDULE_SEARCH_STEPS} steps of the search found "
-                f"{len(found)} of them. Ask for {len(found)}, then go on after the last one.",
+                f"count={wanted}: only {len(upcoming)} times were found within "
+                f"{limits.SCHEDULE_SEARCH_STEPS} search steps. "
+                f"Ask for {len(upcoming)}, then continue after the last one.",
                 field="count",
                 metadata=limit_reached("schedule_search_steps", limits.SCHEDULE_SEARCH_STEPS),
             )
-        return found
+        return upcoming
 
-    # --- beside its times -------------------------------------------------------------------------------------------------
+    # --- beside its times ---------------------------------------------------------------------------------------------
 
     async def trigger(self, namespace: str, schedule_id: str, request_id: str = "") -> tuple[str, str]:
-        """A run now, paused or not: its run id and workflow_id. Raises PreconditionFailed if it would overlap and must not."""
+        """A run now, paused or not: its run id and workflow_id. Raises PreconditionFailed if it would overlap and must
+        not."""
         checks.optional_name(request_id, "request_id")
         record = await self.get(namespace, schedule_id)
         now = self._clock.now()
@@ -266,7 +268,7 @@ class Schedules:
                 metadata=limit_reached("schedule_backfill", limits.SCHEDULE_BACKFILL),
             )
         if nominals and nominals[-1] > now:
-            raise InvalidArgument("from..to holds times that lie ahead. A backfill is about the past.", field="to")
+            raise InvalidArgument("from..to contains future times. Backfill only past times.", field="to")
         version = await self._firing.version_of(record)
         fires: list[Fire] = []
         for start in range(0, len(nominals), MOST_RUNS):
@@ -346,4 +348,4 @@ def _from(record: ScheduleRecord, at: Timestamp, now: Timestamp) -> tuple[Schedu
 
 
 def _contended(schedule_id: str) -> ServerUnavailable:
-    return ServerUnavailable(f"schedule {schedule_id} is being changed by somebody else. Try again.")
+    return ServerUnavailable(f"schedule {schedule_id} is being changed by another request. Try again.")

@@ -1,8 +1,8 @@
 """Names that no worker serves: said to who starts a run of one, and in the log if such runs go on waiting.
 
-A wrong warning is worse than none. So one is given only if no worker of this server serves the name and a read of the store that
-was begun after the question shows no living worker, of whatever server, that does. Such reads are shared and at most one in a
-while for each namespace: a start of a name that is served costs none, and nobody can cause many.
+A wrong warning is worse than none. So one is given only if no worker of this server serves the name and a read of the
+store that was begun after the question shows no living worker, of whatever server, that does. Such reads are shared and
+at most one in a while for each namespace: a start of a name that is served costs none, and nobody can cause many.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ logger = logging.getLogger("kagzi.engine")
 RUN_WAITS = "The run waits until one does."
 RUNS_WAIT = "Its runs will wait until one does."
 CHILD_WAITS = "The child run waits until one does."
-LIMITS_WAIT = "What was set holds from when one does."
+LIMITS_WAIT = "The setting takes effect when one does."
 _LOGGED_AGAIN_S = 600.0
 _READ_TIMEOUT_S = 2.0
 _READS_IN_A_ROW = 10.0  # of one namespace
@@ -74,17 +74,17 @@ class ServedTypes:
         self._something_to_say = asyncio.Event()
 
     async def warnings(self, named: Sequence[Named], consequence: str) -> list[str]:
-        """What to say to somebody who names these types, in their order; empty where a worker serves it, or where that is not
-        known. Never raises."""
+        """What to say to somebody who names these types, in their order; empty where a worker serves it, or where that
+        is not known. Never raises."""
         since = asyncio.get_running_loop().time()
-        found: dict[Named, str] = {}
+        texts: dict[Named, str] = {}
         for each in named:
-            if each not in found:
+            if each not in texts:
                 key = TypeKey(each.namespace, each.workflow_type)
                 version = self._pinned(key, each.version)
                 words = "" if self._matcher.serves(key, version) else await self._unserved(key, version, since)
-                found[each] = f"{words} {consequence}" if words else ""
-        return [found[each] for each in named]
+                texts[each] = f"{words} {consequence}" if words else ""
+        return [texts[each] for each in named]
 
     async def warning(self, named: Named, consequence: str) -> str:
         """The same of one type."""
@@ -136,7 +136,8 @@ class ServedTypes:
             self._seen.clear()
             self._compared.clear()
             self._allowance.clear()
-        # Noted before: whoever asks meanwhile neither reads as well nor learns anything from a read begun before it asked.
+        # Noted before: whoever asks meanwhile neither reads as well nor learns anything from a read begun before it
+        # asked.
         self._seen[namespace] = _Seen(begun_at, {}, whole=False)
         async with asyncio.timeout(_READ_TIMEOUT_S):
             rows = await self._store.list_workers(
@@ -152,7 +153,7 @@ class ServedTypes:
             if worker.status is not WorkerStatus.OFFLINE:
                 for pair in worker.served:
                     versions.setdefault(pair.workflow_type, set()).add(pair.version)
-        frozen = {workflow_type: frozenset(found) for workflow_type, found in versions.items()}
+        frozen = {workflow_type: frozenset(served) for workflow_type, served in versions.items()}
         seen = self._seen[namespace] = _Seen(begun_at, frozen, whole=not rows.has_more)
         self._compared[namespace] = 0
         return seen
@@ -164,7 +165,7 @@ class ServedTypes:
         self._compared[key.namespace] = compared + 1
         return similar_name(key.workflow_type, sorted(seen.versions))
 
-    # --- in the log ---------------------------------------------------------------------------------------------------------
+    # --- in the log ---------------------------------------------------------------------------------------------------
 
     def child_started(self, key: TypeKey, version: str, parent: Holding) -> None:
         """A child that nobody connected here serves waits: whoever executes its parent is to be warned."""
@@ -173,10 +174,10 @@ class ServedTypes:
             self._something_to_say.set()
 
     def noticed_pending(self, keys: Sequence[TypeKey]) -> None:
-        """Types with runs that wait to be claimed, as the last look has them."""
+        """Types with runs that wait to be claimed, as the last poll has them."""
         now = asyncio.get_running_loop().time()
         alone = {key for key in keys if not self._matcher.serves(key)}
-        if len(keys) < POLL_TYPES or len(self._waiting_since) >= _TYPES:  # a full look leaves out some, in turn
+        if len(keys) < POLL_TYPES or len(self._waiting_since) >= _TYPES:  # a full poll leaves out some, in turn
             self._waiting_since = {key: since for key, since in self._waiting_since.items() if key in alone}
         for key in alone:
             if now - self._waiting_since.setdefault(key, now) >= self.logged_after_s and self._may_log(key, now):
@@ -191,8 +192,8 @@ class ServedTypes:
             await self._something_to_say.wait()
             self._something_to_say.clear()
             children, self._children = self._children, []
-            said = await self.warnings([Named(*key, version) for key, version, _ in children], CHILD_WAITS)
-            for warning, (_, _, parent) in zip(said, children, strict=True):
+            warnings = await self.warnings([Named(*key, version) for key, version, _ in children], CHILD_WAITS)
+            for warning, (_, _, parent) in zip(warnings, children, strict=True):
                 if warning and parent.holder is not None:
                     parent.holder.notify(parent, "warning", warning)
             now = asyncio.get_running_loop().time()
@@ -203,7 +204,7 @@ class ServedTypes:
     async def _log(self, key: TypeKey, since: float, waited_s: float) -> None:
         words = await self._unserved(key, "", since)
         if not words:
-            return  # served, or not known: the next look asks again
+            return  # served, or not known: the next poll asks again
         if len(self._logged_at) >= _TYPES:
             self._logged_at.clear()
         self._logged_at[key] = asyncio.get_running_loop().time()

@@ -36,8 +36,8 @@ class Stats:
     async def get(
         self, namespace: str, *, since: Timestamp | None, until: Timestamp | None, workflow_type: str
     ) -> Figures:
-        """Whole minutes from the one of `since` (default: an hour before the end) to the one before `until` (default: now, and
-        the minute that has begun). Raises InvalidArgument."""
+        """Whole minutes from the one of `since` (default: an hour before the end) to the one before `until` (default:
+        now, and the minute that has begun). Raises InvalidArgument."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
         checks.timestamp(since, "since")
@@ -49,7 +49,8 @@ class Stats:
         buckets = await self._store.stats(namespace, workflow_type, begin, end, limits.STATS_BUCKETS + 1)
         if len(buckets) > limits.STATS_BUCKETS:
             raise InvalidArgument(
-                f"more than {limits.STATS_BUCKETS} minutes and types are in this span. Shorten it, or name a workflow_type.",
+                f"more than {limits.STATS_BUCKETS} minutes and types are in this span. "
+                "Shorten it, or name a workflow_type.",
                 field="since",
             )
         types = (workflow_type,) if workflow_type else ()

@@ -68,7 +68,7 @@ class Tasks:
             raise PreconditionFailed(f"worker {worker_id} has left. Register it again.", field="worker_id")
         versions = _served(worker, workflow_types)
         if self._stopped.is_set():
-            raise ServerUnavailable("the server is stopping. Poll another one, or again.")
+            raise ServerUnavailable("the server is stopping. Poll again, or use another server.")
         if worker.status is WorkerStatus.DRAINING:
             return await self._wait_in_vain(wait_ms)
         return await self._take(PollClaimant(namespace, worker_id, versions, max_tasks), wait_ms)
@@ -76,10 +76,10 @@ class Tasks:
     async def _take(self, claimant: PollClaimant, wait_ms: int) -> Sequence[ClaimedRun]:
         self._polls.add(claimant)
         self._matcher.add(claimant)
-        looked = self._matcher.next_look()
+        round_done = self._matcher.next_round()
         claimed: Sequence[ClaimedRun] = ()
         try:
-            claimed = await claimant.delivery(looked, wait_ms / 1_000, _SETTLE_S)
+            claimed = await claimant.delivery(round_done, wait_ms / 1_000, _SETTLE_S)
         finally:
             self._matcher.remove(claimant)
             self._polls.discard(claimant)

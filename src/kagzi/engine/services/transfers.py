@@ -78,7 +78,7 @@ class Transfers:
         self._namespaces = namespaces
         self._dispatcher = dispatcher
 
-    # --- out ------------------------------------------------------------------------------------------------------------------
+    # --- out ----------------------------------------------------------------------------------------------------------
 
     async def export(self, namespace: str, run_id: str) -> AsyncIterator[bytes]:
         """Lines. Raises NotFound, PreconditionFailed if the run goes on under it."""
@@ -136,14 +136,14 @@ class Transfers:
         async for link in _paged(lambda last, rows: store.export_links(run, last.step_id if last else "", rows)):
             yield link
 
-    # --- in -------------------------------------------------------------------------------------------------------------------
+    # --- in -----------------------------------------------------------------------------------------------------------
 
     async def import_run(self, namespace: str, chunks: AsyncIterator[bytes]) -> ImportAnswer:
         """One run. Raises InvalidArgument, AlreadyExists (its id with other content, or its workflow_id is active),
         ResourceExhausted, PreconditionFailed, Unavailable; nothing is left of it then.
 
-        Every id in it becomes one of this namespace (core/ids): what it names is here or nowhere, and whether its id is taken in
-        another namespace is neither asked nor told.
+        Every id in it becomes one of this namespace (core/ids): what it names is here or nowhere, and whether its id is
+        taken in another namespace is neither asked nor told.
         """
         await self._namespaces.check(namespace)
         incoming = _Incoming(chunks, self._payload_bytes, _Renaming(self._store, namespace))
@@ -170,7 +170,7 @@ class Transfers:
                 raise Unavailable(f"the import of run {run.run_id} took too long between two pieces. Try again.")
             if staged != len(parts):
                 raise InvalidArgument(
-                    f"lines up to {incoming.number} tell of the same step, attempt or signal twice.",
+                    f"lines up to {incoming.number} contain the same step, attempt or signal twice.",
                     field=f"line {incoming.number}",
                 )
         imported, effects = await self._store.finish_import(run, token, as_imported(image), self._clock.now())
@@ -194,8 +194,8 @@ class Transfers:
             if digest == incoming.digest:
                 return ImportAnswer(run.run_id, already_exists=True)
         raise AlreadyExists(
-            f"run {run.run_id} is here already, with other content: it has gone on since, here or there. "
-            "Delete it first if it is to be replaced.",
+            f"run {run.run_id} already exists with other content: it has continued here or there. "
+            "Delete it first to replace it.",
             subject="run",
             subject_id=run.run_id,
         )
@@ -229,8 +229,8 @@ class Transfers:
 
 
 class _Renaming:
-    """Ids of runs as they are in one namespace. Those that its own runs have already stay as they are: there were ids before
-    namespaces had marks."""
+    """Ids of runs as they are in one namespace. Those that its own runs have already stay as they are: there were ids
+    before namespaces had marks."""
 
     def __init__(self, store: Store, namespace: str) -> None:
         self._store = store
@@ -333,7 +333,8 @@ async def _lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 yield stripped
         if len(buffer) > limits.TRANSFER_LINE_BYTES:
             raise InvalidArgument(
-                f"a line has more than {limits.TRANSFER_LINE_BYTES} bytes, the limit. Import files that `kagzi export` made.",
+                f"a line has more than {limits.TRANSFER_LINE_BYTES} bytes, the limit. "
+                "Import files that `kagzi export` made.",
                 field="json",
             )
     if stripped := buffer.last().strip():
@@ -353,7 +354,7 @@ async def _paged(
 
 def _moved(run_id: str) -> PreconditionFailed:
     return PreconditionFailed(
-        f"run {run_id} went on while it was exported. Pause it, or stop its workers, and export it again.",
+        f"run {run_id} changed while it was exported. Pause it, or stop its workers, and export it again.",
         subject="run",
         subject_id=run_id,
     )

@@ -36,7 +36,7 @@ _REMEMBERED = 10_000
 
 
 class _Known(NamedTuple):
-    marks: Sequence[VersionMark]
+    markers: Sequence[VersionMark]
     until: float
 
 
@@ -66,11 +66,12 @@ class Versions:
         self._loading: dict[TypeKey, asyncio.Task[Sequence[VersionMark]]] = {}
         self._wakeups = wakeups
 
-    # --- new runs -------------------------------------------------------------------------------------------------------------
+    # --- new runs -----------------------------------------------------------------------------------------------------
 
     async def pin(self, key: TypeKey, requested: str) -> str:
-        """The version of a run that is about to start; empty if its first worker is to decide. Raises PreconditionFailed for
-        a deprecated one, Unavailable. Asks the store at most once in a while for each type, however many runs start."""
+        """The version of a run that is about to start; empty if its first worker is to decide. Raises
+        PreconditionFailed for a deprecated one, Unavailable. Asks the store at most once in a while for each type,
+        however many runs start."""
         known = self.pin_known(key, requested)
         return version_for_start(key.workflow_type, requested, await self._load(key)) if known is None else known
 
@@ -79,7 +80,7 @@ class Versions:
         known = self._known.get(key)
         if known is None or known.until <= asyncio.get_running_loop().time():
             return None
-        return version_for_start(key.workflow_type, requested, known.marks)
+        return version_for_start(key.workflow_type, requested, known.markers)
 
     async def _load(self, key: TypeKey) -> Sequence[VersionMark]:
         """Those who ask at the same time share one question."""
@@ -97,7 +98,7 @@ class Versions:
         while True:
             try:
                 async with asyncio.timeout(ASK_TIMEOUT_S):
-                    marks = await self._store.versions_of(key.namespace, (key.workflow_type,))
+                    markers = await self._store.versions_of(key.namespace, (key.workflow_type,))
             except (Unavailable, TimeoutError) as error:
                 self._outages.seen(error)
                 failures += 1
@@ -105,7 +106,7 @@ class Versions:
                     raise database_down(database_words(error)) from error
                 await self._pause(backoff_s(failures))
             else:
-                return marks
+                return markers
 
     async def _pause(self, pause_s: float) -> None:
         """Raises ServerUnavailable if the engine stops meanwhile."""
@@ -131,7 +132,7 @@ class Versions:
             self._known.clear()
         self._known[key] = _Known(task.result(), asyncio.get_running_loop().time() + self._remembered_s)
 
-    # --- changes --------------------------------------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------------------
 
     def forget(self, key: TypeKey) -> None:
         """Something changed, here or on another server."""
@@ -153,10 +154,11 @@ class Versions:
         self._wakeups.versions_changed(key)
 
     async def set_default(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
-        """Empty: none is set, the highest is the default again. Answers the default. Raises NotFound, PreconditionFailed."""
+        """Empty: none is set, the highest is the default again. Returns the default. Raises NotFound,
+        PreconditionFailed."""
         change: VersionChange = "default" if version else "no_default"
-        marks = await self._change(namespace, workflow_type, version, change)
-        return await self._get(namespace, workflow_type, version or default_version(marks) or marks[0].version)
+        markers = await self._change(namespace, workflow_type, version, change)
+        return await self._get(namespace, workflow_type, version or default_version(markers) or markers[0].version)
 
     async def deprecate(self, namespace: str, workflow_type: str, version: str, *, undo: bool) -> VersionRecord:
         """Deprecated: no new runs; those that are there finish. Raises NotFound, PreconditionFailed."""
@@ -175,7 +177,7 @@ class Versions:
         finally:
             self._changed(TypeKey(namespace, workflow_type))
 
-    # --- looking --------------------------------------------------------------------------------------------------------------
+    # --- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, namespace: str, workflow_type: str, page: PageAsk) -> Page[VersionRecord]:
         """Latest first seen first; of one type, or of all."""
@@ -215,9 +217,9 @@ class Versions:
 
     async def _with_defaults(self, namespace: str, records: Sequence[VersionRecord]) -> tuple[VersionRecord, ...]:
         types = sorted({record.workflow_type for record in records})
-        marks = await self._store.versions_of(namespace, types) if types else ()
+        markers = await self._store.versions_of(namespace, types) if types else ()
         defaults = {
-            workflow_type: default_version(mark for mark in marks if mark.workflow_type == workflow_type)
+            workflow_type: default_version(mark for mark in markers if mark.workflow_type == workflow_type)
             for workflow_type in types
         }
         return tuple(

@@ -1,4 +1,4 @@
-"""Who waits for which run's end. Subscribed first, then looked; a run started here and still live needs no look."""
+"""Who waits for which run's end. Subscribed first, then read; a run started here and still live is not read."""
 
 import asyncio
 import logging
@@ -54,7 +54,8 @@ class Waits:
 
 
 class WaitHub:
-    """Knows all waits on this server. Ends are told by the journal, the timers and, for other servers' runs, by looking."""
+    """Knows all waits on this server. Ends are told by the journal, the timers and, for other servers' runs, by
+    looking."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -63,7 +64,7 @@ class WaitHub:
         self._to_read: dict[RunKey, None] = {}
         self._work = asyncio.Event()
 
-    # --- who waits -----------------------------------------------------------------------------------------------------------
+    # --- who waits ----------------------------------------------------------------------------------------------------
 
     def open(self, namespace: str, deliver: Deliver) -> Waits:
         return Waits(self, namespace, deliver)
@@ -89,9 +90,9 @@ class WaitHub:
         """The end, or the status if it has not come within the timeout. Raises NotFound."""
         future: asyncio.Future[RunEnd | None] = asyncio.get_running_loop().create_future()
 
-        def deliver(ends: Sequence[RunEnd], not_found: Sequence[str]) -> None:
+        def deliver(endings: Sequence[RunEnd], not_found: Sequence[str]) -> None:
             if not future.done():
-                future.set_result(ends[0] if ends else None)
+                future.set_result(endings[0] if endings else None)
 
         waits = self.open(run.namespace, deliver)
         try:
@@ -106,12 +107,12 @@ class WaitHub:
             pass
         finally:
             waits.close()
-        (found,) = await self._store.endings_of((run,))
-        if found is None:
+        (ending,) = await self._store.ends_of((run,))
+        if ending is None:
             raise no_run(run.run_id)
-        return found
+        return ending
 
-    # --- what is known -------------------------------------------------------------------------------------------------------
+    # --- what is known ------------------------------------------------------------------------------------------------
 
     def waited_for(self, run: RunKey) -> bool:
         return run in self._waiting
@@ -131,9 +132,9 @@ class WaitHub:
             if not live:
                 del self._live[run.namespace]
 
-    def ended(self, ends: Iterable[RunEnd]) -> None:
+    def ended(self, endings: Iterable[RunEnd]) -> None:
         deliveries: dict[Waits, list[RunEnd]] = {}
-        for end in ends:
+        for end in endings:
             self.ended_here(end.run)
             for waits in self._waiting.pop(end.run, ()):
                 waits.ids.discard(end.run.run_id)
@@ -144,9 +145,9 @@ class WaitHub:
             except Exception:
                 logger.exception("%d runs ended, but waiting callers could not be notified", len(some))
 
-    # --- looking -------------------------------------------------------------------------------------------------------------
+    # --- polling ------------------------------------------------------------------------------------------------------
 
-    def look_up(self, runs: Iterable[RunKey]) -> None:
+    def poll_runs(self, runs: Iterable[RunKey]) -> None:
         for run in runs:
             self.ended_here(run)
             if run in self._waiting:
@@ -154,19 +155,19 @@ class WaitHub:
         if self._to_read:
             self._work.set()
 
-    def look_up_in(self, namespace: str) -> None:
+    def poll_namespace(self, namespace: str) -> None:
         """Runs ended there, on another server or unseen: nothing is known to be live any more."""
         self._live.pop(namespace, None)
-        self.look_up([run for run in self._waiting if run.namespace == namespace])
+        self.poll_runs([run for run in self._waiting if run.namespace == namespace])
 
-    def look_up_everywhere(self) -> None:
+    def poll_all(self) -> None:
         self._live.clear()
-        self.look_up(list(self._waiting))
+        self.poll_runs(list(self._waiting))
 
-    def look_up_again(self) -> None:
+    def poll_again(self) -> None:
         """The regular fallback, in case a wake-up from another server was lost."""
         if self._waiting:
-            self.look_up(list(self._waiting))
+            self.poll_runs(list(self._waiting))
 
     async def run(self) -> None:
         self._work.set()  # if it died before, there may be something to do
@@ -177,7 +178,7 @@ class WaitHub:
             while self._to_read:
                 runs = list(self._to_read)[:_READ_RUNS]
                 for run in runs:
-                    del self._to_read[run]  # before looking: who asks meanwhile wants a newer look
+                    del self._to_read[run]  # before reading: who asks meanwhile wants a newer result
                 try:
                     await self._read([run for run in runs if run in self._waiting])
                 except (Unavailable, TimeoutError) as error:
@@ -197,12 +198,12 @@ class WaitHub:
         unknown = malformed
         if runs:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                found = await self._store.endings_of(runs)
-            if not found:
+                endings = await self._store.ends_of(runs)
+            if not endings:
                 raise InternalError("the store answered for none of the runs that were asked for")
-            self._to_read.update(dict.fromkeys(runs[len(found) :]))  # more than a page: the rest is read next
-            self.ended([end for end in found if isinstance(end, RunEnd)])
-            unknown = malformed + [run for run, end in zip(runs, found, strict=False) if end is None]
+            self._to_read.update(dict.fromkeys(runs[len(endings) :]))  # more than a page: the rest is read next
+            self.ended([end for end in endings if isinstance(end, RunEnd)])
+            unknown = malformed + [run for run, end in zip(runs, endings, strict=False) if end is None]
         for run in unknown:
             for waits in self._waiting.pop(run, ()):
                 waits.ids.discard(run.run_id)

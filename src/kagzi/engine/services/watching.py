@@ -1,7 +1,8 @@
 """Watching runs live: everything that happens to a run, by seq, on any server.
 
-Nothing is stored for it. What this server records about a watched run makes its watchers look at once; what others record, and
-what the clock does, is found by one look a second at all watched runs together. Nobody watches: nothing is done.
+Nothing is stored for it. What this server records about a watched run makes its watchers look at once; what others
+record, and what the clock does, is found by one poll a second of all watched runs together. Nobody watches: nothing is
+done.
 """
 
 import asyncio
@@ -24,14 +25,14 @@ from ..commit.outages import backoff_s
 
 logger = logging.getLogger("kagzi.engine")
 
-LOOK_S = 1.0
-SPACING_S = 0.02  # between two looks at one run: a busy one is told in parcels
-_EVENTS = 500  # in one look
-_LOOK_RUNS = 500
+POLL_S = 1.0
+SPACING_S = 0.02  # between two reads of one run: events of a busy one come in batches
+_EVENTS = 500  # in one read
+_POLL_RUNS = 500
 _CALL_TIMEOUT_S = 30.0
 
 
-class Told(msgspec.Struct, frozen=True):
+class WatchUpdate(msgspec.Struct, frozen=True):
     """What is new, and how the run stands. `mark.status.ended` and no more to come: the last event is the end."""
 
     mark: RunMark
@@ -43,8 +44,8 @@ class _Watch:
 
     def __init__(self, run: RunKey) -> None:
         self.run = run
-        self.mark: RunMark | None = None  # as last told
-        self.news = asyncio.Event()
+        self.mark: RunMark | None = None  # as last sent
+        self.changed = asyncio.Event()
 
 
 class Watching:
@@ -54,9 +55,10 @@ class Watching:
         self.budget = NamespaceBudget("watches", WATCHES, WATCHES_SHARE)
         self._somebody = asyncio.Event()
 
-    async def watch(self, namespace: str, run_id: str, after_seq: int) -> AsyncGenerator[Told]:
-        """What happened beyond `after_seq`, and then what happens, until the run has ended. Raises NotFound, InvalidArgument,
-        ResourceExhausted, Unavailable: whoever goes on from the last seq it was told misses nothing."""
+    async def watch(self, namespace: str, run_id: str, after_seq: int) -> AsyncGenerator[WatchUpdate]:
+        """What happened beyond `after_seq`, and then what happens, until the run has ended. Raises NotFound,
+        InvalidArgument, ResourceExhausted, Unavailable: whoever goes on from the last seq it was told misses
+        nothing."""
         checks.name(namespace, "namespace")
         if after_seq < 0:
             raise InvalidArgument(f"after_seq={after_seq} is negative. The first event has 0.", field="after_seq")
@@ -65,62 +67,62 @@ class Watching:
         watch = _Watch(RunKey(namespace, run_id))
         self._add(watch)
         try:
-            async with aclosing(self._follow(watch, after_seq)) as news:
-                async for told in news:
-                    yield told
+            async with aclosing(self._follow(watch, after_seq)) as updates:
+                async for update in updates:
+                    yield update
         finally:
             self._remove(watch)
 
-    async def _follow(self, watch: _Watch, after_seq: int) -> AsyncGenerator[Told]:
+    async def _follow(self, watch: _Watch, after_seq: int) -> AsyncGenerator[WatchUpdate]:
         first = True
         while True:
-            watch.news.clear()
-            news = await self._look(watch.run, after_seq)
-            events = list(news.events)
+            watch.changed.clear()
+            page = await self._read_events(watch.run, after_seq)
+            events = list(page.events)
             if first and after_seq == 0:
-                events.insert(0, RunEvent(seq=0, at=news.mark.created_at, kind=EventKind.RUN_STARTED))
-            ended = news.mark.status.ended and not news.more
-            if ended and news.mark.seq > after_seq:
-                end = await self._end(news.mark)
+                events.insert(0, RunEvent(seq=0, at=page.mark.created_at, kind=EventKind.RUN_STARTED))
+            ended = page.mark.status.ended and not page.more
+            if ended and page.mark.seq > after_seq:
+                end = await self._end(page.mark)
                 if end is None:  # it was opened again meanwhile
                     continue
                 events.append(end)
-            if first or events or news.mark != watch.mark:
-                yield Told(news.mark, tuple(events))
+            if first or events or page.mark != watch.mark:
+                yield WatchUpdate(page.mark, tuple(events))
             if ended:
                 return
             first = False
-            watch.mark = news.mark
+            watch.mark = page.mark
             after_seq = max([after_seq, *(event.seq for event in events)])
-            if not news.more:
+            if not page.more:
                 await asyncio.sleep(SPACING_S)
-                await watch.news.wait()
+                await watch.changed.wait()
 
-    async def _look(self, run: RunKey, after_seq: int) -> RunEventPage:
+    async def _read_events(self, run: RunKey, after_seq: int) -> RunEventPage:
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                news = await self._store.events_of(run, after_seq, _EVENTS)
+                page = await self._store.events_of(run, after_seq, _EVENTS)
         except TimeoutError:
-            raise Unavailable("the store did not answer in time. Watch again from the last seq.") from None
-        if news is None:
+            raise Unavailable("the store did not respond in time. Watch again from the last seq.") from None
+        if page is None:
             raise checks.no_run(run.run_id)
-        return news
+        return page
 
     async def _end(self, mark: RunMark) -> RunEvent | None:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
-            (found,) = await self._store.endings_of((mark.run,))
-        if not isinstance(found, RunEnd):
+            (ending,) = await self._store.ends_of((mark.run,))
+        if not isinstance(ending, RunEnd):
             return None
         return RunEvent(
             seq=mark.seq,
             at=mark.finished_at or 0,
-            kind=end_kind(found.status, continued=found.continued_as is not None),
-            output=found.output,
-            error=found.error,
-            continued_as=found.continued_as,
+            kind=end_kind(ending.status, continued=ending.continued_as is not None),
+            output=ending.output,
+            error=ending.error,
+            continued_as=ending.continued_as,
         )
 
-    # --- who watches ----------------------------------------------------------------------------------------------------------
+    # --- who watches --------------------------------------------------------------------------------------------------
 
     def _add(self, watch: _Watch) -> None:
         self.budget.take(watch.run.namespace)
@@ -134,7 +136,7 @@ class Watching:
         if not watches:
             del self._watched[watch.run.run_id]
 
-    # --- what happens ---------------------------------------------------------------------------------------------------------
+    # --- what happens -------------------------------------------------------------------------------------------------
 
     def recorded(self, commands: Sequence[Command]) -> None:
         """These were written. With every commit: it costs nothing while nobody watches."""
@@ -144,32 +146,32 @@ class Watching:
     def touched(self, run_ids: Iterable[str]) -> None:
         for run_id in run_ids:
             for watch in self._watched.get(run_id, ()):
-                watch.news.set()
+                watch.changed.set()
 
     async def run(self) -> None:
-        """Look at what is watched, once a second."""
+        """Poll what is watched, once a second."""
         failures = 0
         while True:
             if not self._watched:
                 self._somebody.clear()
                 await self._somebody.wait()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             try:
-                await self._look_at_all()
+                await self._poll_all()
             except (Unavailable, TimeoutError) as error:
                 failures += 1
-                logger.debug("watched runs could not be looked at: %s", error)
+                logger.debug("watched runs could not be polled: %s", error)
                 await asyncio.sleep(backoff_s(failures))
             else:
                 failures = 0
 
-    async def _look_at_all(self) -> None:
+    async def _poll_all(self) -> None:
         runs = list({watch.run for watches in self._watched.values() for watch in watches})
-        for start in range(0, len(runs), _LOOK_RUNS):
-            some = runs[start : start + _LOOK_RUNS]
+        for start in range(0, len(runs), _POLL_RUNS):
+            some = runs[start : start + _POLL_RUNS]
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                marks = dict(zip(some, await self._store.markers_of(some), strict=True))
+                markers = dict(zip(some, await self._store.marks_of(some), strict=True))
             for run in some:
                 for watch in self._watched.get(run.run_id, ()):
-                    if watch.run == run and watch.mark != marks[run]:
-                        watch.news.set()
+                    if watch.run == run and watch.mark != markers[run]:
+                        watch.changed.set()

@@ -21,7 +21,7 @@ from ...core.workers import Diagnostic, WorkerEvent, with_liveness
 from ...store.protocol import RemoteNotice, Store
 from ..background.diagnostics_log import DiagnosticsLog
 from ..checks import requests as checks
-from ..checks.bounds import cut_text
+from ..checks.bounds import truncate_text
 from ..checks.refusals import error_of
 from ..commit.dispatcher import Dispatcher
 from ..commit.wakeups import Wakeups
@@ -85,8 +85,8 @@ class Workers:
         self._wakeups = wakeups
 
     async def register(self, worker: WorkerRecord) -> WorkerRecord:
-        """Insert or refresh. Draws a worker_id if there is none. A process that was told to drain comes back DRAINING. Runs whose
-        history did not fit the code of others are offered to a build that has not tried them.
+        """Insert or refresh. Draws a worker_id if there is none. A process that was told to drain comes back DRAINING.
+        Runs whose history did not fit the code of others are offered to a build that has not tried them.
 
         Raises InvalidArgument, NotFound, Unavailable."""
         now = self._clock.now()
@@ -164,7 +164,7 @@ class Workers:
 
     async def drain(self, namespace: str, worker_id: str, why: str) -> WorkerRecord:
         """It takes no more work, finishes what it can in its grace time, hands back the rest and leaves; wherever it is
-        connected. Answers how it is now. Raises NotFound."""
+        connected. Returns how it is now. Raises NotFound."""
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
         self.forget(namespace, worker_id)
@@ -179,7 +179,7 @@ class Workers:
                 self._wakeups.notify(RemoteNotice(worker_id, namespace, "", "drain"))
         return with_liveness(worker, self._liveness.alive_since(now))
 
-    async def lose(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
+    async def mark_lost(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
         """Its session broke then, and it has not come back here. If nobody else heard of it, it is lost."""
         lost = await self._store.expire_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
         if lost:
@@ -187,8 +187,8 @@ class Workers:
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
 
     async def died(self, workers: Sequence[tuple[str, str]]) -> None:
-        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without waiting for
-        the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
+        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without
+        waiting for the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
         for namespace, worker_id in workers:
             self.forget(namespace, worker_id)
             leased = await self._store.worker_died(namespace, worker_id, self._clock.now())
@@ -198,8 +198,8 @@ class Workers:
                 )
 
     async def sweep(self, now: Timestamp) -> bool:
-        """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage everybody
-        gets the time to come back."""
+        """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage
+        everybody gets the time to come back."""
         if not self._lease_times.may_end(now):
             return False
         lost = await self._store.expire_workers(self._liveness.alive_since(now), now, _SWEPT)
@@ -212,14 +212,16 @@ class Workers:
         return await self._store.forget_workers(now - limits.WORKER_EVENTS_AGE_US, _SWEPT) >= _SWEPT
 
     async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic]) -> None:
-        """What a worker says ails it. Too long words are cut: trouble must be recordable."""
-        cut = [
-            Diagnostic(cut_text(trouble.kind, limits.NAME_BYTES), cut_text(trouble.detail, limits.TROUBLE_DETAIL_BYTES))
-            for trouble in diagnostics[: limits.DIAGNOSTICS]
+        """Problems that a worker reports. Too long texts are truncated: a problem must be recordable."""
+        truncated = [
+            Diagnostic(
+                truncate_text(each.kind, limits.NAME_BYTES), truncate_text(each.detail, limits.TROUBLE_DETAIL_BYTES)
+            )
+            for each in diagnostics[: limits.DIAGNOSTICS]
         ]
-        self._diagnostics.write(namespace, worker_id, cut)
-        if cut:
-            await self._store.note_diagnostics(namespace, worker_id, cut, self._clock.now())
+        self._diagnostics.write(namespace, worker_id, truncated)
+        if truncated:
+            await self._store.note_diagnostics(namespace, worker_id, truncated, self._clock.now())
 
     async def leave(self, namespace: str, worker_id: str) -> bool:
         """OFFLINE, with everything it holds handed back. False: unknown."""

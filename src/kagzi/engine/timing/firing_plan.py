@@ -1,7 +1,8 @@
 """Which nominal times of a schedule become runs now, which are skipped, and where it goes on. Pure: takes `now`.
 
-The most recent time that is due is on time unless it is late by more than a minute. What is older was missed: of that the most
-recent ones are caught up with, as many as the schedule allows and not older than it allows; the rest is recorded as skipped.
+The most recent time that is due is on time unless it is late by more than a minute. What is older was missed: of that
+the most recent ones are caught up with, as many as the schedule allows and not older than it allows; the rest is
+recorded as skipped.
 """
 
 from datetime import timedelta
@@ -107,7 +108,7 @@ def _missed(
         return []
     spec = record.spec
     window = format_duration(timedelta(microseconds=spec.catchup_window_us))
-    reason = f"missed: no server was there in time; max_catchup is {spec.max_catchup}, catchup_window {window}"
+    reason = f"missed: no server ran at that time; max_catchup is {spec.max_catchup}, catchup_window {window}"
     return [skipped_range(times, cursor, until, now=now, cause="catchup", reason=reason)]
 
 

@@ -1,6 +1,7 @@
 """Firing schedules when they are due: once, whichever server does it, and none at the cost of the others.
 
-The nearest due time is known from what happens here and from each look of the timers, so that an idle server asks nothing.
+The nearest due time is known from what happens here and from each look of the timers, so that an idle server asks
+nothing.
 """
 
 import asyncio
@@ -150,8 +151,8 @@ class ScheduleClock:
                 self._retries.pop(_key(firing.schedule), None)
 
     async def _stumbled(self, record: ScheduleRecord, error: Exception) -> None:
-        """Its own fault pauses a schedule; anything else is tried again, later and later. Raises an outage of the store: that
-        is nothing about this schedule."""
+        """Its own fault pauses a schedule; anything else is tried again, later and later. Raises an outage of the
+        store: that is nothing about this schedule."""
         if _is_outage(error):
             raise error
         if isinstance(error, RequestError):
@@ -198,10 +199,11 @@ class ScheduleClock:
         )
         await self._store.put_schedule(paused, was=record, skips=())
 
-    # --- also for triggers, backfills and changes -----------------------------------------------------------------------
+    # --- also for triggers, backfills and changes ---------------------------------------------------------------------
 
     async def settle(self, record: ScheduleRecord, now: Timestamp) -> None:
-        """What of it is due becomes a run or a skip now, before it is changed: nothing is lost between two revisions."""
+        """What of it is due becomes a run or a skip now, before it is changed: nothing is lost between two
+        revisions."""
         await self.fire([await self.plan(record, decide(record, now, self._late_us, at_once=True), now)])
 
     async def plan(self, record: ScheduleRecord, decided: Decided, now: Timestamp) -> Firing:

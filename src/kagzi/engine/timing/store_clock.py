@@ -1,8 +1,8 @@
 """Keeps this server's clock on the store's clock, which decides: all servers of a store share it.
 
-Between two polls this server counts elapsed time, so that setting its wall clock moves nothing. Whoever decides by the time
-calls `confirm` first: after a gap between polls (a suspended machine, a stopped process) the store is asked again before
-anything fires.
+Between two polls this server counts elapsed time, so that setting its wall clock moves nothing. Whoever decides by the
+time calls `confirm` first: after a gap between polls (a suspended machine, a stopped process) the store is asked again
+before anything fires.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ logger = logging.getLogger("kagzi.engine")
 STEP_US = 1 * US_PER_S
 """A difference beyond this is not drift: somebody set a clock."""
 SETTLE_US = 900 * US_PER_S
-"""How long a step of the machine's own clock must stand before it counts, where the store has no other clock (SQLite)."""
+"""How long a step of the machine's own clock must stand before it counts, where the store has no other clock
+(SQLite)."""
 _TRUSTED_INTERVALS = 3  # polls come every interval or two
 _CLOCK_TICK_US = 1_000
 _POLL_TIMEOUT_S = 30.0
@@ -56,7 +57,8 @@ class StoreClock:
             logger.warning("the store's clock is not known yet: %s", error)
 
     async def confirm(self) -> None:
-        """Returns when the clock was confirmed by a recent poll. Raises Unavailable, TimeoutError if the store is away."""
+        """Returns when the clock was confirmed by a recent poll. Raises Unavailable, TimeoutError if the store is
+        away."""
         if self._is_recent():
             return
         async with self._turn:
@@ -75,7 +77,8 @@ class StoreClock:
             again = self.polled(work.store_now, sent_at, self._clock.now())
 
     def polled(self, store_now: Timestamp, sent_at: Timestamp, answered_at: Timestamp) -> bool:
-        """Take note of a poll. Returns whether to poll again at once: the store's clock has stepped, and it takes two to say so.
+        """Take note of a poll. Returns whether to poll again at once: the store's clock has stepped, and it takes two
+        to say so.
 
         Within what the round trip leaves uncertain the clocks agree: following would only make this one tremble.
         """
@@ -93,8 +96,9 @@ class StoreClock:
             self._step = _Step(by_us, answered_at)
             if self._alone:
                 logger.warning(
-                    "this machine's clock was set: it is %+.1f s from the time that has passed. Timers, leases and deadlines go "
-                    "on by the time that has passed; the new time counts once it has stood for %d minutes, or after a restart",
+                    "this machine's clock was set %+.1f s away from elapsed time. "
+                    "Timers, leases and deadlines follow elapsed time; "
+                    "the new time is used after %d minutes, or after a restart",
                     by_us / US_PER_S,
                     self._settle_us // (60 * US_PER_S),
                 )

@@ -1,7 +1,7 @@
 """Doing things when they are due: never early, and without asking the store all the time.
 
-Due times that come up on this server are kept in memory as far as the next poll; each poll brings the nearest one that the
-store knows, so that the timers of a server that died fire, too. An idle server does nothing but poll.
+Due times that come up on this server are kept in memory as far as the next poll; each poll brings the nearest one that
+the store knows, so that the timers of a server that died fire, too. An idle server does nothing but poll.
 """
 
 import asyncio
@@ -161,7 +161,8 @@ class Timers:
             self._heartbeats.put_back(heartbeats)
             raise
         self._polled_to = work.pending[-1] if len(work.pending) >= POLL_TYPES else None
-        # Noting heartbeats may cost a second statement. Alone, nobody else's timers are to be found, so the next poll can wait.
+        # Noting heartbeats may cost a second statement. Alone, nobody else's timers are to be found, so the next poll
+        # can wait.
         intervals = 2 if heartbeats and self._alone else 1
         self._poll_at = asyncio.get_running_loop().time() + intervals * self._interval_s(sent_at)
         if self._store_clock.polled(work.store_now, sent_at, self._clock.now()):
@@ -175,8 +176,8 @@ class Timers:
         self._on_poll(work)
 
     def _interval_s(self, now: Timestamp) -> float:
-        """Leases shorter than the interval would end unseen between two polls: then, and while they are used, here or on another
-        server that may die, poll more often."""
+        """Leases shorter than the interval would end unseen between two polls: then, and while they are used, here or
+        on another server that may die, poll more often."""
         interval_ms = self._settings.poll_interval_ms
         if not self._alone or self._lease_times.in_use(now):
             interval_ms = min(interval_ms, max(self._settings.lease_ms // 2, 50))

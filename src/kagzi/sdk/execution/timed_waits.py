@@ -164,7 +164,8 @@ class TimedWaits:
     def first_external_seq(self) -> int | None:
         """What comes for a signal or a child has a higher number than this. None: there is no such wait.
 
-        Also a child that was started, and of whose start the code has not been told: that has a turn like any result."""
+        Also a child that was started, and of whose start the code has not been told: that has a turn like any
+        result."""
         begun = min((wait.begun_seq for wait in self.by_id.values() if wait.is_external), default=None)
         next_seq = self._delivery.next_seq
         return begun if next_seq is None or (begun is not None and begun < next_seq) else next_seq

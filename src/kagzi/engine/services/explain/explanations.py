@@ -22,7 +22,7 @@ from .pending import UNSERVED, PendingExplanations
 from .words import because_words, brief, time_words
 
 _WAITS_NAMED = 5
-_STEPS_LOOKED_AT = 1_000
+_STEPS_READ = 1_000
 _STEPS_NAMED = 3
 
 
@@ -63,7 +63,7 @@ class Explanations:
             case _:
                 return _ended(run, await not_retried(self._store, run))
 
-    # --- in somebody's hands ----------------------------------------------------------------------------------------------
+    # --- in somebody's hands ------------------------------------------------------------------------------------------
 
     async def _running(self, run: RunRecord) -> Explanation:
         steps = await self._open_steps(run)
@@ -78,15 +78,17 @@ class Explanations:
         began = f"; it began at {time_words(run.started_at)}" if run.started_at is not None else ""
         if run.cancel_requested:
             return Explanation(
-                sentence=f"Its cancellation was requested{because_words(run.cancel_reason)}; worker {place} is to stop it"
-                f" and may clean up first{doing}.",
+                sentence=f"Its cancellation was requested{because_words(run.cancel_reason)}; worker {place} "
+                f"will stop it after its cleanup{doing}.",
                 reason="cancel_requested",
                 facts=facts,
-                remedy="It ends when its cleanup is done, at the latest at its cleanup limit. Terminate it to end it now.",
+                remedy="It ends when its cleanup is done, at the latest at its cleanup limit. "
+                "Terminate it to end it now.",
             )
         if run.pause_requested:
             return Explanation(
-                sentence=f"It is to be paused{because_words(run.pause_reason)}: worker {place} finishes what is in flight{doing}.",
+                sentence=f"It will be paused{because_words(run.pause_reason)}: "
+                f"worker {place} finishes what is in progress{doing}.",
                 reason="pause_requested",
                 facts={**facts, "pause_reason": run.pause_reason},
             )
@@ -99,12 +101,12 @@ class Explanations:
 
     async def _open_steps(self, run: RunRecord) -> list[StepRecord]:
         """Open steps, the latest first. Of a very long run the last ones only: that is where it is."""
-        after = max(0, run.last_seq - _STEPS_LOOKED_AT)
+        after = max(0, run.last_seq - _STEPS_READ)
         steps: list[StepRecord] = []
         more = True
         while more:  # a page may end early, at a number of bytes
             rows = await self._store.list_steps(
-                run.run, name=None, after_begun_seq=after, limit=_STEPS_LOOKED_AT, payloads=False
+                run.run, name=None, after_begun_seq=after, limit=_STEPS_READ, payloads=False
             )
             if rows is None or not rows.rows:
                 break
@@ -112,7 +114,7 @@ class Explanations:
             after, more = rows.rows[-1].begun_seq, rows.has_more
         return steps[::-1]
 
-    # --- waiting for something ----------------------------------------------------------------------------------------------
+    # --- waiting for something ----------------------------------------------------------------------------------------
 
     async def _sleeping(self, run: RunRecord) -> Explanation:
         if run.blocked_by is not None:
@@ -124,7 +126,7 @@ class Explanations:
             )
         if run.started_at is None and run.wait_reason is WaitReason.TIME:
             return Explanation(
-                sentence=f"It has not begun: it is to start at {time_words(run.wake_at)}.",
+                sentence=f"It has not begun: it starts at {time_words(run.wake_at)}.",
                 reason="delayed_start",
                 facts={"wakes_at": time_words(run.wake_at)},
             )
@@ -205,7 +207,8 @@ def _step_retry(step: StepRecord) -> Explanation:
     last = step.attempts[-1].error if step.attempts else step.error
     failed = f"; the last one failed with {brief(last.text)}" if last is not None else ""
     return Explanation(
-        sentence=f"It waits to retry step {step.step_id}: attempt {step.attempt}{of} at {time_words(step.retry_at)}{failed}.",
+        sentence=f"It waits to retry step {step.step_id}: "
+        f"attempt {step.attempt}{of} at {time_words(step.retry_at)}{failed}.",
         reason="waiting_for_retry",
         facts={
             "step": step.step_id,
@@ -220,7 +223,7 @@ def _run_retry(run: RunRecord) -> Explanation:
     of = f" of {run.retry.maximum_attempts}" if run.retry and run.retry.maximum_attempts != UNLIMITED else ""
     failed = f"; the last one failed with {brief(run.error.text)}" if run.error is not None else ""
     return Explanation(
-        sentence=f"The whole run is to be tried again: attempt {run.attempt}{of} at {time_words(run.wake_at)}{failed}.",
+        sentence=f"The run is retried as a whole: attempt {run.attempt}{of} at {time_words(run.wake_at)}{failed}.",
         reason="waiting_for_run_retry",
         facts={"attempt": str(run.attempt), "retry_at": time_words(run.wake_at)},
     )
@@ -243,7 +246,7 @@ def _paused(run: RunRecord) -> Explanation:
             sentence=f"It is paused because the code does not fit its history: {brief(problem.message)}.",
             reason="diverged",
             facts={"step": problem.subject_id} if problem.subject == "step" else {},
-            remedy="Deploy code that fits: it goes on by itself when a worker with another build id registers. "
+            remedy="Deploy code that fits: it continues by itself when a worker with another build id registers. "
             f"Or try again with the same code: {resume}",
         )
     if problem.kind is ErrorKind.LOST:
@@ -251,7 +254,7 @@ def _paused(run: RunRecord) -> Explanation:
             sentence=f"It is quarantined: {brief(problem.message)}.",
             reason="quarantined",
             facts={"lost_leases": str(run.lost_leases)},
-            remedy=f"Look at what it does to its workers, then resume it: {resume}",
+            remedy=f"Find out why it kills its workers, then resume it: {resume}",
         )
     return Explanation(
         sentence=f"It is paused: {brief(problem.message)}." if problem.message else "It was paused.",
@@ -265,32 +268,33 @@ def _ended(run: RunRecord, not_retried: str) -> Explanation:
     if run.status is RunStatus.COMPLETED:
         if run.continued_as is not None:
             return Explanation(
-                sentence=f"It completed{at} and goes on as run {run.continued_as}.",
+                sentence=f"It completed{at} and continues as run {run.continued_as}.",
                 reason="continued",
                 facts={"continued_as": run.continued_as},
                 remedy=f"kagzi explain {run.continued_as}",
             )
         return Explanation(sentence=f"It completed{at}.", reason="completed")
     error = run.error
-    told = f": {brief(error.text)}" if error is not None and error.text else ""
+    cause = f": {brief(error.text)}" if error is not None and error.text else ""
     if run.status is RunStatus.CANCELLED:
         terminated = error is not None and error.kind is ErrorKind.TERMINATED
         return Explanation(
-            sentence=f"It was {'terminated' if terminated else 'cancelled'}{at}{because_words(run.cancel_reason) or told}.",
+            sentence=f"It was {'terminated' if terminated else 'cancelled'}{at}"
+            f"{because_words(run.cancel_reason) or cause}.",
             reason="terminated" if terminated else "cancelled",
         )
     facts = {"step": error.subject_id} if error is not None and error.subject == "step" else {}
     facts["not_retried"] = not_retried
     step = f" in step {error.subject_id}" if error is not None and error.subject == "step" else ""
     return Explanation(
-        sentence=f"It failed{at}{step}{told}{f' ({not_retried})' if not_retried else ''}.",
+        sentence=f"It failed{at}{step}{cause}{f' ({not_retried})' if not_retried else ''}.",
         reason="timed_out" if error is not None and error.kind is ErrorKind.TIMEOUT and not step else "failed",
         facts=facts,
-        remedy=f"When the cause is gone, go on from there: kagzi retry {run.run.run_id}",
+        remedy=f"When the cause is fixed, continue from there: kagzi retry {run.run.run_id}",
     )
 
 
-# --- words ----------------------------------------------------------------------------------------------------------------
+# --- words ------------------------------------------------------------------------------------------------------------
 
 
 def _with_common_facts(explanation: Explanation, run: RunRecord) -> Explanation:

@@ -8,7 +8,8 @@ from ....store.protocol import Store
 
 
 async def not_retried(store: Store, run: RunRecord) -> str:
-    """About the step that failed the run, else about the run itself, if it was to be retried. Empty if there is nothing to say."""
+    """About the step that failed the run, else about the run itself, if it was to be retried. Empty if there is nothing
+    to say."""
     error = run.error
     if run.status is not RunStatus.FAILED or error is None:
         return ""

@@ -10,13 +10,14 @@ _NAMED = 3
 
 
 def lost_attempts(steps: Sequence[StepRecord]) -> tuple[str, dict[str, str]]:
-    """Of steps that have no result: a sentence about those that were begun before and lost, and the facts. Empty: there are none."""
+    """Of steps that have no result: a sentence about those that were begun before and lost, and the facts. Empty: there
+    are none."""
     lost = [(step, step.attempts[-1]) for step in steps if step.attempts and step.attempts[-1].lost]
     if not lost:
         return "", {}
     sentences = [
-        f"attempt {attempt.attempt} of step {step.step_id} was lost with worker {attempt.worker_id or 'unknown'}, noticed at "
-        f"{to_datetime(attempt.finished_at).isoformat(timespec='milliseconds')}, and "
+        f"attempt {attempt.attempt} of step {step.step_id} was lost with worker {attempt.worker_id or 'unknown'}, "
+        f"noticed at {to_datetime(attempt.finished_at).isoformat(timespec='milliseconds')}, and "
         f"{'runs again' if _runs_again(step) else 'is to begin again'}"
         for step, attempt in lost[:_NAMED]
     ]

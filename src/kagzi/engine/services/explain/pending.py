@@ -44,14 +44,16 @@ class PendingExplanations:
                 f"serve {', '.join(versions)}.",
                 reason="no_worker_for_version",
                 facts={"version": run.version or "", "versions_served": ", ".join(versions)},
-                remedy=f"Start a worker that registers {what}. If it is gone for good, let another version go on from where "
-                f"this run is: kagzi fork {run.run.run_id} --version {versions[0]}; and have new runs get that one: "
+                remedy=f"Start a worker that registers {what}. If it is gone permanently, continue the run "
+                f"with another version: kagzi fork {run.run.run_id} --version {versions[0]}; "
+                "and make new runs use that version: "
                 f"kagzi versions set-default {run.workflow_type} {versions[0]}",
             )
         active = [worker for worker in fitting if worker.status is WorkerStatus.ONLINE]
         if not active:
             return Explanation(
-                sentence=f"It waits for a worker: the {count_words(len(fitting), 'worker')} that serve {what} are draining.",
+                sentence=f"It waits for a worker: the {count_words(len(fitting), 'worker')} that serve "
+                f"{what} are draining.",
                 reason="workers_draining",
                 facts=_named(fitting),
                 remedy=f"Start a worker for {run.workflow_type}.",
@@ -72,16 +74,16 @@ class PendingExplanations:
         slots = sum(worker.max_concurrent for worker in active)
         busy = sum(min(self._in_use(worker), worker.max_concurrent) for worker in active)
         facts = {**_named(active), "slots": str(slots), "slots_in_use": str(busy)}
-        cancel = " to clean up, as it is to be cancelled" if run.cancel_requested else ""
+        cancel = " to clean up, because it is being cancelled" if run.cancel_requested else ""
         serving = f"{count_words(len(active), 'worker')} serving {_served(run)} {'has' if len(active) == 1 else 'have'}"
         if busy < slots:
-            heard_at = max(worker.last_heartbeat_at for worker in active)
+            last_heartbeat_at = max(worker.last_heartbeat_at for worker in active)
             return Explanation(
-                sentence=f"It is about to be taken{cancel}: {serving} {slots - busy} of {slots} slots free.",
+                sentence=f"It is about to be claimed{cancel}: {serving} {slots - busy} of {slots} slots free.",
                 reason="about_to_be_taken",
-                facts={**facts, "last_heartbeat_at": time_words(heard_at)},
-                remedy="It is taken in a moment. If it is not, those workers may be gone: the last sign of life was at "
-                f"{time_words(heard_at)}.",
+                facts={**facts, "last_heartbeat_at": time_words(last_heartbeat_at)},
+                remedy="It will be claimed in a moment. If not, those workers may be gone: the last heartbeat was at "
+                f"{time_words(last_heartbeat_at)}.",
             )
         return Explanation(
             sentence=f"It waits for a free slot{cancel}: {serving} {busy} of {slots} slots in use.",
@@ -91,7 +93,7 @@ class PendingExplanations:
         )
 
     def _in_use(self, worker: WorkerRecord) -> int:
-        """Of a worker connected here what it holds now; of another what it said with its last sign of life, which may have
+        """Of a worker connected here what it holds now; of another what it said with its last heartbeat, which may have
         been seconds ago."""
         session = self._sessions.get(worker.namespace, worker.worker_id)
         return worker.active_count if session is None else len(session.leased)

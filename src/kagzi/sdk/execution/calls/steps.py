@@ -121,7 +121,7 @@ def count_step(run: RunExecution) -> None:
     if run.ledger.steps_count > limits.STEPS_PER_RUN:
         raise run.fail_with(
             ResourceExhausted(
-                f"the run has more than {limits.STEPS_PER_RUN:,} steps. Divide the work among several runs.",
+                f"the run has more than {limits.STEPS_PER_RUN:,} steps. Split the work into several runs.",
                 metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
             )
         )

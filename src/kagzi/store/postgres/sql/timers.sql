@@ -51,7 +51,7 @@ WITH g AS MATERIALIZED (
     SELECT s.run_id, s.step_id, row_number() OVER (PARTITION BY s.run_id ORDER BY s.due_at, s.begun_seq) AS place,
         CASE WHEN s.kind = {KIND.SIGNAL} THEN json_build_object(
             'code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', s.step_id,
-            'message', 'signal ''' || s.name || ''' did not come before ' || to_char(
+            'message', 'signal ''' || s.name || ''' did not arrive before ' || to_char(
                 timestamp 'epoch' + s.wake_at * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
             )
         ) END AS error

@@ -29,7 +29,7 @@ WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.SL
 -- name: part_timeout_error
 -- What a wait for a signal fails with, as JSON of an ErrorDetail: core/run/parking.py says the same.
 json_object('code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', steps.step_id,
-            'message', 'signal ''' || name || ''' did not come before '
+            'message', 'signal ''' || name || ''' did not arrive before '
             || strftime('%Y-%m-%dT%H:%M:%S', wake_at / 1000000, 'unixepoch') || printf('.%06dZ', wake_at % 1000000))
 
 -- name: end_due_waits
