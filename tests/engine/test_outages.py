@@ -80,7 +80,7 @@ class Busy:
             "matcher": ("claim", lambda: engine._matcher.mark(TYPE, announce=True)),
             "timers": ("poll", engine._timers.poll_soon),
             "leases": ("release", lambda: engine._releases.add([leased(other)])),
-            "waits": ("ends_of", engine._waits.poll_all),
+            "waits": ("endings_of", engine._waits.poll_all),
             "cascade": ("cascade", lambda: engine._dispatcher.dispatch(CHILDREN_DUE)),
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
             "schedules": ("due_schedules", lambda: engine._schedule_clock.add_due(1)),

@@ -107,7 +107,7 @@ class WaitHub:
             pass
         finally:
             waits.close()
-        (ending,) = await self._store.ends_of((run,))
+        (ending,) = await self._store.endings_of((run,))
         if ending is None:
             raise no_run(run.run_id)
         return ending
@@ -198,7 +198,7 @@ class WaitHub:
         unknown = malformed
         if runs:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                endings = await self._store.ends_of(runs)
+                endings = await self._store.endings_of(runs)
             if not endings:
                 raise InternalError("the store answered for none of the runs that were asked for")
             self._to_read.update(dict.fromkeys(runs[len(endings) :]))  # more than a page: the rest is read next

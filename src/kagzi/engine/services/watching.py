@@ -110,7 +110,7 @@ class Watching:
 
     async def _end(self, mark: RunMark) -> RunEvent | None:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
-            (ending,) = await self._store.ends_of((mark.run,))
+            (ending,) = await self._store.endings_of((mark.run,))
         if not isinstance(ending, RunEnd):
             return None
         return RunEvent(
@@ -170,7 +170,7 @@ class Watching:
         for start in range(0, len(runs), _POLL_RUNS):
             some = runs[start : start + _POLL_RUNS]
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                markers = dict(zip(some, await self._store.marks_of(some), strict=True))
+                markers = dict(zip(some, await self._store.markers_of(some), strict=True))
             for run in some:
                 for watch in self._watched.get(run.run_id, ()):
                     if watch.run == run and watch.mark != markers[run]:
