@@ -75,4 +75,5 @@ def compiled(parameters: str, expression: str, /, **names: Any) -> Callable[...,
     never of data.
     """
     code = compile(f"lambda {parameters}: {expression}", "<conversion>", "eval")
-    return eval(code, {"__builtins__": {}, **names})  # noqa: S307  see above
+    function: Callable[..., Any] = eval(code, {"__builtins__": {}, **names})  # noqa: S307  see above
+    return function

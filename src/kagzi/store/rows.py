@@ -292,7 +292,7 @@ _attribute_writers = {column.name: value_writer(_fields[column.name]) for column
 _fork_readers = [(column.name, by_column(_fields[column.name])) for column in columns(Use.FORKED)]
 
 
-def _attribute_row() -> Callable[[StartRun], dict[str, Any]]:
+def _attributes_writer() -> Callable[[StartRun], dict[str, Any]]:
     writers = {f"write_{name}": write for name, write in _attribute_writers.items() if write is not None}
     items = (
         f"'{name}': " + (f"command.{name}" if write is None else f"write_{name}(command.{name})")
@@ -301,7 +301,7 @@ def _attribute_row() -> Callable[[StartRun], dict[str, Any]]:
     return compiled("command", f"{{{', '.join(items)}}}", **writers)
 
 
-_write_attributes = _attribute_row()
+_write_attributes = _attributes_writer()
 _NO_VALUES = {column.name: None for column in columns(Use.NEW)} | {"lease": 0, "nonce": 0}
 
 
@@ -324,13 +324,13 @@ def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str,
     row["concurrency_key"] = command.concurrency_key or None
     row["schedule_id"] = command.schedule_id or None
     row["blocked_by"] = command.blocked_by or None
-    row["status"] = status.value
+    row["status"] = int(status)
     if status is RunCode.PENDING:
         row["ready_at"] = now
     elif command.blocked_by:
-        row["wait_reason"] = WaitCode.CHILD.value
+        row["wait_reason"] = int(WaitCode.CHILD)
     elif status is RunCode.SLEEPING:
-        row["wait_reason"] = WaitCode.TIME.value
+        row["wait_reason"] = int(WaitCode.TIME)
         row["due_at"] = command.start_at
     elif (assignment := command.assignment) is not None:
         row["version"] = command.version or assignment.version

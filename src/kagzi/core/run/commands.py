@@ -106,7 +106,7 @@ class SendSignal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _COPIED = {*RunAttributes.__struct_fields__, "input", "context", "on_conflict"} - {"deadline_at"}
-_start_run = copier(StartRun, sorted(_COPIED))  # here: a field of StartRun is of the type above
+_start_run = copier(StartRun, sorted(_COPIED))  # below SendSignal, which the types of its fields name
 
 
 class SignalReplacement(msgspec.Struct, frozen=True, kw_only=True):
