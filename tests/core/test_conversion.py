@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kagzi.core.conversion import Field, converter
+from kagzi.core.conversion import Field, compiled, converter, copier
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -47,3 +47,19 @@ def test_what_cannot_be_read_is_reported_at_once() -> None:
         converter(Person, nothing)
     with pytest.raises(TypeError, match="Person has no field nick"):
         converter(Person, _by_name, nick=str)
+
+
+def test_a_copier_copies_fields_and_takes_the_others_by_name() -> None:
+    copy = copier(Person, ["name"])
+    assert copy(Pet("Rex"), age=3) == Person("Rex", 3)
+    assert copy(Pet("Rex")) == Person("Rex", None)
+    with pytest.raises(TypeError, match="legs"):
+        copy(Pet("Rex"), legs=4)
+    with pytest.raises(TypeError, match="name"):
+        copier(Person, ["age"])(Person("Ada", 36))
+
+
+def test_a_compiled_function_has_the_names_that_it_was_given_and_no_others() -> None:
+    assert compiled("number", "number + offset", offset=2)(3) == 5
+    with pytest.raises(NameError, match="open"):
+        compiled("path", "open(path)")("file")

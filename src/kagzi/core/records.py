@@ -1,7 +1,7 @@
 """Records of runs, steps and workers: the values that pass between the layers."""
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -53,14 +53,6 @@ class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at: Timestamp | None = None
     retry: RetryPolicy | None = None
     concurrency_key: str = ""
-
-
-def attributes_of(run: RunAttributes, **changes: Any) -> dict[str, Any]:
-    """The attributes alone, by name, for another struct that has them."""
-    return {name: getattr(run, name) for name in _ATTRIBUTES} | changes
-
-
-_ATTRIBUTES = RunAttributes.__struct_fields__
 
 
 class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):

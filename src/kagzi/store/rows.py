@@ -15,7 +15,7 @@ from typing import Any, Protocol, get_args, get_origin
 import msgspec
 
 from ..core.bulk import BulkOperation
-from ..core.conversion import Field, converter, fields_of
+from ..core.conversion import Field, compiled, converter, fields_of
 from ..core.error_details import ErrorDetail, decode_detail, encode_detail
 from ..core.pages.cursor import Cursor
 from ..core.records import (
@@ -288,8 +288,21 @@ def read_worker(row: Row, served: tuple[Served, ...], status: WorkerStatus) -> W
 # --- new runs --------------------------------------------------------------------------------------------------------
 
 _fields = {field.name: field for field in fields_of(RunAttributes)}
-_attribute_writers = [(column.name, value_writer(_fields[column.name])) for column in columns(Use.ATTRIBUTES)]
+_attribute_writers = {column.name: value_writer(_fields[column.name]) for column in columns(Use.ATTRIBUTES)}
 _fork_readers = [(column.name, by_column(_fields[column.name])) for column in columns(Use.FORKED)]
+
+
+def _attributes_writer() -> Callable[[StartRun], dict[str, Any]]:
+    writers = {f"write_{name}": write for name, write in _attribute_writers.items() if write is not None}
+    items = (
+        f"'{name}': " + (f"command.{name}" if write is None else f"write_{name}(command.{name})")
+        for name, write in _attribute_writers.items()
+    )
+    return compiled("command", f"{{{', '.join(items)}}}", **writers)
+
+
+_write_attributes = _attributes_writer()
+_NO_VALUES = {column.name: None for column in columns(Use.NEW)} | {"lease": 0, "nonce": 0}
 
 
 def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
@@ -298,33 +311,33 @@ def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
     return RunCode.RUNNING if leased and command.assignment is not None else RunCode.PENDING
 
 
-def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, object]:
+def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, Any]:
     """The columns `{run.new}`. The run sleeps until its start time or until the one before it has ended; else it is
     leased to whom it is assigned if it may be `leased`, or waits for a worker."""
-    status = new_status(command, now, leased=leased)
-    sleeping = status is RunCode.SLEEPING
-    assignment = command.assignment if status is RunCode.RUNNING else None
-    row: dict[str, object] = {
-        "run_id": command.run.run_id,
-        "namespace": command.run.namespace,
-        "workflow_id": command.workflow_id,
-        "request_id": command.request_id,
-        "version": command.version or (None if assignment is None else assignment.version),
-        "concurrency_key": command.concurrency_key or None,
-        "schedule_id": command.schedule_id or None,
-        "blocked_by": command.blocked_by or None,
-        "status": int(status),
-        "wait_reason": int(WaitCode.CHILD if command.blocked_by else WaitCode.TIME) if sleeping else None,
-        "ready_at": now if status is RunCode.PENDING else None,
-        "due_at": command.start_at if sleeping and not command.blocked_by else None,
-        "lease": 0 if assignment is None else 1,
-        "nonce": 0 if assignment is None else assignment.nonce,
-        "worker_id": None if assignment is None else assignment.worker_id,
-        "lease_until": None if assignment is None else assignment.lease_until,
-    }
-    for name, write in _attribute_writers:
-        value = getattr(command, name)
-        row[name] = value if write is None else write(value)
+    status, run = new_status(command, now, leased=leased), command.run
+    row = _NO_VALUES | _write_attributes(command)
+    row["run_id"] = run.run_id
+    row["namespace"] = run.namespace
+    row["workflow_id"] = command.workflow_id
+    row["request_id"] = command.request_id
+    row["version"] = command.version or None
+    row["concurrency_key"] = command.concurrency_key or None
+    row["schedule_id"] = command.schedule_id or None
+    row["blocked_by"] = command.blocked_by or None
+    row["status"] = int(status)
+    if status is RunCode.PENDING:
+        row["ready_at"] = now
+    elif command.blocked_by:
+        row["wait_reason"] = int(WaitCode.CHILD)
+    elif status is RunCode.SLEEPING:
+        row["wait_reason"] = int(WaitCode.TIME)
+        row["due_at"] = command.start_at
+    elif (assignment := command.assignment) is not None:
+        row["version"] = command.version or assignment.version
+        row["lease"] = 1
+        row["nonce"] = assignment.nonce
+        row["worker_id"] = assignment.worker_id
+        row["lease_until"] = assignment.lease_until
     return row
 
 

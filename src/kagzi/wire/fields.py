@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp as TimestampMessage
 
-from ..core.conversion import Field, fields_of
+from ..core.conversion import Field, compiled, fields_of, keywords
 from ..core.error_details import ErrorDetail
 from ..core.records import DEFAULT_NAMESPACE, Payload
 from ..core.retry.policy import RetryPolicy
@@ -112,55 +112,61 @@ def reader(
 def _reader(
     record: type[Record], pairs: "_Pairs", unsent: Collection[str], written_out: Mapping[str, Get]
 ) -> Callable[[Message], Record]:
-    parts = _ReadParts()
+    parts = _Arguments("message")
     for field in pairs.fields_of(record, (*unsent, *written_out)):
         sent = pairs.take(field.name)
         if field.name in written_out:
-            parts.made.append((field.name, written_out[field.name]))
+            parts.make(field.name, written_out[field.name])
         elif field.name in unsent:
             if field.default is msgspec.NODEFAULT:
                 raise TypeError(f"{record.__name__}.{field.name} has no default")
         elif sent is None:
-            parts.made.append((field.name, _reader(pairs.struct(record, field), pairs, (), {})))
+            parts.make(field.name, _reader(pairs.struct(record, field), pairs, (), {}))
+        elif (whole := _whole_reader(sent, field, pairs.names)) is not None:
+            parts.make(field.name, whole)
         else:
-            parts.add(sent, field, pairs.names)
-    copy, nulls, present, made = _copier(parts.copied), parts.nulls, parts.present, parts.made
-
-    def read_record(message: Message) -> Record:
-        values = {**nulls, **copy(message)}
-        has_field = message.HasField
-        for name, sent_name, read in present:
-            if has_field(sent_name):
-                values[name] = read(getattr(message, sent_name))
-        for name, read in made:
-            values[name] = read(message)
-        return record(**values)
-
-    return read_record
+            read = _value_reader(sent, field, pairs.names)
+            if sent.has_presence and (_is_optional(field) or field.default is not msgspec.NODEFAULT):
+                default = None if field.default is msgspec.NODEFAULT else field.default
+                parts.copy_present(field.name, sent.name, read, default)
+            else:
+                parts.copy(field.name, sent.name, read)
+    return parts.call(record)
 
 
-class _ReadParts:
-    """How the fields of a record are read, by how much has to be done: it is done often."""
+class _Arguments:
+    """The keyword arguments of a record or a message, as the text of a call: it is made often (see `compiled`)."""
 
-    def __init__(self) -> None:
-        self.copied: dict[str, str] = {}  # fields of the message, by those of the record
-        self.nulls: dict[str, None] = {}  # fields without a default that the message may leave out
-        self.present: list[tuple[str, str, Get]] = []  # those that it has, or leaves out
-        self.made: list[tuple[str, Get]] = []  # from the message as a whole
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._values: dict[str, str] = {}
+        self._names: dict[str, Any] = {}
 
-    def add(self, sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> None:
-        if (read := _whole_reader(sent, field, names)) is not None:
-            self.made.append((field.name, read))
-            return
-        read = _value_reader(sent, field, names)
-        if sent.has_presence and (_is_optional(field) or field.default is not msgspec.NODEFAULT):
-            self.present.append((field.name, sent.name, read or _same))
-            if field.default is msgspec.NODEFAULT:
-                self.nulls[field.name] = None
-        elif read is not None:
-            self.made.append((field.name, _after(attrgetter(sent.name), read)))
-        else:
-            self.copied[field.name] = sent.name
+    def make(self, name: str, convert: Get) -> None:
+        """From the source as a whole."""
+        self._values[name] = f"{self._name('make', name, convert)}({self._source})"
+
+    def copy(self, name: str, path: str, convert: Get | None) -> None:
+        value = f"{self._source}.{path}"
+        self._values[name] = value if convert is None else f"{self._name('convert', name, convert)}({value})"
+
+    def copy_present(self, name: str, path: str, convert: Get | None, default: Any) -> None:
+        """From a field of a message that may be left out."""
+        self.copy(name, path, convert)
+        default_name = "None" if default is None else self._name("default", name, default)
+        self._values[name] += f" if {self._source}.HasField('{path}') else {default_name}"
+
+    def copy_set(self, name: str, path: str, convert: Get) -> None:
+        """From a field of a record that may be None: protobuf leaves out what is None."""
+        convert_name = self._name("convert", name, convert)
+        self._values[name] = f"None if (value := {self._source}.{path}) is None else {convert_name}(value)"
+
+    def call(self, target: Callable[..., Record]) -> Callable[[Any], Record]:
+        return compiled(self._source, f"target({keywords(self._values)})", target=target, **self._names)
+
+    def _name(self, verb: str, name: str, value: Any) -> str:
+        self._names[f"{verb}_{name}"] = value
+        return f"{verb}_{name}"
 
 
 def _whole_reader(sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> Get | None:
@@ -219,8 +225,7 @@ def writer(
     reads. `unset`: fields of the message that are not set here. `written_out`: what a field of the message is set to.
     """
     pairs = _Pairs(message, names or {})
-    copied: dict[str, str] = {}
-    converted: list[tuple[str, Get, Get]] = []
+    parts = _Arguments("record")
 
     def add(part: type[Any], path: str) -> None:
         for field in pairs.fields_of(part, () if path else unsent):
@@ -230,25 +235,15 @@ def writer(
             if sent is None:
                 add(pairs.struct(record, field), f"{path}{field.name}.")
             elif _is_map(sent) or (write := _value_writer(sent, field, pairs.names)) is None:
-                copied[sent.name] = path + field.name
+                parts.copy(sent.name, path + field.name, None)
             else:
-                converted.append((sent.name, attrgetter(path + field.name), write))
+                parts.copy_set(sent.name, path + field.name, write)
 
     add(record, "")
     pairs.check(record, (*unset, *written_out))
-    copy, made = _copier(copied), list(written_out.items())
-
-    def write_message(source: Record) -> Sent:
-        values = copy(source)
-        for name, get, write in converted:
-            value = get(source)
-            if value is not None:
-                values[name] = write(value)
-        for name, make in made:
-            values[name] = make(source)
-        return message(**values)
-
-    return write_message
+    for name, make in written_out.items():
+        parts.make(name, make)
+    return parts.call(message)
 
 
 def _value_writer(sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> Get | None:
@@ -309,14 +304,6 @@ def _fields_of(record: type[Any]) -> tuple[Field, ...]:
     return tuple(fields_of(record))
 
 
-def _copier(names: Mapping[str, str]) -> Callable[[Any], dict[str, Any]]:
-    """Values under new names: one call for all of them, because there are many and records are made often."""
-    if len(names) < 2:  # attrgetter returns a tuple from the second on
-        return lambda source: {name: attrgetter(path)(source) for name, path in names.items()}
-    targets, get = tuple(names), attrgetter(*names.values())
-    return lambda source: dict(zip(targets, get(source), strict=True))
-
-
 def _form_of(message: Descriptor, kind: Any, name: str) -> _Form | None:
     """None: a record, which is converted by its fields."""
     known = _FORMS.get((message.full_name, kind))
@@ -354,7 +341,3 @@ def _element(sent: FieldDescriptor, field: Field) -> Any:
 
 def _after(get: Get, convert: Get) -> Get:
     return lambda source: convert(get(source))
-
-
-def _same(value: Any) -> Any:
-    return value

@@ -7,7 +7,7 @@ The test goes over the fields of RunAttributes, so that a new one is tested with
 from typing import Any
 
 from kagzi.core.conversion import fields_of
-from kagzi.core.records import RunAttributes, RunFilter, RunKey, attributes_of
+from kagzi.core.records import RunAttributes, RunFilter, RunKey
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.outcomes import Started
 from kagzi.store.columns import RUN, Use
@@ -27,6 +27,10 @@ def values(now: int) -> dict[str, Any]:
     chosen |= {"workflow_type": "hello", "deadline_at": now + 3_600_000_000}
     assert not [field.name for field in fields_of(RunAttributes) if chosen[field.name] == field.default]
     return chosen
+
+
+def attributes_of(run: RunAttributes) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in RunAttributes.__struct_fields__}
 
 
 def passed_on(all_values: dict[str, Any], use: Use) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ..conversion import copier
 from ..error_details import ErrorDetail
-from ..records import Lease, Payload, RunAttributes, RunKey, attributes_of
+from ..records import Lease, Payload, RunAttributes, RunKey
 from ..retry.policy import RetryPolicy
 from ..times import Timestamp
 
@@ -83,16 +84,14 @@ def start_run(
 ) -> StartRun:
     """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's
     own."""
-    return StartRun(
-        **attributes_of(request, deadline_at=deadline(request, now)),
+    return _start_run(
+        request,
         run=run,
         workflow_id=request.workflow_id or run.run_id,
         request_id=request.request_id or run.run_id,
-        input=request.input,
-        context=request.context,
         version=request.version or None,
         start_at=start_time(request, now),
-        on_conflict=request.on_conflict,
+        deadline_at=deadline(request, now),
         assignment=assignment,
         signal=signal,
     )
@@ -104,6 +103,10 @@ class SendSignal(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     payload: Payload
     request_id: str
+
+
+_COPIED = {*RunAttributes.__struct_fields__, "input", "context", "on_conflict"} - {"deadline_at"}
+_start_run = copier(StartRun, sorted(_COPIED))  # below SendSignal, which the types of its fields name
 
 
 class SignalReplacement(msgspec.Struct, frozen=True, kw_only=True):

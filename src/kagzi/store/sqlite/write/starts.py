@@ -18,9 +18,9 @@ from ....core.run.refusals import (
     workflow_id_active,
     workflow_id_of_type,
 )
-from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
+from ....core.states import RUN_STATUS_OF_CODE, RunStatus
 from ....core.text.storable import is_storable
-from ...rows import new_run_row, new_status, type_of
+from ...rows import new_run_row, type_of
 from ..connection.connection import Row
 from ..statements import row_of
 from .admission import evict, refuse
@@ -47,8 +47,10 @@ def plan_start(plan: WritePlan, command: StartRun) -> Outcome | None:
     limits = plan.writer.types.limits(command.run.namespace, command.workflow_type)
     if limits is not None and limits.when_full != "queue":
         return None
-    texts = (*filter(None, _texts(command)), *command.labels, *command.labels.values())
-    if not is_uuid(command.run.run_id) or not all(map(is_storable, texts)):
+    texts = "".join(filter(None, _texts(command)))
+    if command.labels:
+        texts = "".join((texts, *command.labels, *command.labels.values()))
+    if not is_uuid(command.run.run_id) or not is_storable(texts):
         return None
     return _create(plan, command, leased=command.assignment is not None)
 
@@ -173,11 +175,12 @@ def _create(plan: WritePlan, command: StartRun, *, leased: bool) -> Started:
     limits = plan.writer.types.limits(run.namespace, command.workflow_type)
     leased = leased and limits is None
     row = new_run_row(command, now, leased=leased)
-    row |= {"request_id": command.request_id or None, "created_at": now, "started_at": now if row["lease"] else None}
+    row["request_id"] = command.request_id or None
+    row["created_at"] = now
+    row["started_at"] = now if row["lease"] else None
     if limits is not None and limits.by_key:  # where keys take turns those without one do, too
         row["concurrency_key"] = command.concurrency_key
-    status = new_status(command, now, leased=leased)
-    assignment = command.assignment if status is RunCode.RUNNING else None
+    assignment = command.assignment if row["lease"] else None
     plan.add_run(command, _run_row(row))
     if assignment is not None:
         fence = Fence(
@@ -191,4 +194,4 @@ def _create(plan: WritePlan, command: StartRun, *, leased: bool) -> Started:
             assignment.worker_id,
         )
         plan.fences.put(fence)
-    return Started(run.run_id, command.workflow_id, RUN_STATUS_OF_CODE[status], now)
+    return Started(run.run_id, command.workflow_id, RUN_STATUS_OF_CODE[row["status"]], now)
