@@ -54,8 +54,8 @@ PAGES = (
         "What workflow code is written with. How-to: [do several things at once](../../how-to/parallel.md), "
         "[split work into children](../../how-to/children.md), [change running workflows](../../how-to/versions.md).",
         (
-            "workflow", "Workflow", "Context", "sdk.workflow.children.ChildKeywords", "ChildHandle", "Won", "sdk.execution.interruption.Cleanup",
-            "sdk.workflow.run_log.RunLog", "RunContextFilter", "KagziWarning",
+            "workflow", "Workflow", "Context", "sdk.workflow.children.ChildKeywords", "ChildHandle", "Won",
+            "sdk.execution.interruption.Cleanup", "sdk.workflow.run_log.RunLog", "RunContextFilter", "KagziWarning",
         ),
     ),
     Page(

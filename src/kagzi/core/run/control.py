@@ -205,9 +205,8 @@ def quarantine_problem(run_id: str, times: int) -> ErrorDetail:
     return ErrorDetail(
         code=ErrorCode.PRECONDITION_FAILED,
         kind=ErrorKind.LOST,
-        message=f"the worker that ran this was lost {times} times without progress; "
-        "it is paused so that it harms nobody. "
-        f"Look at what it does, then resume it: kagzi resume {run_id}",
+        message=f"the run lost its worker {times} times without progress and is paused. "
+        f"Find out why it kills its workers, then resume it: kagzi resume {run_id}",
         subject="run",
         subject_id=run_id,
     )
