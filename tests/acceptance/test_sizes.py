@@ -15,8 +15,10 @@ COUNT = 12  # together more than a worker reads at once
 MODULE = "tests.acceptance.size_flows"
 
 
-async def beside_a_neighbour(cluster: Cluster, run: Run[int], neighbour: Run[Any], worker: Process) -> None:
-    before = cluster.steps_begun(neighbour)
+async def beside_a_neighbour(
+    cluster: Cluster, run: Run[int], neighbour: Run[Any], worker: Process, before: int
+) -> None:
+    """The run ends, and its neighbour has begun more steps than `before`, counted before the run had its work."""
     assert await run.result(timeout="60s") == COUNT * flows.LARGE
     assert cluster.steps_begun(neighbour) > before
     assert "interrupted" not in worker.output
@@ -28,8 +30,9 @@ async def test_many_large_results_of_children(cluster: Cluster) -> None:
     async with cluster.client() as client:
         neighbour = await client.start(flows.neighbour, 0.02)
         await until(lambda: cluster.steps_begun(neighbour) >= 3)
+        before = cluster.steps_begun(neighbour)
         run = await client.start(flows.gathers_children, COUNT)
-        await beside_a_neighbour(cluster, run, neighbour, worker)
+        await beside_a_neighbour(cluster, run, neighbour, worker, before)
         await neighbour.terminate()
 
 
@@ -41,7 +44,7 @@ async def test_many_large_signals_that_wait(cluster: Cluster) -> None:
         neighbour = await client.start(flows.neighbour, 0.02)
         worker = await cluster.worker(module=MODULE)
         await until(lambda: cluster.steps_begun(neighbour) >= 3)
-        await beside_a_neighbour(cluster, run, neighbour, worker)
+        await beside_a_neighbour(cluster, run, neighbour, worker, before=3)
         await neighbour.terminate()
 
 
@@ -51,6 +54,7 @@ async def test_large_signals_that_come_while_the_run_waits(cluster: Cluster) -> 
         neighbour = await client.start(flows.neighbour, 0.02)
         run = await client.start(flows.gathers_signals, COUNT)
         await until(lambda: cluster.steps_begun(neighbour) >= 3)
+        before = cluster.steps_begun(neighbour)
         await asyncio.gather(*(run.signal(flows.blob, "x" * flows.LARGE) for _ in range(COUNT)))
-        await beside_a_neighbour(cluster, run, neighbour, worker)
+        await beside_a_neighbour(cluster, run, neighbour, worker, before)
         await neighbour.terminate()
