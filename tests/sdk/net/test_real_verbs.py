@@ -111,7 +111,7 @@ async def pays_with_help(ctx: Context, n: int) -> int:
 
 @workflow
 async def pays_beside_help(ctx: Context, n: int) -> list[list[str]]:
-    """Notes in which order its tasks go on."""
+    """Notes in which order its tasks go on: what is recorded of the first time, and what is seen each time."""
     order: list[str] = []
 
     async def helps() -> int:
@@ -126,8 +126,9 @@ async def pays_beside_help(ctx: Context, n: int) -> list[list[str]]:
 
     helping = asyncio.ensure_future(helps())
     await works()
-    recorded = await ctx.step("order").run(lambda: list(order))
+    await ctx.step("meanwhile").run(lambda: None)
     seen = list(order)
+    recorded = await ctx.step("order").run(lambda: seen)
     await ctx.step("pay", retry=Retry.none()).run(fragile, n)
     await helping
     return [recorded, seen]
