@@ -19,7 +19,6 @@ from ...core.version import __version__
 from ...system import SystemIds
 from ...wire.requests import write_register
 from ..client.operations.schedule_options import DeclaredSchedule, checked_schedules
-from ..client.operations.schedules import apply_schedules
 from ..client.start import checked_labels
 from ..transport.connecting import checked_namespace, open_connection
 from ..transport.credentials import Tls
@@ -254,7 +253,10 @@ class Worker:
         )
         await serving.start()
         try:
-            await apply_schedules(connection, checked_namespace(options.namespace), options.schedules)
+            if options.schedules:
+                from ..client.operations.schedules import apply_schedules  # noqa: PLC0415  most workers have none
+
+                await apply_schedules(connection, checked_namespace(options.namespace), options.schedules)
         except BaseException:
             await serving.stop(self._grace_s)
             raise
