@@ -164,7 +164,7 @@ async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: Trouble
     await until(beaten)
     intervals = (asyncio.get_running_loop().time() - began) / 0.050
     assert set(store.calls - before) == {"poll"}
-    assert 1 <= store.statements - statements <= intervals + 2  # the first and the last may fall on its edges
+    assert 1 <= store.statements - statements <= intervals + 1.05  # a timer may be early by a tick
 
 
 async def test_counts_of_workers_are_written_with_a_poll(make_engine: MakeEngine) -> None:

@@ -1,18 +1,19 @@
 """The base of what users refine, method by method, and then await."""
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 
-class Builder:
+class Builder(ABC):
     """Warns if it is neither awaited nor refined."""
 
     _consequence: ClassVar[str]
     _is_settled = True  # awaited, or handed over to a refined copy; False once it is made
 
+    @abstractmethod
     def _call(self) -> str:
         """How users have written it."""
-        raise NotImplementedError
 
     def __del__(self) -> None:
         if not self._is_settled:
