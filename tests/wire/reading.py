@@ -3,6 +3,7 @@ written."""
 
 from typing import Any
 
+import kagzi.wire.schemas  # noqa: F401  how it writes what a worker serves is said there
 from kagzi.core.records import (
     NO_LABELS,
     ClaimedRun,

@@ -161,6 +161,8 @@ run_records = st.builds(
     input=maybe_payloads,
     context=contexts,
     output=maybe_payloads,
+    state=maybe_payloads,
+    state_at=maybe_times,
 )
 
 run_endings = st.builds(

@@ -13,7 +13,7 @@ from kagzi.core.records import Payload, RunKey
 from kagzi.core.states import WorkerStatus
 from kagzi.v1 import admin_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.wire.common import write_duration
-from kagzi.wire.fields import reader, writer
+from kagzi.wire.fields import form, reader, writer
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,8 @@ def test_parts_of_a_record_are_fields_of_the_message_and_parts_of_the_message_ar
 
     fields = {field.name for field in worker_pb2.Step.DESCRIPTOR.fields} - {"run_id", "namespace_id", "attempts"}
     with pytest.raises(
-        TypeError, match=r"Attempt has no field for error, started_at, worker_id of kagzi.v1.StepAttempt"
+        TypeError,
+        match=r"Attempt has no field for begun_seq, claim, error, started_at, worker_id of kagzi.v1.StepAttempt",
     ):
         reader(worker_pb2.Step, Step, names={"number": "attempt_number"}, unread=fields)
 
@@ -111,6 +112,13 @@ def test_parts_of_a_record_are_fields_of_the_message_and_parts_of_the_message_ar
         served: tuple[Pair, ...]
         status: WorkerStatus
 
+    def read_pair(pair: worker_pb2.WorkflowTypeVersion) -> Pair:
+        return Pair(pair.workflow_type, pair.version)
+
+    def write_pair(pair: Pair) -> worker_pb2.WorkflowTypeVersion:
+        return worker_pb2.WorkflowTypeVersion(workflow_type=pair.workflow_type, version=pair.version)
+
+    form(worker_pb2.WorkflowTypeVersion, Pair, read_pair, write_pair)
     others = {field.name for field in worker_pb2.Worker.DESCRIPTOR.fields} - {"namespace_id", "served", "status"}
     worker = Worker("shop", (Pair("order", "2"), Pair("refund", "1")), WorkerStatus.DRAINING)
     message = writer(worker_pb2.Worker, Worker, unset=others)(worker)

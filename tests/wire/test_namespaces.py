@@ -8,8 +8,8 @@ from kagzi.core.errors import InvalidArgument
 from kagzi.core.records import NamespaceRecord
 from kagzi.core.stats import StatsBucket
 from kagzi.v1 import namespace_pb2 as pb
+from kagzi.wire.admin import write_bucket
 from kagzi.wire.namespaces import read_namespace_fields, read_new_namespace, write_changes, write_namespace
-from kagzi.wire.stats import write_bucket
 
 from .reading import read_bucket, read_namespace_record
 from .strategies import counts, longs, maybe_times, names, times

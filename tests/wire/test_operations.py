@@ -25,7 +25,9 @@ from kagzi.core.run.commands import (
     Park,
     PauseDiverged,
     RecordPatch,
+    RecordStep,
     ReleaseRun,
+    SetState,
     SetStatus,
     StartChild,
     StartRun,
@@ -80,6 +82,27 @@ UNDERSTOOD = [
     (
         pb.Operation(begin_step=pb.BeginStepOperation(step_id="a", attempt=2)),
         BeginStep(**LEASED, step_id="a", name="a", attempt=2),
+    ),
+    (
+        pb.Operation(
+            record_step=pb.RecordStepOperation(
+                step_id="a#2", name="a", attempt=1, retry_policy=write_retry(POLICY), timeout_ms=5, output=OUTPUT
+            )
+        ),
+        RecordStep(**LEASED, step_id="a#2", name="a", retry=POLICY, timeout_ms=5, output=Payload(b"1")),
+    ),
+    (
+        pb.Operation(record_step=pb.RecordStepOperation(step_id="a", attempt=2, input=OUTPUT, cleanup=True, **PLACE)),
+        RecordStep(
+            **LEASED,
+            step_id="a",
+            name="a",
+            attempt=2,
+            input=Payload(b"1"),
+            cleanup=True,
+            output=Payload(b"null"),
+            **PLACE,
+        ),
     ),
     (
         pb.Operation(complete_step=pb.CompleteStepOperation(step_id="a", attempt=1, output=OUTPUT)),
@@ -186,6 +209,7 @@ UNDERSTOOD = [
         SetStatus(**LEASED, text="half", progress=0.0),
     ),
     (pb.Operation(set_status=pb.SetStatusOperation(text="half")), SetStatus(**LEASED, text="half", progress=None)),
+    (pb.Operation(set_state=pb.SetStateOperation(state=OUTPUT)), SetState(**LEASED, state=Payload(b"1"))),
     (
         pb.Operation(step_heartbeat=pb.StepHeartbeatOperation(step_id="a", attempt=2, details=OUTPUT)),
         BeatStep(**LEASED, step_id="a", attempt=2, details=Payload(b"1")),

@@ -113,7 +113,7 @@ def test_a_long_message_fits_into_the_metadata_of_an_answer() -> None:
         (grpc.StatusCode.INTERNAL, errors.Unavailable),
         (grpc.StatusCode.UNKNOWN, errors.Unavailable),
         (grpc.StatusCode.UNIMPLEMENTED, errors.Unimplemented),
-        (grpc.StatusCode.UNAUTHENTICATED, errors.PermissionDenied),
+        (grpc.StatusCode.UNAUTHENTICATED, errors.Unauthenticated),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, errors.ResourceExhausted),
         (grpc.StatusCode.NOT_FOUND, errors.NotFound),
     ],

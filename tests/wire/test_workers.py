@@ -6,8 +6,8 @@ import pytest
 from kagzi.core.workers import Diagnostic, WorkerEvent, WorkerEventKind
 from kagzi.core.workflow_types.versions import VersionRecord
 from kagzi.v1 import admin_pb2, worker_pb2
+from kagzi.wire.admin import write_version
 from kagzi.wire.requests import write_diagnostics
-from kagzi.wire.versions import write_version
 from kagzi.wire.workers import read_diagnostics, write_worker_event
 
 from .reading import read_version, read_worker_event

@@ -84,6 +84,86 @@ class ListStepsResponse(_message.Message):
     page: _common_pb2.PageInfo
     def __init__(self, steps: _Optional[_Iterable[_Union[_worker_pb2.Step, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
 
+class GetTimelineRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "after", "before", "around", "step_name", "statuses", "kinds", "size")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AROUND_FIELD_NUMBER: _ClassVar[int]
+    STEP_NAME_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    after: int
+    before: int
+    around: str
+    step_name: str
+    statuses: _containers.RepeatedScalarFieldContainer[_worker_pb2.StepStatus]
+    kinds: _containers.RepeatedScalarFieldContainer[_worker_pb2.StepKind]
+    size: int
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., after: _Optional[int] = ..., before: _Optional[int] = ..., around: _Optional[str] = ..., step_name: _Optional[str] = ..., statuses: _Optional[_Iterable[_Union[_worker_pb2.StepStatus, str]]] = ..., kinds: _Optional[_Iterable[_Union[_worker_pb2.StepKind, str]]] = ..., size: _Optional[int] = ...) -> None: ...
+
+class TimelineAttempt(_message.Message):
+    __slots__ = ("started_at", "finished_at")
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    started_at: _timestamp_pb2.Timestamp
+    finished_at: _timestamp_pb2.Timestamp
+    def __init__(self, started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class TimelineStep(_message.Message):
+    __slots__ = ("step_id", "name", "kind", "status", "begun_seq", "seq", "attempt", "created_at", "started_at", "finished_at", "retry_at", "wake_at", "attempts", "error", "child_run_id", "parent_step_id", "parallel_group_id", "worker_id")
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AT_FIELD_NUMBER: _ClassVar[int]
+    WAKE_AT_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    CHILD_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    PARALLEL_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    step_id: str
+    name: str
+    kind: _worker_pb2.StepKind
+    status: _worker_pb2.StepStatus
+    begun_seq: int
+    seq: int
+    attempt: int
+    created_at: _timestamp_pb2.Timestamp
+    started_at: _timestamp_pb2.Timestamp
+    finished_at: _timestamp_pb2.Timestamp
+    retry_at: _timestamp_pb2.Timestamp
+    wake_at: _timestamp_pb2.Timestamp
+    attempts: _containers.RepeatedCompositeFieldContainer[TimelineAttempt]
+    error: str
+    child_run_id: str
+    parent_step_id: str
+    parallel_group_id: str
+    worker_id: str
+    def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[_worker_pb2.StepKind, str]] = ..., status: _Optional[_Union[_worker_pb2.StepStatus, str]] = ..., begun_seq: _Optional[int] = ..., seq: _Optional[int] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[TimelineAttempt, _Mapping]]] = ..., error: _Optional[str] = ..., child_run_id: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
+
+class GetTimelineResponse(_message.Message):
+    __slots__ = ("steps", "older", "newer")
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    OLDER_FIELD_NUMBER: _ClassVar[int]
+    NEWER_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedCompositeFieldContainer[TimelineStep]
+    older: bool
+    newer: bool
+    def __init__(self, steps: _Optional[_Iterable[_Union[TimelineStep, _Mapping]]] = ..., older: bool = ..., newer: bool = ...) -> None: ...
+
 class HealthCheckRequest(_message.Message):
     __slots__ = ("service",)
     SERVICE_FIELD_NUMBER: _ClassVar[int]
@@ -113,7 +193,7 @@ class GetServerInfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetServerInfoResponse(_message.Message):
-    __slots__ = ("version", "api_version", "supported_features", "min_sdk_version", "http_url", "store", "server_id", "max_payload_bytes", "now", "store_problem")
+    __slots__ = ("version", "api_version", "supported_features", "min_sdk_version", "http_url", "store", "server_id", "max_payload_bytes", "now", "store_problem", "websocket_url", "websocket_version", "listener_id", "start_batches", "auth")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     API_VERSION_FIELD_NUMBER: _ClassVar[int]
     SUPPORTED_FEATURES_FIELD_NUMBER: _ClassVar[int]
@@ -124,6 +204,11 @@ class GetServerInfoResponse(_message.Message):
     MAX_PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
     NOW_FIELD_NUMBER: _ClassVar[int]
     STORE_PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    WEBSOCKET_URL_FIELD_NUMBER: _ClassVar[int]
+    WEBSOCKET_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LISTENER_ID_FIELD_NUMBER: _ClassVar[int]
+    START_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    AUTH_FIELD_NUMBER: _ClassVar[int]
     version: str
     api_version: str
     supported_features: _containers.RepeatedScalarFieldContainer[str]
@@ -134,7 +219,12 @@ class GetServerInfoResponse(_message.Message):
     max_payload_bytes: int
     now: _timestamp_pb2.Timestamp
     store_problem: str
-    def __init__(self, version: _Optional[str] = ..., api_version: _Optional[str] = ..., supported_features: _Optional[_Iterable[str]] = ..., min_sdk_version: _Optional[str] = ..., http_url: _Optional[str] = ..., store: _Optional[str] = ..., server_id: _Optional[str] = ..., max_payload_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_problem: _Optional[str] = ...) -> None: ...
+    websocket_url: str
+    websocket_version: int
+    listener_id: str
+    start_batches: int
+    auth: str
+    def __init__(self, version: _Optional[str] = ..., api_version: _Optional[str] = ..., supported_features: _Optional[_Iterable[str]] = ..., min_sdk_version: _Optional[str] = ..., http_url: _Optional[str] = ..., store: _Optional[str] = ..., server_id: _Optional[str] = ..., max_payload_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_problem: _Optional[str] = ..., websocket_url: _Optional[str] = ..., websocket_version: _Optional[int] = ..., listener_id: _Optional[str] = ..., start_batches: _Optional[int] = ..., auth: _Optional[str] = ...) -> None: ...
 
 class DrainWorkerRequest(_message.Message):
     __slots__ = ("namespace_id", "worker_id")
@@ -181,19 +271,21 @@ class ListWorkerEventsResponse(_message.Message):
     def __init__(self, events: _Optional[_Iterable[_Union[WorkerEvent, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
 
 class GetStatsRequest(_message.Message):
-    __slots__ = ("namespace_id", "since", "until", "workflow_type")
+    __slots__ = ("namespace_id", "since", "until", "workflow_type", "step")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     since: _timestamp_pb2.Timestamp
     until: _timestamp_pb2.Timestamp
     workflow_type: str
-    def __init__(self, namespace_id: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_type: _Optional[str] = ...) -> None: ...
+    step: str
+    def __init__(self, namespace_id: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_type: _Optional[str] = ..., step: _Optional[str] = ...) -> None: ...
 
 class StatsBucket(_message.Message):
-    __slots__ = ("minute", "workflow_type", "started", "completed", "failed", "cancelled", "p50_ms", "p95_ms")
+    __slots__ = ("minute", "workflow_type", "started", "completed", "failed", "cancelled", "p50_ms", "p95_ms", "took")
     MINUTE_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -202,6 +294,7 @@ class StatsBucket(_message.Message):
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
     P50_MS_FIELD_NUMBER: _ClassVar[int]
     P95_MS_FIELD_NUMBER: _ClassVar[int]
+    TOOK_FIELD_NUMBER: _ClassVar[int]
     minute: _timestamp_pb2.Timestamp
     workflow_type: str
     started: int
@@ -210,10 +303,11 @@ class StatsBucket(_message.Message):
     cancelled: int
     p50_ms: float
     p95_ms: float
-    def __init__(self, minute: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_type: _Optional[str] = ..., started: _Optional[int] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., p50_ms: _Optional[float] = ..., p95_ms: _Optional[float] = ...) -> None: ...
+    took: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, minute: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_type: _Optional[str] = ..., started: _Optional[int] = ..., completed: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., p50_ms: _Optional[float] = ..., p95_ms: _Optional[float] = ..., took: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("buckets", "open_by_status", "open_is_capped")
+    __slots__ = ("buckets", "open_by_status", "open_is_capped", "step")
     class OpenByStatusEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -224,10 +318,12 @@ class GetStatsResponse(_message.Message):
     BUCKETS_FIELD_NUMBER: _ClassVar[int]
     OPEN_BY_STATUS_FIELD_NUMBER: _ClassVar[int]
     OPEN_IS_CAPPED_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
     buckets: _containers.RepeatedCompositeFieldContainer[StatsBucket]
     open_by_status: _containers.ScalarMap[str, int]
     open_is_capped: bool
-    def __init__(self, buckets: _Optional[_Iterable[_Union[StatsBucket, _Mapping]]] = ..., open_by_status: _Optional[_Mapping[str, int]] = ..., open_is_capped: bool = ...) -> None: ...
+    step: str
+    def __init__(self, buckets: _Optional[_Iterable[_Union[StatsBucket, _Mapping]]] = ..., open_by_status: _Optional[_Mapping[str, int]] = ..., open_is_capped: bool = ..., step: _Optional[str] = ...) -> None: ...
 
 class GetQueueDepthRequest(_message.Message):
     __slots__ = ("namespace_id", "workflow_type")
@@ -422,3 +518,64 @@ class DeprecateVersionResponse(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     version: WorkflowVersion
     def __init__(self, version: _Optional[_Union[WorkflowVersion, _Mapping]] = ...) -> None: ...
+
+class GetWorkflowSchemaRequest(_message.Message):
+    __slots__ = ("namespace_id", "workflow_type", "version")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    workflow_type: str
+    version: str
+    def __init__(self, namespace_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+
+class WorkflowSchema(_message.Message):
+    __slots__ = ("workflow_type", "version", "description", "input_schema", "output_schema", "signal_schemas", "registered_at")
+    class SignalSchemasEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    INPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_SCHEMAS_FIELD_NUMBER: _ClassVar[int]
+    REGISTERED_AT_FIELD_NUMBER: _ClassVar[int]
+    workflow_type: str
+    version: str
+    description: str
+    input_schema: str
+    output_schema: str
+    signal_schemas: _containers.ScalarMap[str, str]
+    registered_at: _timestamp_pb2.Timestamp
+    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., description: _Optional[str] = ..., input_schema: _Optional[str] = ..., output_schema: _Optional[str] = ..., signal_schemas: _Optional[_Mapping[str, str]] = ..., registered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class GetWorkflowSchemaResponse(_message.Message):
+    __slots__ = ("schema",)
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    schema: WorkflowSchema
+    def __init__(self, schema: _Optional[_Union[WorkflowSchema, _Mapping]] = ...) -> None: ...
+
+class ListStepLogsRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "step_id", "page")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    step_id: str
+    page: _common_pb2.PageRequest
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., step_id: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+
+class ListStepLogsResponse(_message.Message):
+    __slots__ = ("logs", "page")
+    LOGS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    logs: _containers.RepeatedCompositeFieldContainer[_worker_pb2.StepLog]
+    page: _common_pb2.PageInfo
+    def __init__(self, logs: _Optional[_Iterable[_Union[_worker_pb2.StepLog, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...

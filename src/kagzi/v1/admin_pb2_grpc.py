@@ -55,6 +55,16 @@ class AdminServiceStub(object):
                 request_serializer=kagzi_dot_v1_dot_admin__pb2.ListStepsRequest.SerializeToString,
                 response_deserializer=kagzi_dot_v1_dot_admin__pb2.ListStepsResponse.FromString,
                 _registered_method=True)
+        self.GetTimeline = channel.unary_unary(
+                '/kagzi.v1.AdminService/GetTimeline',
+                request_serializer=kagzi_dot_v1_dot_admin__pb2.GetTimelineRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_admin__pb2.GetTimelineResponse.FromString,
+                _registered_method=True)
+        self.ListStepLogs = channel.unary_unary(
+                '/kagzi.v1.AdminService/ListStepLogs',
+                request_serializer=kagzi_dot_v1_dot_admin__pb2.ListStepLogsRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_admin__pb2.ListStepLogsResponse.FromString,
+                _registered_method=True)
         self.HealthCheck = channel.unary_unary(
                 '/kagzi.v1.AdminService/HealthCheck',
                 request_serializer=kagzi_dot_v1_dot_admin__pb2.HealthCheckRequest.SerializeToString,
@@ -120,6 +130,11 @@ class AdminServiceStub(object):
                 request_serializer=kagzi_dot_v1_dot_admin__pb2.DeprecateVersionRequest.SerializeToString,
                 response_deserializer=kagzi_dot_v1_dot_admin__pb2.DeprecateVersionResponse.FromString,
                 _registered_method=True)
+        self.GetWorkflowSchema = channel.unary_unary(
+                '/kagzi.v1.AdminService/GetWorkflowSchema',
+                request_serializer=kagzi_dot_v1_dot_admin__pb2.GetWorkflowSchemaRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_admin__pb2.GetWorkflowSchemaResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -146,6 +161,20 @@ class AdminServiceServicer(object):
 
     def ListSteps(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTimeline(self, request, context):
+        """Steps as a timeline draws them, up to 2,000 at once: no payloads.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListStepLogs(self, request, context):
+        """What the bodies of a run's steps logged last.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -228,6 +257,13 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetWorkflowSchema(self, request, context):
+        """What the workers of a type registered about its input, output and signals.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -250,6 +286,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListSteps,
                     request_deserializer=kagzi_dot_v1_dot_admin__pb2.ListStepsRequest.FromString,
                     response_serializer=kagzi_dot_v1_dot_admin__pb2.ListStepsResponse.SerializeToString,
+            ),
+            'GetTimeline': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTimeline,
+                    request_deserializer=kagzi_dot_v1_dot_admin__pb2.GetTimelineRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_admin__pb2.GetTimelineResponse.SerializeToString,
+            ),
+            'ListStepLogs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListStepLogs,
+                    request_deserializer=kagzi_dot_v1_dot_admin__pb2.ListStepLogsRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_admin__pb2.ListStepLogsResponse.SerializeToString,
             ),
             'HealthCheck': grpc.unary_unary_rpc_method_handler(
                     servicer.HealthCheck,
@@ -315,6 +361,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DeprecateVersion,
                     request_deserializer=kagzi_dot_v1_dot_admin__pb2.DeprecateVersionRequest.FromString,
                     response_serializer=kagzi_dot_v1_dot_admin__pb2.DeprecateVersionResponse.SerializeToString,
+            ),
+            'GetWorkflowSchema': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWorkflowSchema,
+                    request_deserializer=kagzi_dot_v1_dot_admin__pb2.GetWorkflowSchemaRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_admin__pb2.GetWorkflowSchemaResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -426,6 +477,60 @@ class AdminService(object):
             '/kagzi.v1.AdminService/ListSteps',
             kagzi_dot_v1_dot_admin__pb2.ListStepsRequest.SerializeToString,
             kagzi_dot_v1_dot_admin__pb2.ListStepsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTimeline(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.AdminService/GetTimeline',
+            kagzi_dot_v1_dot_admin__pb2.GetTimelineRequest.SerializeToString,
+            kagzi_dot_v1_dot_admin__pb2.GetTimelineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListStepLogs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.AdminService/ListStepLogs',
+            kagzi_dot_v1_dot_admin__pb2.ListStepLogsRequest.SerializeToString,
+            kagzi_dot_v1_dot_admin__pb2.ListStepLogsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -777,6 +882,33 @@ class AdminService(object):
             '/kagzi.v1.AdminService/DeprecateVersion',
             kagzi_dot_v1_dot_admin__pb2.DeprecateVersionRequest.SerializeToString,
             kagzi_dot_v1_dot_admin__pb2.DeprecateVersionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWorkflowSchema(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.AdminService/GetWorkflowSchema',
+            kagzi_dot_v1_dot_admin__pb2.GetWorkflowSchemaRequest.SerializeToString,
+            kagzi_dot_v1_dot_admin__pb2.GetWorkflowSchemaResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,10 @@ class AdminServiceStub:
     GetWorker: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetWorkerRequest, _admin_pb2.GetWorkerResponse]
     GetStep: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStepRequest, _admin_pb2.GetStepResponse]
     ListSteps: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListStepsRequest, _admin_pb2.ListStepsResponse]
+    GetTimeline: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetTimelineRequest, _admin_pb2.GetTimelineResponse]
+    """Steps as a timeline draws them, up to 2,000 at once: no payloads."""
+    ListStepLogs: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListStepLogsRequest, _admin_pb2.ListStepLogsResponse]
+    """What the bodies of a run's steps logged last."""
     HealthCheck: _grpc.UnaryUnaryMultiCallable[_admin_pb2.HealthCheckRequest, _admin_pb2.HealthCheckResponse]
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetServerInfoRequest, _admin_pb2.GetServerInfoResponse]
     DrainWorker: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DrainWorkerRequest, _admin_pb2.DrainWorkerResponse]
@@ -50,6 +54,8 @@ class AdminServiceStub:
     ListVersions: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListVersionsRequest, _admin_pb2.ListVersionsResponse]
     SetDefaultVersion: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetDefaultVersionRequest, _admin_pb2.SetDefaultVersionResponse]
     DeprecateVersion: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeprecateVersionRequest, _admin_pb2.DeprecateVersionResponse]
+    GetWorkflowSchema: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetWorkflowSchemaRequest, _admin_pb2.GetWorkflowSchemaResponse]
+    """What the workers of a type registered about its input, output and signals."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -60,6 +66,10 @@ class AdminServiceAsyncStub(AdminServiceStub):
     GetWorker: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetWorkerRequest, _admin_pb2.GetWorkerResponse]  # type: ignore[assignment]
     GetStep: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStepRequest, _admin_pb2.GetStepResponse]  # type: ignore[assignment]
     ListSteps: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListStepsRequest, _admin_pb2.ListStepsResponse]  # type: ignore[assignment]
+    GetTimeline: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetTimelineRequest, _admin_pb2.GetTimelineResponse]  # type: ignore[assignment]
+    """Steps as a timeline draws them, up to 2,000 at once: no payloads."""
+    ListStepLogs: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListStepLogsRequest, _admin_pb2.ListStepLogsResponse]  # type: ignore[assignment]
+    """What the bodies of a run's steps logged last."""
     HealthCheck: _aio.UnaryUnaryMultiCallable[_admin_pb2.HealthCheckRequest, _admin_pb2.HealthCheckResponse]  # type: ignore[assignment]
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetServerInfoRequest, _admin_pb2.GetServerInfoResponse]  # type: ignore[assignment]
     DrainWorker: _aio.UnaryUnaryMultiCallable[_admin_pb2.DrainWorkerRequest, _admin_pb2.DrainWorkerResponse]  # type: ignore[assignment]
@@ -73,6 +83,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListVersions: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListVersionsRequest, _admin_pb2.ListVersionsResponse]  # type: ignore[assignment]
     SetDefaultVersion: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetDefaultVersionRequest, _admin_pb2.SetDefaultVersionResponse]  # type: ignore[assignment]
     DeprecateVersion: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeprecateVersionRequest, _admin_pb2.DeprecateVersionResponse]  # type: ignore[assignment]
+    GetWorkflowSchema: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetWorkflowSchemaRequest, _admin_pb2.GetWorkflowSchemaResponse]  # type: ignore[assignment]
+    """What the workers of a type registered about its input, output and signals."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """What people who run Kagzi look at and turn."""
@@ -104,6 +116,22 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListStepsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListStepsResponse, _abc.Awaitable[_admin_pb2.ListStepsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def GetTimeline(
+        self,
+        request: _admin_pb2.GetTimelineRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetTimelineResponse, _abc.Awaitable[_admin_pb2.GetTimelineResponse]]:
+        """Steps as a timeline draws them, up to 2,000 at once: no payloads."""
+
+    @_abc_1.abstractmethod
+    def ListStepLogs(
+        self,
+        request: _admin_pb2.ListStepLogsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListStepLogsResponse, _abc.Awaitable[_admin_pb2.ListStepLogsResponse]]:
+        """What the bodies of a run's steps logged last."""
 
     @_abc_1.abstractmethod
     def HealthCheck(
@@ -195,5 +223,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.DeprecateVersionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.DeprecateVersionResponse, _abc.Awaitable[_admin_pb2.DeprecateVersionResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def GetWorkflowSchema(
+        self,
+        request: _admin_pb2.GetWorkflowSchemaRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetWorkflowSchemaResponse, _abc.Awaitable[_admin_pb2.GetWorkflowSchemaResponse]]:
+        """What the workers of a type registered about its input, output and signals."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -23,6 +23,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_CODE_CANCELLED: _ClassVar[ErrorCode]
     ERROR_CODE_UNIMPLEMENTED: _ClassVar[ErrorCode]
     ERROR_CODE_USER: _ClassVar[ErrorCode]
+    ERROR_CODE_UNAUTHENTICATED: _ClassVar[ErrorCode]
 
 class ErrorKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -49,6 +50,7 @@ ERROR_CODE_RESOURCE_EXHAUSTED: ErrorCode
 ERROR_CODE_CANCELLED: ErrorCode
 ERROR_CODE_UNIMPLEMENTED: ErrorCode
 ERROR_CODE_USER: ErrorCode
+ERROR_CODE_UNAUTHENTICATED: ErrorCode
 ERROR_KIND_UNSPECIFIED: ErrorKind
 ERROR_KIND_TRANSIENT: ErrorKind
 ERROR_KIND_PERMANENT: ErrorKind

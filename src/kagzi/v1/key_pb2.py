@@ -22,35 +22,46 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from kagzi.v1 import common_pb2 as kagzi_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12kagzi/v1/key.proto\x12\x08kagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xd9\x01\n\x03Key\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x14\n\x0cnamespace_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nrevoked_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"v\n\x10\x43reateKeyRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"?\n\x11\x43reateKeyResponse\x12\x1a\n\x03key\x18\x01 \x01(\x0b\x32\r.kagzi.v1.Key\x12\x0e\n\x06secret\x18\x02 \x01(\t\"L\n\x0fListKeysRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12#\n\x04page\x18\x02 \x01(\x0b\x32\x15.kagzi.v1.PageRequest\"Q\n\x10ListKeysResponse\x12\x1b\n\x04keys\x18\x01 \x03(\x0b\x32\r.kagzi.v1.Key\x12 \n\x04page\x18\x02 \x01(\x0b\x32\x12.kagzi.v1.PageInfo\"8\n\x10RotateKeyRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\"?\n\x11RotateKeyResponse\x12\x1a\n\x03key\x18\x01 \x01(\x0b\x32\r.kagzi.v1.Key\x12\x0e\n\x06secret\x18\x02 \x01(\t\"8\n\x10RevokeKeyRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\"/\n\x11RevokeKeyResponse\x12\x1a\n\x03key\x18\x01 \x01(\x0b\x32\r.kagzi.v1.Key2\xa1\x02\n\nKeyService\x12\x44\n\tCreateKey\x12\x1a.kagzi.v1.CreateKeyRequest\x1a\x1b.kagzi.v1.CreateKeyResponse\x12\x41\n\x08ListKeys\x12\x19.kagzi.v1.ListKeysRequest\x1a\x1a.kagzi.v1.ListKeysResponse\x12\x44\n\tRotateKey\x12\x1a.kagzi.v1.RotateKeyRequest\x1a\x1b.kagzi.v1.RotateKeyResponse\x12\x44\n\tRevokeKey\x12\x1a.kagzi.v1.RevokeKeyRequest\x1a\x1b.kagzi.v1.RevokeKeyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12kagzi/v1/key.proto\x12\x08kagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xbb\x02\n\x03Key\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x14\n\x0cnamespace_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nrevoked_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nrotated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8a\x01\n\x10\x43reateKeyRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"?\n\x11\x43reateKeyResponse\x12\x1a\n\x03key\x18\x01 \x01(\x0b\x32\r.kagzi.v1.Key\x12\x0e\n\x06secret\x18\x02 \x01(\t\"L\n\x0fListKeysRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12#\n\x04page\x18\x02 \x01(\x0b\x32\x15.kagzi.v1.PageRequest\"Q\n\x10ListKeysResponse\x12\x1b\n\x04keys\x18\x01 \x03(\x0b\x32\r.kagzi.v1.Key\x12 \n\x04page\x18\x02 \x01(\x0b\x32\x12.kagzi.v1.PageInfo\"v\n\x10RotateKeyRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\x12(\n\x05grace\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"?\n\x11RotateKeyResponse\x12\x1a\n\x03key\x18\x01 \x01(\x0b\x32\r.kagzi.v1.Key\x12\x0e\n\x06secret\x18\x02 \x01(\t\"8\n\x10RevokeKeyRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\"/\n\x11RevokeKeyResponse\x12\x1a\n\x03key\x18\x01 \x01(\x0b\x32\r.kagzi.v1.Key\"\x83\x02\n\nAuditEntry\x12\x10\n\x08\x61udit_id\x18\x01 \x01(\t\x12&\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06key_id\x18\x03 \x01(\t\x12\x10\n\x08key_name\x18\x04 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x05 \x01(\t\x12\x14\n\x0cnamespace_id\x18\x06 \x01(\t\x12\x0f\n\x07subject\x18\x07 \x01(\t\x12\x32\n\x07\x64\x65tails\x18\x08 \x03(\x0b\x32!.kagzi.v1.AuditEntry.DetailsEntry\x1a.\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa3\x01\n\x10ListAuditRequest\x12\x14\n\x0cnamespace_id\x18\x01 \x01(\t\x12#\n\x04page\x18\x02 \x01(\x0b\x32\x15.kagzi.v1.PageRequest\x12)\n\x05since\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\\\n\x11ListAuditResponse\x12%\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x14.kagzi.v1.AuditEntry\x12 \n\x04page\x18\x02 \x01(\x0b\x32\x12.kagzi.v1.PageInfo2\xe7\x02\n\nKeyService\x12\x44\n\tCreateKey\x12\x1a.kagzi.v1.CreateKeyRequest\x1a\x1b.kagzi.v1.CreateKeyResponse\x12\x41\n\x08ListKeys\x12\x19.kagzi.v1.ListKeysRequest\x1a\x1a.kagzi.v1.ListKeysResponse\x12\x44\n\tRotateKey\x12\x1a.kagzi.v1.RotateKeyRequest\x1a\x1b.kagzi.v1.RotateKeyResponse\x12\x44\n\tRevokeKey\x12\x1a.kagzi.v1.RevokeKeyRequest\x1a\x1b.kagzi.v1.RevokeKeyResponse\x12\x44\n\tListAudit\x12\x1a.kagzi.v1.ListAuditRequest\x1a\x1b.kagzi.v1.ListAuditResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kagzi.v1.key_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_KEY']._serialized_start=89
-  _globals['_KEY']._serialized_end=306
-  _globals['_CREATEKEYREQUEST']._serialized_start=308
-  _globals['_CREATEKEYREQUEST']._serialized_end=426
-  _globals['_CREATEKEYRESPONSE']._serialized_start=428
-  _globals['_CREATEKEYRESPONSE']._serialized_end=491
-  _globals['_LISTKEYSREQUEST']._serialized_start=493
-  _globals['_LISTKEYSREQUEST']._serialized_end=569
-  _globals['_LISTKEYSRESPONSE']._serialized_start=571
-  _globals['_LISTKEYSRESPONSE']._serialized_end=652
-  _globals['_ROTATEKEYREQUEST']._serialized_start=654
-  _globals['_ROTATEKEYREQUEST']._serialized_end=710
-  _globals['_ROTATEKEYRESPONSE']._serialized_start=712
-  _globals['_ROTATEKEYRESPONSE']._serialized_end=775
-  _globals['_REVOKEKEYREQUEST']._serialized_start=777
-  _globals['_REVOKEKEYREQUEST']._serialized_end=833
-  _globals['_REVOKEKEYRESPONSE']._serialized_start=835
-  _globals['_REVOKEKEYRESPONSE']._serialized_end=882
-  _globals['_KEYSERVICE']._serialized_start=885
-  _globals['_KEYSERVICE']._serialized_end=1174
+  _globals['_AUDITENTRY_DETAILSENTRY']._loaded_options = None
+  _globals['_AUDITENTRY_DETAILSENTRY']._serialized_options = b'8\001'
+  _globals['_KEY']._serialized_start=121
+  _globals['_KEY']._serialized_end=436
+  _globals['_CREATEKEYREQUEST']._serialized_start=439
+  _globals['_CREATEKEYREQUEST']._serialized_end=577
+  _globals['_CREATEKEYRESPONSE']._serialized_start=579
+  _globals['_CREATEKEYRESPONSE']._serialized_end=642
+  _globals['_LISTKEYSREQUEST']._serialized_start=644
+  _globals['_LISTKEYSREQUEST']._serialized_end=720
+  _globals['_LISTKEYSRESPONSE']._serialized_start=722
+  _globals['_LISTKEYSRESPONSE']._serialized_end=803
+  _globals['_ROTATEKEYREQUEST']._serialized_start=805
+  _globals['_ROTATEKEYREQUEST']._serialized_end=923
+  _globals['_ROTATEKEYRESPONSE']._serialized_start=925
+  _globals['_ROTATEKEYRESPONSE']._serialized_end=988
+  _globals['_REVOKEKEYREQUEST']._serialized_start=990
+  _globals['_REVOKEKEYREQUEST']._serialized_end=1046
+  _globals['_REVOKEKEYRESPONSE']._serialized_start=1048
+  _globals['_REVOKEKEYRESPONSE']._serialized_end=1095
+  _globals['_AUDITENTRY']._serialized_start=1098
+  _globals['_AUDITENTRY']._serialized_end=1357
+  _globals['_AUDITENTRY_DETAILSENTRY']._serialized_start=1311
+  _globals['_AUDITENTRY_DETAILSENTRY']._serialized_end=1357
+  _globals['_LISTAUDITREQUEST']._serialized_start=1360
+  _globals['_LISTAUDITREQUEST']._serialized_end=1523
+  _globals['_LISTAUDITRESPONSE']._serialized_start=1525
+  _globals['_LISTAUDITRESPONSE']._serialized_end=1617
+  _globals['_KEYSERVICE']._serialized_start=1620
+  _globals['_KEYSERVICE']._serialized_end=1979
 # @@protoc_insertion_point(module_scope)

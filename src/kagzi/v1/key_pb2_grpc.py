@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class KeyServiceStub(object):
-    """API keys. The secret is shown once, when the key is made.
+    """API keys. A secret is shown once, in the answer that makes it. namespace_id "*" is every namespace: keys of it are good for all of them,
+    and who asks with it sees the keys of all of them.
     """
 
     def __init__(self, channel):
@@ -55,10 +56,16 @@ class KeyServiceStub(object):
                 request_serializer=kagzi_dot_v1_dot_key__pb2.RevokeKeyRequest.SerializeToString,
                 response_deserializer=kagzi_dot_v1_dot_key__pb2.RevokeKeyResponse.FromString,
                 _registered_method=True)
+        self.ListAudit = channel.unary_unary(
+                '/kagzi.v1.KeyService/ListAudit',
+                request_serializer=kagzi_dot_v1_dot_key__pb2.ListAuditRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_key__pb2.ListAuditResponse.FromString,
+                _registered_method=True)
 
 
 class KeyServiceServicer(object):
-    """API keys. The secret is shown once, when the key is made.
+    """API keys. A secret is shown once, in the answer that makes it. namespace_id "*" is every namespace: keys of it are good for all of them,
+    and who asks with it sees the keys of all of them.
     """
 
     def CreateKey(self, request, context):
@@ -80,6 +87,12 @@ class KeyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RevokeKey(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAudit(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,6 +121,11 @@ def add_KeyServiceServicer_to_server(servicer, server):
                     request_deserializer=kagzi_dot_v1_dot_key__pb2.RevokeKeyRequest.FromString,
                     response_serializer=kagzi_dot_v1_dot_key__pb2.RevokeKeyResponse.SerializeToString,
             ),
+            'ListAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAudit,
+                    request_deserializer=kagzi_dot_v1_dot_key__pb2.ListAuditRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_key__pb2.ListAuditResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'kagzi.v1.KeyService', rpc_method_handlers)
@@ -117,7 +135,8 @@ def add_KeyServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class KeyService(object):
-    """API keys. The secret is shown once, when the key is made.
+    """API keys. A secret is shown once, in the answer that makes it. namespace_id "*" is every namespace: keys of it are good for all of them,
+    and who asks with it sees the keys of all of them.
     """
 
     @staticmethod
@@ -218,6 +237,33 @@ class KeyService(object):
             '/kagzi.v1.KeyService/RevokeKey',
             kagzi_dot_v1_dot_key__pb2.RevokeKeyRequest.SerializeToString,
             kagzi_dot_v1_dot_key__pb2.RevokeKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.KeyService/ListAudit',
+            kagzi_dot_v1_dot_key__pb2.ListAuditRequest.SerializeToString,
+            kagzi_dot_v1_dot_key__pb2.ListAuditResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,7 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class KeyServiceStub:
-    """API keys. The secret is shown once, when the key is made."""
+    """API keys. A secret is shown once, in the answer that makes it. namespace_id "*" is every namespace: keys of it are good for all of them,
+    and who asks with it sees the keys of all of them.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -37,19 +39,25 @@ class KeyServiceStub:
     ListKeys: _grpc.UnaryUnaryMultiCallable[_key_pb2.ListKeysRequest, _key_pb2.ListKeysResponse]
     RotateKey: _grpc.UnaryUnaryMultiCallable[_key_pb2.RotateKeyRequest, _key_pb2.RotateKeyResponse]
     RevokeKey: _grpc.UnaryUnaryMultiCallable[_key_pb2.RevokeKeyRequest, _key_pb2.RevokeKeyResponse]
+    ListAudit: _grpc.UnaryUnaryMultiCallable[_key_pb2.ListAuditRequest, _key_pb2.ListAuditResponse]
 
 @_typing.type_check_only
 class KeyServiceAsyncStub(KeyServiceStub):
-    """API keys. The secret is shown once, when the key is made."""
+    """API keys. A secret is shown once, in the answer that makes it. namespace_id "*" is every namespace: keys of it are good for all of them,
+    and who asks with it sees the keys of all of them.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateKey: _aio.UnaryUnaryMultiCallable[_key_pb2.CreateKeyRequest, _key_pb2.CreateKeyResponse]  # type: ignore[assignment]
     ListKeys: _aio.UnaryUnaryMultiCallable[_key_pb2.ListKeysRequest, _key_pb2.ListKeysResponse]  # type: ignore[assignment]
     RotateKey: _aio.UnaryUnaryMultiCallable[_key_pb2.RotateKeyRequest, _key_pb2.RotateKeyResponse]  # type: ignore[assignment]
     RevokeKey: _aio.UnaryUnaryMultiCallable[_key_pb2.RevokeKeyRequest, _key_pb2.RevokeKeyResponse]  # type: ignore[assignment]
+    ListAudit: _aio.UnaryUnaryMultiCallable[_key_pb2.ListAuditRequest, _key_pb2.ListAuditResponse]  # type: ignore[assignment]
 
 class KeyServiceServicer(metaclass=_abc_1.ABCMeta):
-    """API keys. The secret is shown once, when the key is made."""
+    """API keys. A secret is shown once, in the answer that makes it. namespace_id "*" is every namespace: keys of it are good for all of them,
+    and who asks with it sees the keys of all of them.
+    """
 
     @_abc_1.abstractmethod
     def CreateKey(
@@ -78,5 +86,12 @@ class KeyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _key_pb2.RevokeKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_key_pb2.RevokeKeyResponse, _abc.Awaitable[_key_pb2.RevokeKeyResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListAudit(
+        self,
+        request: _key_pb2.ListAuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_key_pb2.ListAuditResponse, _abc.Awaitable[_key_pb2.ListAuditResponse]]: ...
 
 def add_KeyServiceServicer_to_server(servicer: KeyServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -139,15 +139,30 @@ class WorkflowTypeConcurrency(_message.Message):
     def __init__(self, workflow_type: _Optional[str] = ..., max_concurrent: _Optional[int] = ...) -> None: ...
 
 class WorkflowTypeVersion(_message.Message):
-    __slots__ = ("workflow_type", "version")
+    __slots__ = ("workflow_type", "version", "input_schema", "output_schema", "description", "signal_schemas")
+    class SignalSchemasEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    INPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_SCHEMAS_FIELD_NUMBER: _ClassVar[int]
     workflow_type: str
     version: str
-    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+    input_schema: str
+    output_schema: str
+    description: str
+    signal_schemas: _containers.ScalarMap[str, str]
+    def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., input_schema: _Optional[str] = ..., output_schema: _Optional[str] = ..., description: _Optional[str] = ..., signal_schemas: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Step(_message.Message):
-    __slots__ = ("step_id", "run_id", "namespace_id", "name", "kind", "status", "attempt_number", "input", "output", "error", "created_at", "started_at", "finished_at", "child_run_id", "seq", "retry_policy", "timeout_ms", "retry_at", "wake_at", "parent_step_id", "parallel_group_id", "attempts", "heartbeat_details", "worker_id")
+    __slots__ = ("step_id", "run_id", "namespace_id", "name", "kind", "status", "attempt_number", "input", "output", "error", "created_at", "started_at", "finished_at", "child_run_id", "seq", "retry_policy", "timeout_ms", "retry_at", "wake_at", "parent_step_id", "parallel_group_id", "attempts", "heartbeat_details", "worker_id", "claim", "begun_seq")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -172,6 +187,8 @@ class Step(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_DETAILS_FIELD_NUMBER: _ClassVar[int]
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_SEQ_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     run_id: str
     namespace_id: str
@@ -196,21 +213,27 @@ class Step(_message.Message):
     attempts: _containers.RepeatedCompositeFieldContainer[StepAttempt]
     heartbeat_details: _common_pb2.Payload
     worker_id: str
-    def __init__(self, step_id: _Optional[str] = ..., run_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[StepKind, str]] = ..., status: _Optional[_Union[StepStatus, str]] = ..., attempt_number: _Optional[int] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., child_run_id: _Optional[str] = ..., seq: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., attempts: _Optional[_Iterable[_Union[StepAttempt, _Mapping]]] = ..., heartbeat_details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., worker_id: _Optional[str] = ...) -> None: ...
+    claim: int
+    begun_seq: int
+    def __init__(self, step_id: _Optional[str] = ..., run_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[StepKind, str]] = ..., status: _Optional[_Union[StepStatus, str]] = ..., attempt_number: _Optional[int] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., child_run_id: _Optional[str] = ..., seq: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., attempts: _Optional[_Iterable[_Union[StepAttempt, _Mapping]]] = ..., heartbeat_details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., worker_id: _Optional[str] = ..., claim: _Optional[int] = ..., begun_seq: _Optional[int] = ...) -> None: ...
 
 class StepAttempt(_message.Message):
-    __slots__ = ("attempt_number", "started_at", "finished_at", "error", "worker_id")
+    __slots__ = ("attempt_number", "started_at", "finished_at", "error", "worker_id", "claim", "begun_seq")
     ATTEMPT_NUMBER_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_SEQ_FIELD_NUMBER: _ClassVar[int]
     attempt_number: int
     started_at: _timestamp_pb2.Timestamp
     finished_at: _timestamp_pb2.Timestamp
     error: _common_pb2.ErrorDetail
     worker_id: str
-    def __init__(self, attempt_number: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., worker_id: _Optional[str] = ...) -> None: ...
+    claim: int
+    begun_seq: int
+    def __init__(self, attempt_number: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., worker_id: _Optional[str] = ..., claim: _Optional[int] = ..., begun_seq: _Optional[int] = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
     __slots__ = ("namespace_id", "task_queue", "workflow_types", "hostname", "pid", "version", "max_concurrent", "labels", "queue_concurrency_limit", "workflow_type_concurrency", "served", "build_id", "worker_id")
@@ -270,7 +293,7 @@ class LeasedRun(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("worker_id", "active_count", "completed_delta", "failed_delta", "namespace_id", "leased", "diagnostics")
+    __slots__ = ("worker_id", "active_count", "completed_delta", "failed_delta", "namespace_id", "leased", "diagnostics", "step_logs")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_COUNT_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_DELTA_FIELD_NUMBER: _ClassVar[int]
@@ -278,6 +301,7 @@ class HeartbeatRequest(_message.Message):
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     LEASED_FIELD_NUMBER: _ClassVar[int]
     DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
+    STEP_LOGS_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     active_count: int
     completed_delta: int
@@ -285,7 +309,8 @@ class HeartbeatRequest(_message.Message):
     namespace_id: str
     leased: _containers.RepeatedCompositeFieldContainer[LeasedRun]
     diagnostics: _containers.RepeatedCompositeFieldContainer[WorkerDiagnostic]
-    def __init__(self, worker_id: _Optional[str] = ..., active_count: _Optional[int] = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., namespace_id: _Optional[str] = ..., leased: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., diagnostics: _Optional[_Iterable[_Union[WorkerDiagnostic, _Mapping]]] = ...) -> None: ...
+    step_logs: _containers.RepeatedCompositeFieldContainer[StepLog]
+    def __init__(self, worker_id: _Optional[str] = ..., active_count: _Optional[int] = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., namespace_id: _Optional[str] = ..., leased: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., diagnostics: _Optional[_Iterable[_Union[WorkerDiagnostic, _Mapping]]] = ..., step_logs: _Optional[_Iterable[_Union[StepLog, _Mapping]]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ("accepted", "should_drain", "lost", "cancel_requested")
@@ -340,7 +365,7 @@ class PollTaskResponse(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("run_id", "workflow_type", "input", "lease", "workflow_id", "namespace_id", "version", "attempt", "context", "deadline_at_us", "labels", "history", "cancel_requested", "cancel_reason", "last_seq", "claimed_at_us", "parent_run_id", "created_at_us", "pause_requested", "scheduled_at_us")
+    __slots__ = ("run_id", "workflow_type", "input", "lease", "workflow_id", "namespace_id", "version", "attempt", "context", "deadline_at_us", "labels", "history", "cancel_requested", "cancel_reason", "last_seq", "claimed_at_us", "parent_run_id", "created_at_us", "pause_requested", "scheduled_at_us", "own_traces_from")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -368,6 +393,7 @@ class Task(_message.Message):
     CREATED_AT_US_FIELD_NUMBER: _ClassVar[int]
     PAUSE_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     SCHEDULED_AT_US_FIELD_NUMBER: _ClassVar[int]
+    OWN_TRACES_FROM_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     workflow_type: str
     input: _common_pb2.Payload
@@ -388,7 +414,8 @@ class Task(_message.Message):
     created_at_us: int
     pause_requested: bool
     scheduled_at_us: int
-    def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., version: _Optional[str] = ..., attempt: _Optional[int] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at_us: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., history: _Optional[_Union[HistoryPage, _Mapping]] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., last_seq: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., created_at_us: _Optional[int] = ..., pause_requested: bool = ..., scheduled_at_us: _Optional[int] = ...) -> None: ...
+    own_traces_from: int
+    def __init__(self, run_id: _Optional[str] = ..., workflow_type: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., version: _Optional[str] = ..., attempt: _Optional[int] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., deadline_at_us: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., history: _Optional[_Union[HistoryPage, _Mapping]] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., last_seq: _Optional[int] = ..., claimed_at_us: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., created_at_us: _Optional[int] = ..., pause_requested: bool = ..., scheduled_at_us: _Optional[int] = ..., own_traces_from: _Optional[int] = ...) -> None: ...
 
 class HistoryPage(_message.Message):
     __slots__ = ("steps", "has_more", "next_after")
@@ -513,20 +540,22 @@ class CompleteStepResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class FailStepRequest(_message.Message):
-    __slots__ = ("run_id", "step_id", "error", "namespace_id", "lease", "attempt")
+    __slots__ = ("run_id", "step_id", "error", "namespace_id", "lease", "attempt", "input")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     step_id: str
     error: _common_pb2.ErrorDetail
     namespace_id: str
     lease: _common_pb2.Lease
     attempt: int
-    def __init__(self, run_id: _Optional[str] = ..., step_id: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., namespace_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., attempt: _Optional[int] = ...) -> None: ...
+    input: _common_pb2.Payload
+    def __init__(self, run_id: _Optional[str] = ..., step_id: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., namespace_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., attempt: _Optional[int] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class FailStepResponse(_message.Message):
     __slots__ = ("scheduled_retry", "retry_at", "next_attempt", "seq")
@@ -651,20 +680,22 @@ class ReleaseResponse(_message.Message):
     def __init__(self, status: _Optional[_Union[_workflow_pb2.WorkflowStatus, str]] = ...) -> None: ...
 
 class WaitSignalRequest(_message.Message):
-    __slots__ = ("namespace_id", "run_id", "lease", "step_id", "signal_name", "timeout")
+    __slots__ = ("namespace_id", "run_id", "lease", "step_id", "signal_name", "timeout", "input")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     run_id: str
     lease: _common_pb2.Lease
     step_id: str
     signal_name: str
     timeout: _duration_pb2.Duration
-    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., step_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    input: _common_pb2.Payload
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., step_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class WaitSignalResponse(_message.Message):
     __slots__ = ("received", "payload", "timed_out")
@@ -732,19 +763,45 @@ class WorkerDiagnostic(_message.Message):
     detail: str
     def __init__(self, kind: _Optional[str] = ..., detail: _Optional[str] = ...) -> None: ...
 
+class StepLogLine(_message.Message):
+    __slots__ = ("at_us", "attempt", "level", "text")
+    AT_US_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    at_us: int
+    attempt: int
+    level: str
+    text: _common_pb2.Payload
+    def __init__(self, at_us: _Optional[int] = ..., attempt: _Optional[int] = ..., level: _Optional[str] = ..., text: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
+
+class StepLog(_message.Message):
+    __slots__ = ("run_id", "step_id", "lines", "dropped")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    step_id: str
+    lines: _containers.RepeatedCompositeFieldContainer[StepLogLine]
+    dropped: int
+    def __init__(self, run_id: _Optional[str] = ..., step_id: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[StepLogLine, _Mapping]]] = ..., dropped: _Optional[int] = ...) -> None: ...
+
 class SessionUpdate(_message.Message):
-    __slots__ = ("drain", "completed_delta", "failed_delta", "goodbye", "diagnostics")
+    __slots__ = ("drain", "completed_delta", "failed_delta", "goodbye", "diagnostics", "step_logs")
     DRAIN_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_DELTA_FIELD_NUMBER: _ClassVar[int]
     FAILED_DELTA_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
+    STEP_LOGS_FIELD_NUMBER: _ClassVar[int]
     drain: bool
     completed_delta: int
     failed_delta: int
     goodbye: bool
     diagnostics: _containers.RepeatedCompositeFieldContainer[WorkerDiagnostic]
-    def __init__(self, drain: bool = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., goodbye: bool = ..., diagnostics: _Optional[_Iterable[_Union[WorkerDiagnostic, _Mapping]]] = ...) -> None: ...
+    step_logs: _containers.RepeatedCompositeFieldContainer[StepLog]
+    def __init__(self, drain: bool = ..., completed_delta: _Optional[int] = ..., failed_delta: _Optional[int] = ..., goodbye: bool = ..., diagnostics: _Optional[_Iterable[_Union[WorkerDiagnostic, _Mapping]]] = ..., step_logs: _Optional[_Iterable[_Union[StepLog, _Mapping]]] = ...) -> None: ...
 
 class RunOperations(_message.Message):
     __slots__ = ("run_id", "lease", "operations")
@@ -757,7 +814,7 @@ class RunOperations(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., lease: _Optional[_Union[_common_pb2.Lease, _Mapping]] = ..., operations: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ...) -> None: ...
 
 class Operation(_message.Message):
-    __slots__ = ("id", "begin_step", "complete_step", "fail_step", "sleep", "finish_sleep", "park", "complete_run", "fail_run", "cancel_run", "release", "wait_signal", "start_child", "race", "patch", "set_status", "step_heartbeat", "continue_as_new", "diverged", "fetch_results")
+    __slots__ = ("id", "begin_step", "complete_step", "fail_step", "sleep", "finish_sleep", "park", "complete_run", "fail_run", "cancel_run", "release", "wait_signal", "start_child", "race", "patch", "set_status", "step_heartbeat", "continue_as_new", "diverged", "fetch_results", "record_step", "set_state")
     ID_FIELD_NUMBER: _ClassVar[int]
     BEGIN_STEP_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_STEP_FIELD_NUMBER: _ClassVar[int]
@@ -778,6 +835,8 @@ class Operation(_message.Message):
     CONTINUE_AS_NEW_FIELD_NUMBER: _ClassVar[int]
     DIVERGED_FIELD_NUMBER: _ClassVar[int]
     FETCH_RESULTS_FIELD_NUMBER: _ClassVar[int]
+    RECORD_STEP_FIELD_NUMBER: _ClassVar[int]
+    SET_STATE_FIELD_NUMBER: _ClassVar[int]
     id: int
     begin_step: BeginStepOperation
     complete_step: CompleteStepOperation
@@ -798,7 +857,9 @@ class Operation(_message.Message):
     continue_as_new: ContinueAsNewOperation
     diverged: DivergedOperation
     fetch_results: FetchResultsOperation
-    def __init__(self, id: _Optional[int] = ..., begin_step: _Optional[_Union[BeginStepOperation, _Mapping]] = ..., complete_step: _Optional[_Union[CompleteStepOperation, _Mapping]] = ..., fail_step: _Optional[_Union[FailStepOperation, _Mapping]] = ..., sleep: _Optional[_Union[SleepOperation, _Mapping]] = ..., finish_sleep: _Optional[_Union[FinishSleepOperation, _Mapping]] = ..., park: _Optional[_Union[ParkOperation, _Mapping]] = ..., complete_run: _Optional[_Union[CompleteRunOperation, _Mapping]] = ..., fail_run: _Optional[_Union[FailRunOperation, _Mapping]] = ..., cancel_run: _Optional[_Union[CancelRunOperation, _Mapping]] = ..., release: _Optional[_Union[ReleaseOperation, _Mapping]] = ..., wait_signal: _Optional[_Union[WaitSignalOperation, _Mapping]] = ..., start_child: _Optional[_Union[StartChildOperation, _Mapping]] = ..., race: _Optional[_Union[RaceOperation, _Mapping]] = ..., patch: _Optional[_Union[PatchOperation, _Mapping]] = ..., set_status: _Optional[_Union[SetStatusOperation, _Mapping]] = ..., step_heartbeat: _Optional[_Union[StepHeartbeatOperation, _Mapping]] = ..., continue_as_new: _Optional[_Union[ContinueAsNewOperation, _Mapping]] = ..., diverged: _Optional[_Union[DivergedOperation, _Mapping]] = ..., fetch_results: _Optional[_Union[FetchResultsOperation, _Mapping]] = ...) -> None: ...
+    record_step: RecordStepOperation
+    set_state: SetStateOperation
+    def __init__(self, id: _Optional[int] = ..., begin_step: _Optional[_Union[BeginStepOperation, _Mapping]] = ..., complete_step: _Optional[_Union[CompleteStepOperation, _Mapping]] = ..., fail_step: _Optional[_Union[FailStepOperation, _Mapping]] = ..., sleep: _Optional[_Union[SleepOperation, _Mapping]] = ..., finish_sleep: _Optional[_Union[FinishSleepOperation, _Mapping]] = ..., park: _Optional[_Union[ParkOperation, _Mapping]] = ..., complete_run: _Optional[_Union[CompleteRunOperation, _Mapping]] = ..., fail_run: _Optional[_Union[FailRunOperation, _Mapping]] = ..., cancel_run: _Optional[_Union[CancelRunOperation, _Mapping]] = ..., release: _Optional[_Union[ReleaseOperation, _Mapping]] = ..., wait_signal: _Optional[_Union[WaitSignalOperation, _Mapping]] = ..., start_child: _Optional[_Union[StartChildOperation, _Mapping]] = ..., race: _Optional[_Union[RaceOperation, _Mapping]] = ..., patch: _Optional[_Union[PatchOperation, _Mapping]] = ..., set_status: _Optional[_Union[SetStatusOperation, _Mapping]] = ..., step_heartbeat: _Optional[_Union[StepHeartbeatOperation, _Mapping]] = ..., continue_as_new: _Optional[_Union[ContinueAsNewOperation, _Mapping]] = ..., diverged: _Optional[_Union[DivergedOperation, _Mapping]] = ..., fetch_results: _Optional[_Union[FetchResultsOperation, _Mapping]] = ..., record_step: _Optional[_Union[RecordStepOperation, _Mapping]] = ..., set_state: _Optional[_Union[SetStateOperation, _Mapping]] = ...) -> None: ...
 
 class BeginStepOperation(_message.Message):
     __slots__ = ("step_id", "name", "attempt", "retry_policy", "timeout_ms", "parent_step_id", "parallel_group_id", "once", "input", "cleanup")
@@ -824,6 +885,30 @@ class BeginStepOperation(_message.Message):
     cleanup: bool
     def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., attempt: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., once: bool = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., cleanup: bool = ...) -> None: ...
 
+class RecordStepOperation(_message.Message):
+    __slots__ = ("step_id", "name", "attempt", "retry_policy", "timeout_ms", "parent_step_id", "parallel_group_id", "input", "cleanup", "output")
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    RETRY_POLICY_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    PARALLEL_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    CLEANUP_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    step_id: str
+    name: str
+    attempt: int
+    retry_policy: _common_pb2.RetryPolicy
+    timeout_ms: int
+    parent_step_id: str
+    parallel_group_id: str
+    input: _common_pb2.Payload
+    cleanup: bool
+    output: _common_pb2.Payload
+    def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., attempt: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., cleanup: bool = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
+
 class CompleteStepOperation(_message.Message):
     __slots__ = ("step_id", "attempt", "output")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
@@ -835,14 +920,16 @@ class CompleteStepOperation(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., attempt: _Optional[int] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class FailStepOperation(_message.Message):
-    __slots__ = ("step_id", "attempt", "error")
+    __slots__ = ("step_id", "attempt", "error", "input")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     attempt: int
     error: _common_pb2.ErrorDetail
-    def __init__(self, step_id: _Optional[str] = ..., attempt: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
+    input: _common_pb2.Payload
+    def __init__(self, step_id: _Optional[str] = ..., attempt: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class SleepOperation(_message.Message):
     __slots__ = ("step_id", "name", "duration_us", "until_us", "parent_step_id", "parallel_group_id", "cleanup")
@@ -913,20 +1000,22 @@ class ReleaseOperation(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class WaitSignalOperation(_message.Message):
-    __slots__ = ("step_id", "signal_name", "timeout_us", "parent_step_id", "parallel_group_id", "cleanup")
+    __slots__ = ("step_id", "signal_name", "timeout_us", "parent_step_id", "parallel_group_id", "cleanup", "input")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_NAME_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_US_FIELD_NUMBER: _ClassVar[int]
     PARENT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     PARALLEL_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     CLEANUP_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     signal_name: str
     timeout_us: int
     parent_step_id: str
     parallel_group_id: str
     cleanup: bool
-    def __init__(self, step_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., timeout_us: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., cleanup: bool = ...) -> None: ...
+    input: _common_pb2.Payload
+    def __init__(self, step_id: _Optional[str] = ..., signal_name: _Optional[str] = ..., timeout_us: _Optional[int] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., cleanup: bool = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class StartChildOperation(_message.Message):
     __slots__ = ("step_id", "start", "on_close", "attach", "parent_step_id", "parallel_group_id", "name", "cleanup")
@@ -978,6 +1067,12 @@ class SetStatusOperation(_message.Message):
     progress: float
     def __init__(self, text: _Optional[str] = ..., progress: _Optional[float] = ...) -> None: ...
 
+class SetStateOperation(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: _common_pb2.Payload
+    def __init__(self, state: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
+
 class StepHeartbeatOperation(_message.Message):
     __slots__ = ("step_id", "attempt", "details")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
@@ -989,12 +1084,14 @@ class StepHeartbeatOperation(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., attempt: _Optional[int] = ..., details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class ContinueAsNewOperation(_message.Message):
-    __slots__ = ("input", "version")
+    __slots__ = ("input", "version", "context")
     INPUT_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
     input: _common_pb2.Payload
     version: str
-    def __init__(self, input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., version: _Optional[str] = ...) -> None: ...
+    context: _common_pb2.Payload
+    def __init__(self, input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., version: _Optional[str] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class DivergedOperation(_message.Message):
     __slots__ = ("problem", "build_id")
@@ -1021,20 +1118,22 @@ class SessionResponse(_message.Message):
     def __init__(self, welcome: _Optional[_Union[SessionWelcome, _Mapping]] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., acknowledged: _Optional[_Iterable[_Union[Acknowledged, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OperationAnswer, _Mapping]]] = ..., notices: _Optional[_Iterable[_Union[RunNotice, _Mapping]]] = ..., notice: _Optional[_Union[SessionNotice, _Mapping]] = ...) -> None: ...
 
 class SessionWelcome(_message.Message):
-    __slots__ = ("worker_id", "lease_ms", "heartbeat_ms", "server_version", "now_us", "lost")
+    __slots__ = ("worker_id", "lease_ms", "heartbeat_ms", "server_version", "now_us", "lost", "features")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_MS_FIELD_NUMBER: _ClassVar[int]
     SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
     NOW_US_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     lease_ms: int
     heartbeat_ms: int
     server_version: str
     now_us: int
     lost: _containers.RepeatedCompositeFieldContainer[LeasedRun]
-    def __init__(self, worker_id: _Optional[str] = ..., lease_ms: _Optional[int] = ..., heartbeat_ms: _Optional[int] = ..., server_version: _Optional[str] = ..., now_us: _Optional[int] = ..., lost: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ...) -> None: ...
+    features: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, worker_id: _Optional[str] = ..., lease_ms: _Optional[int] = ..., heartbeat_ms: _Optional[int] = ..., server_version: _Optional[str] = ..., now_us: _Optional[int] = ..., lost: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Acknowledged(_message.Message):
     __slots__ = ("at_us", "ids", "seqs")
@@ -1108,21 +1207,33 @@ class Parked(_message.Message):
     wake_at_us: int
     def __init__(self, wake_at_us: _Optional[int] = ...) -> None: ...
 
+class DueRetry(_message.Message):
+    __slots__ = ("step_id", "attempt")
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    step_id: str
+    attempt: int
+    def __init__(self, step_id: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
 class NotParked(_message.Message):
-    __slots__ = ("results", "more")
+    __slots__ = ("results", "more", "retries")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
+    RETRIES_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[HistoryStep]
     more: bool
-    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., more: bool = ...) -> None: ...
+    retries: _containers.RepeatedCompositeFieldContainer[DueRetry]
+    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., more: bool = ..., retries: _Optional[_Iterable[_Union[DueRetry, _Mapping]]] = ...) -> None: ...
 
 class Fetched(_message.Message):
-    __slots__ = ("results", "more")
+    __slots__ = ("results", "more", "retries")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
+    RETRIES_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[HistoryStep]
     more: bool
-    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., more: bool = ...) -> None: ...
+    retries: _containers.RepeatedCompositeFieldContainer[DueRetry]
+    def __init__(self, results: _Optional[_Iterable[_Union[HistoryStep, _Mapping]]] = ..., more: bool = ..., retries: _Optional[_Iterable[_Union[DueRetry, _Mapping]]] = ...) -> None: ...
 
 class RunClosed(_message.Message):
     __slots__ = ("status", "retry_at_us", "continued_as")

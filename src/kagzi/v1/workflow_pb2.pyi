@@ -39,6 +39,12 @@ class OnConflict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ON_CONFLICT_FAIL: _ClassVar[OnConflict]
     ON_CONFLICT_REPLACE: _ClassVar[OnConflict]
 
+class RunOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RUN_ORDER_UNSPECIFIED: _ClassVar[RunOrder]
+    RUN_ORDER_CREATED: _ClassVar[RunOrder]
+    RUN_ORDER_ENDED: _ClassVar[RunOrder]
+
 class BulkAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     BULK_ACTION_UNSPECIFIED: _ClassVar[BulkAction]
@@ -65,6 +71,9 @@ ON_CONFLICT_EXISTING: OnConflict
 ON_CONFLICT_EXISTING_OR_COMPLETED: OnConflict
 ON_CONFLICT_FAIL: OnConflict
 ON_CONFLICT_REPLACE: OnConflict
+RUN_ORDER_UNSPECIFIED: RunOrder
+RUN_ORDER_CREATED: RunOrder
+RUN_ORDER_ENDED: RunOrder
 BULK_ACTION_UNSPECIFIED: BulkAction
 BULK_ACTION_CANCEL: BulkAction
 BULK_ACTION_RETRY: BulkAction
@@ -73,7 +82,7 @@ BULK_ACTION_TERMINATE: BulkAction
 BULK_ACTION_RESUME: BulkAction
 
 class Workflow(_message.Message):
-    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits", "concurrency_key", "pause_reason", "blocked_by", "scheduled_at")
+    __slots__ = ("run_id", "workflow_id", "namespace_id", "task_queue", "workflow_type", "status", "input", "output", "context", "error", "attempts", "created_at", "started_at", "finished_at", "wake_up_at", "deadline_at", "worker_id", "version", "parent_step_id", "parent_run_id", "wait_reason", "labels", "priority", "cancel_requested", "cancel_reason", "problem", "status_text", "progress", "forked_from", "continued_as", "schedule_id", "last_seq", "url", "retry_policy", "pause_requested", "waits", "concurrency_key", "pause_reason", "blocked_by", "scheduled_at", "awaits_signal", "retrying_steps", "claims", "own_traces_from", "pinned_build", "state", "state_at")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -121,6 +130,13 @@ class Workflow(_message.Message):
     PAUSE_REASON_FIELD_NUMBER: _ClassVar[int]
     BLOCKED_BY_FIELD_NUMBER: _ClassVar[int]
     SCHEDULED_AT_FIELD_NUMBER: _ClassVar[int]
+    AWAITS_SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    RETRYING_STEPS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMS_FIELD_NUMBER: _ClassVar[int]
+    OWN_TRACES_FROM_FIELD_NUMBER: _ClassVar[int]
+    PINNED_BUILD_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_AT_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     workflow_id: str
     namespace_id: str
@@ -161,7 +177,14 @@ class Workflow(_message.Message):
     pause_reason: str
     blocked_by: str
     scheduled_at: _timestamp_pb2.Timestamp
-    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., pause_requested: bool = ..., waits: _Optional[_Iterable[str]] = ..., concurrency_key: _Optional[str] = ..., pause_reason: _Optional[str] = ..., blocked_by: _Optional[str] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    awaits_signal: int
+    retrying_steps: int
+    claims: int
+    own_traces_from: int
+    pinned_build: str
+    state: _common_pb2.Payload
+    state_at: _timestamp_pb2.Timestamp
+    def __init__(self, run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., attempts: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_up_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., wait_reason: _Optional[_Union[WaitReason, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[int] = ..., cancel_requested: bool = ..., cancel_reason: _Optional[str] = ..., problem: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., forked_from: _Optional[str] = ..., continued_as: _Optional[str] = ..., schedule_id: _Optional[str] = ..., last_seq: _Optional[int] = ..., url: _Optional[str] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., pause_requested: bool = ..., waits: _Optional[_Iterable[str]] = ..., concurrency_key: _Optional[str] = ..., pause_reason: _Optional[str] = ..., blocked_by: _Optional[str] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., awaits_signal: _Optional[int] = ..., retrying_steps: _Optional[int] = ..., claims: _Optional[int] = ..., own_traces_from: _Optional[int] = ..., pinned_build: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., state_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class StartWorkflowRequest(_message.Message):
     __slots__ = ("workflow_id", "namespace_id", "task_queue", "workflow_type", "input", "context", "deadline_at", "version", "retry_policy", "request_id", "on_conflict", "labels", "priority", "start_at", "delay", "concurrency_key", "timeout")
@@ -225,15 +248,19 @@ class StartWorkflowResponse(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., already_exists: bool = ..., workflow_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., url: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class StartBatchRequest(_message.Message):
-    __slots__ = ("namespace_id", "starts")
+    __slots__ = ("namespace_id", "starts", "wait_stream_id", "waited")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_STREAM_ID_FIELD_NUMBER: _ClassVar[int]
+    WAITED_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     starts: _containers.RepeatedCompositeFieldContainer[StartWorkflowRequest]
-    def __init__(self, namespace_id: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[StartWorkflowRequest, _Mapping]]] = ...) -> None: ...
+    wait_stream_id: str
+    waited: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, namespace_id: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[StartWorkflowRequest, _Mapping]]] = ..., wait_stream_id: _Optional[str] = ..., waited: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StartBatchResponse(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "subscribed")
     class Item(_message.Message):
         __slots__ = ("started", "error")
         STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -242,8 +269,10 @@ class StartBatchResponse(_message.Message):
         error: _common_pb2.ErrorDetail
         def __init__(self, started: _Optional[_Union[StartWorkflowResponse, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIBED_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[StartBatchResponse.Item]
-    def __init__(self, items: _Optional[_Iterable[_Union[StartBatchResponse.Item, _Mapping]]] = ...) -> None: ...
+    subscribed: bool
+    def __init__(self, items: _Optional[_Iterable[_Union[StartBatchResponse.Item, _Mapping]]] = ..., subscribed: bool = ...) -> None: ...
 
 class GetWorkflowRequest(_message.Message):
     __slots__ = ("run_id", "namespace_id", "workflow_id")
@@ -262,7 +291,7 @@ class GetWorkflowResponse(_message.Message):
     def __init__(self, workflow: _Optional[_Union[Workflow, _Mapping]] = ...) -> None: ...
 
 class WorkflowFilter(_message.Message):
-    __slots__ = ("statuses", "workflow_types", "labels", "created_after", "created_before", "workflow_id", "version", "parent_run_id", "schedule_id", "has_problem", "concurrency_key")
+    __slots__ = ("statuses", "workflow_types", "labels", "created_after", "created_before", "workflow_id", "version", "parent_run_id", "schedule_id", "has_problem", "concurrency_key", "failing", "waiting", "ended_after", "ended_before", "id_prefix", "run_ids", "worker_id")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -281,6 +310,13 @@ class WorkflowFilter(_message.Message):
     SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
     HAS_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    FAILING_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AFTER_FIELD_NUMBER: _ClassVar[int]
+    ENDED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    RUN_IDS_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     statuses: _containers.RepeatedScalarFieldContainer[WorkflowStatus]
     workflow_types: _containers.RepeatedScalarFieldContainer[str]
     labels: _containers.ScalarMap[str, str]
@@ -292,19 +328,28 @@ class WorkflowFilter(_message.Message):
     schedule_id: str
     has_problem: bool
     concurrency_key: str
-    def __init__(self, statuses: _Optional[_Iterable[_Union[WorkflowStatus, str]]] = ..., workflow_types: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., has_problem: bool = ..., concurrency_key: _Optional[str] = ...) -> None: ...
+    failing: bool
+    waiting: bool
+    ended_after: _timestamp_pb2.Timestamp
+    ended_before: _timestamp_pb2.Timestamp
+    id_prefix: str
+    run_ids: _containers.RepeatedScalarFieldContainer[str]
+    worker_id: str
+    def __init__(self, statuses: _Optional[_Iterable[_Union[WorkflowStatus, str]]] = ..., workflow_types: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., workflow_id: _Optional[str] = ..., version: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., schedule_id: _Optional[str] = ..., has_problem: bool = ..., concurrency_key: _Optional[str] = ..., failing: bool = ..., waiting: bool = ..., ended_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., id_prefix: _Optional[str] = ..., run_ids: _Optional[_Iterable[str]] = ..., worker_id: _Optional[str] = ...) -> None: ...
 
 class ListWorkflowsRequest(_message.Message):
-    __slots__ = ("namespace_id", "status_filter", "page", "filter")
+    __slots__ = ("namespace_id", "status_filter", "page", "filter", "order")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FILTER_FIELD_NUMBER: _ClassVar[int]
     PAGE_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     status_filter: WorkflowStatus
     page: _common_pb2.PageRequest
     filter: WorkflowFilter
-    def __init__(self, namespace_id: _Optional[str] = ..., status_filter: _Optional[_Union[WorkflowStatus, str]] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., filter: _Optional[_Union[WorkflowFilter, _Mapping]] = ...) -> None: ...
+    order: RunOrder
+    def __init__(self, namespace_id: _Optional[str] = ..., status_filter: _Optional[_Union[WorkflowStatus, str]] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., filter: _Optional[_Union[WorkflowFilter, _Mapping]] = ..., order: _Optional[_Union[RunOrder, str]] = ...) -> None: ...
 
 class ListWorkflowsResponse(_message.Message):
     __slots__ = ("workflows", "page")
@@ -371,14 +416,16 @@ class RunOutcome(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., continued_as: _Optional[str] = ...) -> None: ...
 
 class WaitStreamRequest(_message.Message):
-    __slots__ = ("namespace_id", "run_ids", "forget")
+    __slots__ = ("namespace_id", "run_ids", "forget", "stream_id")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_IDS_FIELD_NUMBER: _ClassVar[int]
     FORGET_FIELD_NUMBER: _ClassVar[int]
+    STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     namespace_id: str
     run_ids: _containers.RepeatedScalarFieldContainer[str]
     forget: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, namespace_id: _Optional[str] = ..., run_ids: _Optional[_Iterable[str]] = ..., forget: _Optional[_Iterable[str]] = ...) -> None: ...
+    stream_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_ids: _Optional[_Iterable[str]] = ..., forget: _Optional[_Iterable[str]] = ..., stream_id: _Optional[str] = ...) -> None: ...
 
 class WaitStreamResponse(_message.Message):
     __slots__ = ("outcomes", "not_found")
@@ -425,7 +472,7 @@ class RunEvent(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., data: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., name: _Optional[str] = ..., attempt: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., child_run_id: _Optional[str] = ..., continued_as: _Optional[str] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("events", "status", "status_text", "progress", "pause_reason", "pause_requested", "cancel_requested")
+    __slots__ = ("events", "status", "status_text", "progress", "pause_reason", "pause_requested", "cancel_requested", "state_at")
     EVENTS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     STATUS_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -433,6 +480,7 @@ class WatchResponse(_message.Message):
     PAUSE_REASON_FIELD_NUMBER: _ClassVar[int]
     PAUSE_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    STATE_AT_FIELD_NUMBER: _ClassVar[int]
     events: _containers.RepeatedCompositeFieldContainer[RunEvent]
     status: WorkflowStatus
     status_text: str
@@ -440,7 +488,8 @@ class WatchResponse(_message.Message):
     pause_reason: str
     pause_requested: bool
     cancel_requested: bool
-    def __init__(self, events: _Optional[_Iterable[_Union[RunEvent, _Mapping]]] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., pause_reason: _Optional[str] = ..., pause_requested: bool = ..., cancel_requested: bool = ...) -> None: ...
+    state_at: _timestamp_pb2.Timestamp
+    def __init__(self, events: _Optional[_Iterable[_Union[RunEvent, _Mapping]]] = ..., status: _Optional[_Union[WorkflowStatus, str]] = ..., status_text: _Optional[str] = ..., progress: _Optional[float] = ..., pause_reason: _Optional[str] = ..., pause_requested: bool = ..., cancel_requested: bool = ..., state_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TerminateWorkflowRequest(_message.Message):
     __slots__ = ("namespace_id", "run_id", "workflow_id", "reason", "request_id")
@@ -496,6 +545,26 @@ class ResumeWorkflowResponse(_message.Message):
     status: WorkflowStatus
     def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
 
+class AdoptWorkflowRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "build_id", "reason")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    BUILD_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    build_id: str
+    reason: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., build_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class AdoptWorkflowResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: WorkflowStatus
+    def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
 class RetryWorkflowRequest(_message.Message):
     __slots__ = ("namespace_id", "run_id", "workflow_id", "from_step", "request_id")
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -515,6 +584,34 @@ class RetryWorkflowResponse(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     status: WorkflowStatus
     def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ...) -> None: ...
+
+class WakeStepRequest(_message.Message):
+    __slots__ = ("namespace_id", "run_id", "workflow_id", "step_id", "request_id")
+    NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace_id: str
+    run_id: str
+    workflow_id: str
+    step_id: str
+    request_id: str
+    def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., workflow_id: _Optional[str] = ..., step_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class WakeStepResponse(_message.Message):
+    __slots__ = ("status", "woken", "step_id", "due_at", "run_id")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    WOKEN_FIELD_NUMBER: _ClassVar[int]
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    DUE_AT_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    status: WorkflowStatus
+    woken: bool
+    step_id: str
+    due_at: _timestamp_pb2.Timestamp
+    run_id: str
+    def __init__(self, status: _Optional[_Union[WorkflowStatus, str]] = ..., woken: bool = ..., step_id: _Optional[str] = ..., due_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_id: _Optional[str] = ...) -> None: ...
 
 class ForkWorkflowRequest(_message.Message):
     __slots__ = ("namespace_id", "run_id", "from_step", "outputs", "version", "workflow_id", "request_id")

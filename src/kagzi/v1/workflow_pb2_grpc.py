@@ -90,6 +90,11 @@ class WorkflowServiceStub(object):
                 request_serializer=kagzi_dot_v1_dot_workflow__pb2.ResumeWorkflowRequest.SerializeToString,
                 response_deserializer=kagzi_dot_v1_dot_workflow__pb2.ResumeWorkflowResponse.FromString,
                 _registered_method=True)
+        self.AdoptWorkflow = channel.unary_unary(
+                '/kagzi.v1.WorkflowService/AdoptWorkflow',
+                request_serializer=kagzi_dot_v1_dot_workflow__pb2.AdoptWorkflowRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_workflow__pb2.AdoptWorkflowResponse.FromString,
+                _registered_method=True)
         self.RetryWorkflow = channel.unary_unary(
                 '/kagzi.v1.WorkflowService/RetryWorkflow',
                 request_serializer=kagzi_dot_v1_dot_workflow__pb2.RetryWorkflowRequest.SerializeToString,
@@ -99,6 +104,11 @@ class WorkflowServiceStub(object):
                 '/kagzi.v1.WorkflowService/ForkWorkflow',
                 request_serializer=kagzi_dot_v1_dot_workflow__pb2.ForkWorkflowRequest.SerializeToString,
                 response_deserializer=kagzi_dot_v1_dot_workflow__pb2.ForkWorkflowResponse.FromString,
+                _registered_method=True)
+        self.WakeStep = channel.unary_unary(
+                '/kagzi.v1.WorkflowService/WakeStep',
+                request_serializer=kagzi_dot_v1_dot_workflow__pb2.WakeStepRequest.SerializeToString,
+                response_deserializer=kagzi_dot_v1_dot_workflow__pb2.WakeStepResponse.FromString,
                 _registered_method=True)
         self.SignalWorkflow = channel.unary_unary(
                 '/kagzi.v1.WorkflowService/SignalWorkflow',
@@ -232,6 +242,13 @@ class WorkflowServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AdoptWorkflow(self, request, context):
+        """Only workers of one build may take the run from now on, and a paused one goes on. Audited.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RetryWorkflow(self, request, context):
         """Reopens a failed run from the step whose error left the function (or from_step).
         """
@@ -241,6 +258,13 @@ class WorkflowServiceServicer(object):
 
     def ForkWorkflow(self, request, context):
         """A new run with the results below from_step.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WakeStep(self, request, context):
+        """A retry, a sleep or a start that was to come later is due now; the history says so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -373,6 +397,11 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
                     request_deserializer=kagzi_dot_v1_dot_workflow__pb2.ResumeWorkflowRequest.FromString,
                     response_serializer=kagzi_dot_v1_dot_workflow__pb2.ResumeWorkflowResponse.SerializeToString,
             ),
+            'AdoptWorkflow': grpc.unary_unary_rpc_method_handler(
+                    servicer.AdoptWorkflow,
+                    request_deserializer=kagzi_dot_v1_dot_workflow__pb2.AdoptWorkflowRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_workflow__pb2.AdoptWorkflowResponse.SerializeToString,
+            ),
             'RetryWorkflow': grpc.unary_unary_rpc_method_handler(
                     servicer.RetryWorkflow,
                     request_deserializer=kagzi_dot_v1_dot_workflow__pb2.RetryWorkflowRequest.FromString,
@@ -382,6 +411,11 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
                     servicer.ForkWorkflow,
                     request_deserializer=kagzi_dot_v1_dot_workflow__pb2.ForkWorkflowRequest.FromString,
                     response_serializer=kagzi_dot_v1_dot_workflow__pb2.ForkWorkflowResponse.SerializeToString,
+            ),
+            'WakeStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.WakeStep,
+                    request_deserializer=kagzi_dot_v1_dot_workflow__pb2.WakeStepRequest.FromString,
+                    response_serializer=kagzi_dot_v1_dot_workflow__pb2.WakeStepResponse.SerializeToString,
             ),
             'SignalWorkflow': grpc.unary_unary_rpc_method_handler(
                     servicer.SignalWorkflow,
@@ -748,6 +782,33 @@ class WorkflowService(object):
             _registered_method=True)
 
     @staticmethod
+    def AdoptWorkflow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.WorkflowService/AdoptWorkflow',
+            kagzi_dot_v1_dot_workflow__pb2.AdoptWorkflowRequest.SerializeToString,
+            kagzi_dot_v1_dot_workflow__pb2.AdoptWorkflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def RetryWorkflow(request,
             target,
             options=(),
@@ -791,6 +852,33 @@ class WorkflowService(object):
             '/kagzi.v1.WorkflowService/ForkWorkflow',
             kagzi_dot_v1_dot_workflow__pb2.ForkWorkflowRequest.SerializeToString,
             kagzi_dot_v1_dot_workflow__pb2.ForkWorkflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WakeStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kagzi.v1.WorkflowService/WakeStep',
+            kagzi_dot_v1_dot_workflow__pb2.WakeStepRequest.SerializeToString,
+            kagzi_dot_v1_dot_workflow__pb2.WakeStepResponse.FromString,
             options,
             channel_credentials,
             insecure,

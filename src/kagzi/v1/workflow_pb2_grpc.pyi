@@ -49,10 +49,14 @@ class WorkflowServiceStub:
     TerminateWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.TerminateWorkflowRequest, _workflow_pb2.TerminateWorkflowResponse]
     PauseWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.PauseWorkflowRequest, _workflow_pb2.PauseWorkflowResponse]
     ResumeWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ResumeWorkflowRequest, _workflow_pb2.ResumeWorkflowResponse]
+    AdoptWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.AdoptWorkflowRequest, _workflow_pb2.AdoptWorkflowResponse]
+    """Only workers of one build may take the run from now on, and a paused one goes on. Audited."""
     RetryWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.RetryWorkflowRequest, _workflow_pb2.RetryWorkflowResponse]
     """Reopens a failed run from the step whose error left the function (or from_step)."""
     ForkWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ForkWorkflowRequest, _workflow_pb2.ForkWorkflowResponse]
     """A new run with the results below from_step."""
+    WakeStep: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.WakeStepRequest, _workflow_pb2.WakeStepResponse]
+    """A retry, a sleep or a start that was to come later is due now; the history says so."""
     SignalWorkflow: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.SignalWorkflowRequest, _workflow_pb2.SignalWorkflowResponse]
     ReplaceSignal: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.ReplaceSignalRequest, _workflow_pb2.ReplaceSignalResponse]
     """Another value for a signal that no code has received, or none: a run that was paused because the value did not fit goes on."""
@@ -89,10 +93,14 @@ class WorkflowServiceAsyncStub(WorkflowServiceStub):
     TerminateWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.TerminateWorkflowRequest, _workflow_pb2.TerminateWorkflowResponse]  # type: ignore[assignment]
     PauseWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.PauseWorkflowRequest, _workflow_pb2.PauseWorkflowResponse]  # type: ignore[assignment]
     ResumeWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.ResumeWorkflowRequest, _workflow_pb2.ResumeWorkflowResponse]  # type: ignore[assignment]
+    AdoptWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.AdoptWorkflowRequest, _workflow_pb2.AdoptWorkflowResponse]  # type: ignore[assignment]
+    """Only workers of one build may take the run from now on, and a paused one goes on. Audited."""
     RetryWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.RetryWorkflowRequest, _workflow_pb2.RetryWorkflowResponse]  # type: ignore[assignment]
     """Reopens a failed run from the step whose error left the function (or from_step)."""
     ForkWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.ForkWorkflowRequest, _workflow_pb2.ForkWorkflowResponse]  # type: ignore[assignment]
     """A new run with the results below from_step."""
+    WakeStep: _aio.UnaryUnaryMultiCallable[_workflow_pb2.WakeStepRequest, _workflow_pb2.WakeStepResponse]  # type: ignore[assignment]
+    """A retry, a sleep or a start that was to come later is due now; the history says so."""
     SignalWorkflow: _aio.UnaryUnaryMultiCallable[_workflow_pb2.SignalWorkflowRequest, _workflow_pb2.SignalWorkflowResponse]  # type: ignore[assignment]
     ReplaceSignal: _aio.UnaryUnaryMultiCallable[_workflow_pb2.ReplaceSignalRequest, _workflow_pb2.ReplaceSignalResponse]  # type: ignore[assignment]
     """Another value for a signal that no code has received, or none: a run that was paused because the value did not fit goes on."""
@@ -194,6 +202,14 @@ class WorkflowServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_workflow_pb2.ResumeWorkflowResponse, _abc.Awaitable[_workflow_pb2.ResumeWorkflowResponse]]: ...
 
     @_abc_1.abstractmethod
+    def AdoptWorkflow(
+        self,
+        request: _workflow_pb2.AdoptWorkflowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.AdoptWorkflowResponse, _abc.Awaitable[_workflow_pb2.AdoptWorkflowResponse]]:
+        """Only workers of one build may take the run from now on, and a paused one goes on. Audited."""
+
+    @_abc_1.abstractmethod
     def RetryWorkflow(
         self,
         request: _workflow_pb2.RetryWorkflowRequest,
@@ -208,6 +224,14 @@ class WorkflowServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_workflow_pb2.ForkWorkflowResponse, _abc.Awaitable[_workflow_pb2.ForkWorkflowResponse]]:
         """A new run with the results below from_step."""
+
+    @_abc_1.abstractmethod
+    def WakeStep(
+        self,
+        request: _workflow_pb2.WakeStepRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_workflow_pb2.WakeStepResponse, _abc.Awaitable[_workflow_pb2.WakeStepResponse]]:
+        """A retry, a sleep or a start that was to come later is due now; the history says so."""
 
     @_abc_1.abstractmethod
     def SignalWorkflow(

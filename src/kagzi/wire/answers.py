@@ -34,6 +34,8 @@ from .common import NULL, write_error, write_payload
 from .enums import RUN_STATUS_TO_WIRE
 from .tasks import write_history_step
 
+_PLAIN = (Recorded, Begun)
+
 
 def write_answers(response: pb.SessionResponse, answers: Sequence[tuple[int, Outcome]], now: Timestamp) -> None:
     """Append the answers of one commit: plain ones packed into arrays, the rest one by one, each in the order given."""
@@ -41,13 +43,10 @@ def write_answers(response: pb.SessionResponse, answers: Sequence[tuple[int, Out
     ids: list[int] = []
     seqs: list[int] = []
     for operation_id, outcome in answers:
-        kind = type(outcome)
-        if kind is Recorded or kind is Begun:
-            plain = cast("Recorded | Begun", outcome)
-            seq, at = plain.seq, plain.at
-        elif kind is Known and cast("Known", outcome).step.kind is StepKind.FUNCTION:
-            step = cast("Known", outcome).step
-            seq, at = step.begun_seq, step.at
+        if isinstance(outcome, _PLAIN):
+            seq, at = outcome.seq, outcome.at
+        elif isinstance(outcome, Known) and outcome.step.kind is StepKind.FUNCTION:
+            seq, at = outcome.step.begun_seq, outcome.step.at
         else:
             response.answers.append(write_answer(operation_id, outcome, now))
             continue
@@ -137,12 +136,18 @@ def _parked(outcome: Parked, now: Timestamp) -> pb.OperationAnswer:
 
 def _fetched(outcome: Fetched, now: Timestamp) -> pb.OperationAnswer:
     results = [write_history_step(step) for step in outcome.results]
-    return pb.OperationAnswer(at_us=outcome.at, fetched=pb.Fetched(results=results, more=outcome.more))
+    fetched = pb.Fetched(results=results, more=outcome.more, retries=_retries(outcome))
+    return pb.OperationAnswer(at_us=outcome.at, fetched=fetched)
 
 
 def _not_parked(outcome: NotParked, now: Timestamp) -> pb.OperationAnswer:
     results = [write_history_step(step) for step in outcome.results]
-    return pb.OperationAnswer(at_us=outcome.at, not_parked=pb.NotParked(results=results, more=outcome.more))
+    not_parked = pb.NotParked(results=results, more=outcome.more, retries=_retries(outcome))
+    return pb.OperationAnswer(at_us=outcome.at, not_parked=not_parked)
+
+
+def _retries(outcome: Fetched | NotParked) -> list[pb.DueRetry]:
+    return [pb.DueRetry(step_id=retry.step_id, attempt=retry.attempt) for retry in outcome.retries]
 
 
 def _closed(outcome: RunClosed, now: Timestamp) -> pb.OperationAnswer:

@@ -50,3 +50,6 @@ STEP_KIND_TO_WIRE = numbers_of(STEP_KIND_FROM_WIRE)
 WORKER_STATUS_TO_WIRE = numbers_of(WORKER_STATUS_FROM_WIRE)
 ERROR_CODE_TO_WIRE = numbers_of(ERROR_CODE_FROM_WIRE)
 ERROR_KIND_TO_WIRE = numbers_of(ERROR_KIND_FROM_WIRE)
+
+RECORD_STEP = "record-step"
+"""The feature by which a server's welcome says that it reads record_step operations."""

@@ -23,7 +23,9 @@ from ..core.run.commands import (
     Park,
     PauseDiverged,
     RecordPatch,
+    RecordStep,
     ReleaseRun,
+    SetState,
     SetStatus,
     StartChild,
     StepCommand,
@@ -60,11 +62,12 @@ def read_operation(
 
 def _begin_step(operation: pb.Operation, run: RunKey, lease: Lease) -> BeginStep:
     body = operation.begin_step
+    step_id = body.step_id
     return BeginStep(
         run=run,
         lease=lease,
-        step_id=body.step_id,
-        name=body.name or body.step_id,
+        step_id=step_id,
+        name=body.name or step_id,
         attempt=body.attempt,
         retry=read_retry(body.retry_policy) if body.HasField("retry_policy") else None,
         timeout_ms=body.timeout_ms,
@@ -76,6 +79,25 @@ def _begin_step(operation: pb.Operation, run: RunKey, lease: Lease) -> BeginStep
     )
 
 
+def _record_step(operation: pb.Operation, run: RunKey, lease: Lease) -> RecordStep:
+    body = operation.record_step
+    step_id = body.step_id
+    return RecordStep(
+        run=run,
+        lease=lease,
+        step_id=step_id,
+        name=body.name or step_id,  # the same object, which is checked once
+        attempt=body.attempt,
+        retry=read_retry(body.retry_policy) if body.HasField("retry_policy") else None,
+        timeout_ms=body.timeout_ms,
+        input=read_payload(body.input) if body.HasField("input") else None,
+        parent_step_id=body.parent_step_id,
+        parallel_group_id=body.parallel_group_id,
+        cleanup=body.cleanup,
+        output=read_payload(body.output) if body.HasField("output") else NULL,
+    )
+
+
 def _complete_step(operation: pb.Operation, run: RunKey, lease: Lease) -> CompleteStep:
     body = operation.complete_step
     output = read_payload(body.output) if body.HasField("output") else NULL
@@ -84,7 +106,14 @@ def _complete_step(operation: pb.Operation, run: RunKey, lease: Lease) -> Comple
 
 def _fail_step(operation: pb.Operation, run: RunKey, lease: Lease) -> FailStep:
     body = operation.fail_step
-    return FailStep(run=run, lease=lease, step_id=body.step_id, attempt=body.attempt, error=read_error(body.error))
+    return FailStep(
+        run=run,
+        lease=lease,
+        step_id=body.step_id,
+        attempt=body.attempt,
+        error=read_error(body.error),
+        input=read_payload(body.input) if body.HasField("input") else None,
+    )
 
 
 def _sleep(operation: pb.Operation, run: RunKey, lease: Lease) -> BeginSleep:
@@ -146,6 +175,7 @@ def _wait_signal(operation: pb.Operation, run: RunKey, lease: Lease) -> WaitSign
         parent_step_id=body.parent_step_id,
         parallel_group_id=body.parallel_group_id,
         cleanup=body.cleanup,
+        input=read_payload(body.input) if body.HasField("input") else None,
     )
 
 
@@ -203,6 +233,11 @@ def _set_status(operation: pb.Operation, run: RunKey, lease: Lease) -> SetStatus
     return SetStatus(run=run, lease=lease, text=body.text, progress=progress)
 
 
+def _set_state(operation: pb.Operation, run: RunKey, lease: Lease) -> SetState:
+    body = operation.set_state
+    return SetState(run=run, lease=lease, state=read_payload(body.state) if body.HasField("state") else NULL)
+
+
 def _step_heartbeat(operation: pb.Operation, run: RunKey, lease: Lease) -> BeatStep:
     body = operation.step_heartbeat
     details = read_payload(body.details) if body.HasField("details") else NULL
@@ -217,6 +252,7 @@ def _continue_as_new(operation: pb.Operation, run: RunKey, lease: Lease) -> Cont
         new_run_id="",
         input=read_payload(body.input) if body.HasField("input") else NULL,
         version=body.version or None,
+        context=read_payload(body.context) if body.HasField("context") else None,
     )
 
 
@@ -227,6 +263,7 @@ def _diverged(operation: pb.Operation, run: RunKey, lease: Lease) -> PauseDiverg
 
 _READERS: dict[str, _Reader] = {
     "begin_step": _begin_step,
+    "record_step": _record_step,
     "complete_step": _complete_step,
     "fail_step": _fail_step,
     "sleep": _sleep,
@@ -241,6 +278,7 @@ _READERS: dict[str, _Reader] = {
     "race": _race,
     "patch": _patch,
     "set_status": _set_status,
+    "set_state": _set_state,
     "step_heartbeat": _step_heartbeat,
     "continue_as_new": _continue_as_new,
     "diverged": _diverged,

@@ -4,17 +4,18 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from ..core.conversion import compiled
+from ..core.duration import check_duration, check_time
 from ..core.errors import InvalidArgument
-from ..core.records import Explanation, RunEnd, RunFilter, RunKey, RunRecord
-from ..core.run.commands import SendSignal, SignalReplacement, StartRequest, StartRun, start_run
+from ..core.records import DEFAULT_NAMESPACE, Explanation, RunEnd, RunFilter, RunKey, RunOrder, RunRecord
+from ..core.run.commands import OnConflict, SendSignal, SignalReplacement, StartRequest, StartRun, start_run
 from ..core.run.outcomes import Existing, Started
 from ..core.schedules.scheduled_time import split_scheduled_time
-from ..core.time_checks import check_duration, check_time
 from ..core.times import Timestamp
 from ..v1 import common_pb2
 from ..v1 import workflow_pb2 as pb
 from .common import NULL, read_payload, read_type, write_payload_if, write_time_if
-from .enums import RUN_STATUS_TO_WIRE
+from .enums import RUN_STATUS_TO_WIRE, word_of, words_of
 from .fields import reader, writer
 from .requests import read_run_status
 
@@ -24,6 +25,32 @@ _read_start = reader(
     workflow_type=lambda message: read_type(message.workflow_type),
     task_queue=lambda message: read_type(message.task_queue),
 )
+
+_USUAL = ("workflow_id", "namespace_id", "workflow_type", "input", "request_id", "on_conflict")
+_is_unusual = compiled(
+    "message",
+    " or ".join(
+        f"message.HasField('{field.name}')" if field.has_presence else f"message.{field.name}"
+        for field in pb.StartWorkflowRequest.DESCRIPTOR.fields
+        if field.name not in _USUAL
+    ),
+)
+_ON_CONFLICT = words_of(pb.OnConflict.DESCRIPTOR, OnConflict)
+
+
+def _read_any_start(message: pb.StartWorkflowRequest) -> StartRequest:
+    """Most starts have an input and no options: their few fields are read by hand, in half the time."""
+    on_conflict = _ON_CONFLICT.get(message.on_conflict)
+    if on_conflict is None or _is_unusual(message):
+        return _read_start(message)
+    return StartRequest(
+        namespace=message.namespace_id or DEFAULT_NAMESPACE,
+        workflow_type=read_type(message.workflow_type),
+        workflow_id=message.workflow_id,
+        request_id=message.request_id,
+        input=read_payload(message.input) if message.HasField("input") else None,
+        on_conflict=on_conflict,
+    )
 
 
 def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -> StartRequest:
@@ -36,7 +63,7 @@ def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -
                 field="namespace_id",
             )
         message.namespace_id = batch_namespace
-    return _read_start(message)
+    return _read_any_start(message)
 
 
 def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Timestamp) -> StartRun:
@@ -58,14 +85,14 @@ def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Time
     return msgspec.structs.replace(start, request_id="", on_conflict="fail")
 
 
-def write_started(outcome: Started | Existing, *, url: str) -> pb.StartWorkflowResponse:
-    return pb.StartWorkflowResponse(
-        run_id=outcome.run_id,
-        already_exists=isinstance(outcome, Existing),
-        workflow_id=outcome.workflow_id,
-        status=RUN_STATUS_TO_WIRE[outcome.status],
-        url=url,
-    )
+def write_started(outcome: Started | Existing, answer: pb.StartWorkflowResponse, *, url: str) -> None:
+    """Into an `answer`, which may be a part of another one: made apart and copied it would take four times as long."""
+    answer.run_id = outcome.run_id
+    answer.workflow_id = outcome.workflow_id
+    answer.status = RUN_STATUS_TO_WIRE[outcome.status]
+    answer.url = url
+    if isinstance(outcome, Existing):
+        answer.already_exists = True
 
 
 class SignalMessage(Protocol):
@@ -106,7 +133,7 @@ _write_run = writer(
     scheduled_at=lambda record: write_time_if(split_scheduled_time(record.context)[1]),
 )
 write_explanation = writer(pb.ExplainWorkflowResponse, Explanation)
-write_outcome = writer(pb.RunOutcome, RunEnd, unsent=("run",), run_id=lambda end: end.run.run_id)
+write_outcome = writer(pb.RunOutcome, RunEnd, unsent=("run", "workflow_type"), run_id=lambda end: end.run.run_id)
 
 
 def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
@@ -121,6 +148,14 @@ def write_run(record: RunRecord, *, url: str) -> pb.Workflow:
 read_where = reader(
     pb.WorkflowFilter, RunFilter, workflow_types=lambda message: tuple(map(read_type, message.workflow_types))
 )
+
+
+_RUN_ORDER: dict[int, RunOrder] = words_of(pb.RunOrder.DESCRIPTOR, RunOrder)
+
+
+def read_order(message: pb.ListWorkflowsRequest) -> RunOrder | None:
+    """None: nothing is said. Raises InvalidArgument."""
+    return word_of(_RUN_ORDER, message.order, pb.RunOrder.DESCRIPTOR, "order") if message.order else None
 
 
 def read_filter(message: pb.ListWorkflowsRequest) -> RunFilter:

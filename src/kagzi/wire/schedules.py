@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from ..core.errors import InvalidArgument
 from ..core.records import Payload
-from ..core.schedules.schedule import Fire, Overlap, ScheduleRecord, ScheduleSpec
+from ..core.schedules.schedule import Fire, Overlap, ScheduleRecord
 from ..core.times import Timestamp
 from ..v1 import common_pb2
 from ..v1 import workflow_schedule_pb2 as pb
@@ -34,32 +34,20 @@ def read_schedule_request(message: pb.CreateWorkflowScheduleRequest, *, namespac
                 field="namespace_id",
             )
         message.namespace_id = namespace_id
-    _check_task_queue(message.task_queue, message.workflow_type)
+    check_task_queue(message.task_queue, message.workflow_type)
     message.workflow_type = read_type(message.workflow_type)
     return _read_request(message)
 
 
-def updated(message: pb.UpdateWorkflowScheduleRequest, spec: ScheduleSpec) -> ScheduleSpec:
-    """The spec with what the message says. A cron expression takes the place of an interval and the other way round; a
-    time of 0 takes a bound away, a timeout of 0 that, and an empty payload the input or context. Raises
-    InvalidArgument."""
-    has = message.HasField
-    if has("cron_expr") and has("interval"):
-        raise InvalidArgument("cron_expr and interval are both given. Give one.", field="interval")
+def read_changes(message: pb.UpdateWorkflowScheduleRequest) -> dict[str, Any]:
+    """The fields of a spec that the message changes. A time of 0 takes a bound away, a timeout of 0 that, and an empty
+    payload the input or context. Raises InvalidArgument."""
     if message.labels and not message.set_labels:
         raise InvalidArgument("labels are given without set_labels. Set it: they replace all labels.", field="labels")
     changes = {
         name: read(getattr(message, field)) for field, (name, read) in _UPDATES.items() if message.HasField(field)
     }
-    if message.set_labels:
-        changes["labels"] = dict(message.labels)
-    if has("cron_expr"):
-        changes["interval_us"] = None
-    if has("interval"):
-        changes |= {"cron_expr": "", "timezone": message.timezone}
-    changed = msgspec.structs.replace(spec, **changes)
-    _check_task_queue(message.task_queue, changed.workflow_type)
-    return changed
+    return changes | {"labels": dict(message.labels)} if message.set_labels else changes
 
 
 def _payload_or_none(message: common_pb2.Payload) -> Payload | None:
@@ -76,7 +64,7 @@ def _as_it_is(value: object) -> object:
 
 # Fields of an update that have a presence: what they are called in a spec, and how they are read.
 _UPDATES: dict[Any, tuple[str, Callable[[Any], object]]] = {
-    **{field: (field, _as_it_is) for field in ("cron_expr", "timezone", "version", "max_catchup", "priority")},
+    **{field: (field, _as_it_is) for field in ("cron_expr", "timezone", "version", "max_catchup", "priority", "owner")},
     "workflow_type": ("workflow_type", read_type),
     **{field: (field, _payload_or_none) for field in ("input", "context")},
     **{field: (field, lambda at: read_time(at) or None) for field in ("start_at", "end_at")},
@@ -86,7 +74,8 @@ _UPDATES: dict[Any, tuple[str, Callable[[Any], object]]] = {
 }
 
 
-def _check_task_queue(task_queue: str, workflow_type: str) -> None:
+def check_task_queue(task_queue: str, workflow_type: str) -> None:
+    """A task queue is a workflow type by another name. Raises InvalidArgument for anything else."""
     if task_queue and read_type(task_queue) != read_type(workflow_type):
         raise InvalidArgument(
             f"task_queue={task_queue!r} differs from workflow_type={workflow_type!r}. "

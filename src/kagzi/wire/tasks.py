@@ -34,6 +34,7 @@ def write_task(claimed: ClaimedRun) -> pb.Task:
         created_at_us=claimed.created_at,
         pause_requested=claimed.pause_requested,
         scheduled_at_us=scheduled_at or 0,
+        own_traces_from=claimed.own_traces_from,
     )
 
 

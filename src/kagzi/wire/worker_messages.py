@@ -7,6 +7,7 @@ from google.protobuf.message import Message
 from ..core.errors import InvalidArgument
 from ..core.records import Lease, RunKey
 from ..v1 import common_pb2
+from ..v1 import worker_pb2 as pb
 from .common import read_lease, read_namespace
 
 Operation = TypeVar("Operation", bound=Message)
@@ -38,3 +39,12 @@ def operation_of(request: Message, kind: type[Operation], **others: Any) -> Oper
     """An operation with what the request says in fields of the same names, and `others`."""
     known = kind.DESCRIPTOR.fields_by_name
     return kind(**{field.name: value for field, value in request.ListFields() if field.name in known} | others)
+
+
+def begin_and_completion(operation: pb.Operation) -> tuple[pb.Operation, pb.Operation]:
+    """A step that is recorded by one operation, as the two that it stands for. Both have its id."""
+    record, begin = operation.record_step, pb.Operation(id=operation.id)
+    begin.begin_step.MergeFromString(record.SerializeToString())  # the same fields, and the output, which is not
+    begin.begin_step.DiscardUnknownFields()
+    completion = pb.CompleteStepOperation(step_id=record.step_id, attempt=record.attempt, output=record.output)
+    return begin, pb.Operation(id=operation.id, complete_step=completion)

@@ -12,8 +12,8 @@ from .common import read_type
 from .enums import WORKER_STATUS_FROM_WIRE, word_of
 from .fields import reader, writer
 from .requests import OF_THE_FIRST_CONTRACT, OF_THE_SERVER, WORKER_NAMES
+from .schemas import DEFAULT_VERSION, read_served
 
-DEFAULT_VERSION = "1"
 DEFAULT_MAX_CONCURRENT = 100
 
 
@@ -42,7 +42,7 @@ def read_register(message: pb.RegisterRequest) -> WorkerRecord:
 
 
 def _read_served(message: pb.RegisterRequest) -> tuple[Served, ...]:
-    pairs = tuple(Served(read_type(pair.workflow_type), pair.version or DEFAULT_VERSION) for pair in message.served)
+    pairs = tuple(map(read_served, message.served))
     if not pairs:
         return tuple(Served(read_type(workflow_type), DEFAULT_VERSION) for workflow_type in message.workflow_types)
     if message.workflow_types and set(map(read_type, message.workflow_types)) != {pair.workflow_type for pair in pairs}:

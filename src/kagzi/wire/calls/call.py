@@ -1,20 +1,21 @@
-"""The two ends of a call within one process, with neither a socket nor gRPC between them.
+"""The two ends of a call without gRPC: in one process, or with a connection between them (`frames`).
 
 What is handed over is the encoded message, as on every way to a server: the two sides share nothing that one of them
-could change under the other, and sizes are known where they are limited. The ends may be on different event loops, each
-in its own thread. An end is used on its own loop only; whatever it sends is one wake-up of the other loop.
+could change under the other, and sizes are known where they are limited. In one process the ends may be on different
+event loops, each in its own thread. An end is used on its own loop only; whatever it sends is one wake-up of the other
+loop. With a connection between them, each end has a `Peer` there that sends what it is told.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import grpc
 
-from ..core import limits
-from .status import RpcStatus
+from ...core import limits
+from ..status import RpcStatus
 
 WINDOW_BYTES = 64 * limits.KIB
 """A writer waits while more than this, or more than WINDOW_MESSAGES, has not been read."""
@@ -39,6 +40,18 @@ class OpenCall(Protocol):
     ) -> "ClientEnd": ...
 
 
+class Peer(Protocol):
+    """The other end, as an end sees it: it has the `on_` methods of the end that it is, or stands for."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the way there is full, however little of it this call has sent."""
+        ...
+
+
 class End(ABC):
     """One end of a call. At most one reader and one writer at a time.
 
@@ -48,17 +61,29 @@ class End(ABC):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._other: End | None = None
+        self._other: Peer | None = None
         self._shares_loop = True
         self._unread: deque[bytes] = deque()
         self._is_complete = False  # the other end sends no more messages
-        self._is_over = False
+        self.is_over = False
         self._arrival: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._sent = self._sent_bytes = 0  # and not known to be read
         self._read = self._read_bytes = 0  # and not yet said so
+        self._unread_bytes = 0
+        self.on_unread: Callable[[int], object] | None = None
+        """Told by how many bytes the messages that came and were not read have grown."""
 
-    def connect(self, other: "End") -> None:
+    @property
+    def is_paused(self) -> bool:
+        return False
+
+    @property
+    def owes_reading(self) -> bool:
+        """Whether the other side had to wait until this one has read, before it sent more."""
+        return len(self._unread) > WINDOW_MESSAGES or self._unread_bytes > WINDOW_BYTES
+
+    def connect(self, other: Peer) -> None:
         self._other = other
         self._shares_loop = self.loop is other.loop
 
@@ -73,17 +98,23 @@ class End(ABC):
             finally:
                 self._arrival = None
         data = self._unread.popleft()
+        self._count_unread(-len(data))
+        if self._is_complete:  # nobody waits to write more
+            return data
         self._read += 1
         self._read_bytes += len(data)
         if self._read_bytes * 2 > WINDOW_BYTES or self._read * 2 > WINDOW_MESSAGES:
-            self._send_event("_on_read", self._read, self._read_bytes)
+            self._send_event("on_read", self._read, self._read_bytes)
             self._read = self._read_bytes = 0
         return data
 
     @property
     def is_full(self) -> bool:
         """Whether a writer has to wait."""
-        return (self._sent_bytes > WINDOW_BYTES or self._sent > WINDOW_MESSAGES) and not self._is_over
+        other = self._other
+        return other is not None and (
+            self._sent_bytes > WINDOW_BYTES or self._sent > WINDOW_MESSAGES or other.is_paused
+        )
 
     async def writable(self) -> None:
         """Returns when more may be sent."""
@@ -96,10 +127,10 @@ class End(ABC):
 
     def send(self, data: bytes) -> None:
         """At once; then wait for `writable`. What is sent after the end of a call is dropped."""
-        if not self._is_over:
+        if not self.is_over:
             self._sent += 1
             self._sent_bytes += len(data)
-            self._send_event("_on_message", data)
+            self._send_event("on_message", data)
 
     def _send_event(self, event: str, *arguments: Any) -> None:
         """Have the other end take note of it, on its own loop."""
@@ -115,25 +146,35 @@ class End(ABC):
         except RuntimeError:  # its loop is closed
             self._on_other_gone()
 
-    def _on_message(self, data: bytes) -> None:
-        if not self._is_over:
+    def on_message(self, data: bytes) -> None:
+        if not self.is_over:
             self._unread.append(data)
+            self._count_unread(len(data))
             _wake(self._arrival)
 
-    def _on_read(self, messages: int, size: int) -> None:
+    def _count_unread(self, size: int) -> None:
+        self._unread_bytes += size
+        if self.on_unread is not None:
+            self.on_unread(size)
+
+    def on_read(self, messages: int, size: int) -> None:
         self._sent -= messages
         self._sent_bytes -= size
         _wake(self._writable)
 
-    def _on_last_message(self) -> None:
+    def on_resumed(self) -> None:
+        """The way to the other end is not full any more."""
+        _wake(self._writable)
+
+    def on_last_message(self) -> None:
         self._is_complete = True
         _wake(self._arrival)
 
     def _end(self) -> None:
         """No wait outlasts it."""
-        self._is_over = True
+        self.is_over = True
         self._other = None
-        self._on_last_message()
+        self.on_last_message()
         _wake(self._writable)
 
     @abstractmethod
@@ -148,27 +189,34 @@ class ClientEnd(End):
         self.status: RpcStatus | None = None
         self.on_end: Callable[[], None] | None = None
 
+    def resend(self, events: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
+        """What was said to who stood for the other end until now."""
+        for event, arguments in events:
+            self._send_event(event, *arguments)
+
     def send_no_more(self) -> None:
-        self._send_event("_on_last_message")
+        self._send_event("on_last_message")
 
     def end(self, status: RpcStatus) -> None:
         """By this side: what came is not read any more, and the handler is cancelled."""
         if self.status is None:
             self._unread.clear()
-            self._send_event("_on_cancel")
-            self._on_status(status)
+            self._unread_bytes = 0
+            self._send_event("on_cancel")
+            self.on_status(status)
 
-    def _on_status(self, status: RpcStatus, response: bytes | None = None) -> None:
+    def on_status(self, status: RpcStatus, response: bytes | None = None) -> None:
         if self.status is None:
             if response is not None:
                 self._unread.append(response)
+                self._count_unread(len(response))
             self.status = status
             self._end()
             if self.on_end is not None:
                 self.on_end()
 
     def _on_other_gone(self) -> None:
-        self._on_status(GONE)
+        self.on_status(GONE)
 
 
 class ServerEnd(End):
@@ -178,30 +226,50 @@ class ServerEnd(End):
         super().__init__(loop)
         if request is not None:
             self._unread.append(request)
+            self._unread_bytes = len(request)
             self._is_complete = True
-        self.on_cancel: Callable[[], object] | None = None
+        self.when_cancelled: Callable[[], object] | None = None
         """Called when the caller is gone, or wants no more."""
 
     def give_up_if_gone(self) -> None:
         """A loop that is closed says nothing any more, not even that it is."""
         if self._other is not None and self._other.loop.is_closed():
-            self._on_cancel()
+            self.on_cancel()
 
     def finish(self, status: RpcStatus, response: bytes | None = None) -> None:
         """`response`: the only one, if it was not sent before."""
-        self._send_event("_on_status", status, response)
+        self._send_event("on_status", status, response)
         self._end()
+        self._drop_unread()
 
-    def _on_cancel(self) -> None:
-        if not self._is_over:
+    def refuse(self, status: RpcStatus) -> None:
+        """In the middle of the call: the caller is told, and the handler cancelled."""
+        if not self.is_over:
+            self.finish(status)
+            if self.when_cancelled is not None:
+                self.when_cancelled()
+
+    def _drop_unread(self) -> None:
+        self._unread.clear()
+        self._count_unread(-self._unread_bytes)
+
+    def on_cancel(self) -> None:
+        if not self.is_over:
             self._end()
-            if self.on_cancel is not None:
-                self.on_cancel()
+            self._drop_unread()
+            if self.when_cancelled is not None:
+                self.when_cancelled()
 
     def _on_other_gone(self) -> None:
-        self._on_cancel()
+        self.on_cancel()
 
 
 def _wake(waiting: "asyncio.Future[None] | None") -> None:
     if waiting is not None and not waiting.done():
         waiting.set_result(None)
+
+
+def too_large(who: str, what: str, size: int, most: int) -> RpcStatus:
+    """As gRPC says it."""
+    text = f"{who}: {what} message larger than max ({size} vs. {most})"
+    return RpcStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, text, ())

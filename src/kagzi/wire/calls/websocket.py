@@ -1,0 +1,208 @@
+"""Calls over a WebSocket: each frame is one binary message. The one module that knows the library, picows.
+
+Imported only where a WebSocket is used: where the library cannot be imported, there is gRPC.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias
+
+from picows import WSAutoPingStrategy, WSCloseCode, WSFrame, WSListener, WSMsgType, WSTransport
+from picows.common import WSHandshakeError, WSUpgradeRequest, WSUpgradeResponse, WSUpgradeResponseWithListener
+
+from .frames import FRAME_MARGIN_BYTES, REQUEST_BYTES, RESPONSE_BYTES, SUBPROTOCOL, BadFrame, Calls
+
+LISTENER_HEADER = "Kagzi-Listener"
+"""Whom a client wants to speak to: behind a forwarded port there may be another server."""
+CLIENT_PING_S = 5.0  # of silence; with the next: a server that fell silent is left before a lease is over
+CLIENT_PONG_S = 4.0
+SERVER_PING_S = 20.0
+SERVER_PONG_S = 10.0
+_REASON_BYTES = 123  # of a close, in all WebSockets
+_CLOSE_S = 2.0
+
+Refused: TypeAlias = tuple[int, str]
+"""A status of HTTP, and why."""
+
+_WSProtocol: Any = import_module("picows.picows").WSProtocol  # its stubs leave it out
+
+# What it says of single connections is of no use to people, and what matters is said by who uses it.
+_LOGGER = logging.getLogger("kagzi.websocket.library")
+_LOGGER.setLevel(logging.CRITICAL + 1)
+
+
+class WebSocket(WSListener):
+    """One connection, on either side of it. `on_lost` is told, in words, why it ended; no reason if it was just
+    closed."""
+
+    def __init__(self, calls: Calls, largest_bytes: int, on_lost: Callable[["WebSocket", str], None]) -> None:
+        self.calls = calls
+        self._largest_bytes = largest_bytes + FRAME_MARGIN_BYTES
+        self._on_lost = on_lost
+        self._transport: WSTransport | None = None
+        self._parts: bytearray | None = None  # of a message that has not come as a whole
+        self._reason = ""
+        self._is_refused = False
+
+    @property
+    def underlying(self) -> asyncio.Transport | None:
+        return None if self._transport is None else self._transport.underlying_transport
+
+    def on_ws_connected(self, transport: WSTransport) -> None:
+        self._transport = transport
+        self.calls.send = partial(transport.send, WSMsgType.BINARY)
+
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+        if self._is_refused:
+            return
+        try:
+            if frame.msg_type == WSMsgType.BINARY and frame.fin and self._parts is None:
+                self.calls.receive(frame.get_payload_as_bytes())
+            else:
+                self._on_other_frame(transport, frame)
+        except BadFrame as error:
+            self.refuse(WSCloseCode.PROTOCOL_ERROR, str(error))
+
+    def _on_other_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+        """Messages in parts, as a proxy may make them; and what is none of ours."""
+        if frame.msg_type == WSMsgType.CLOSE:
+            self._reason = self._reason or frame.get_close_reason()
+            if not transport.is_close_frame_sent:
+                transport.send_close(WSCloseCode.OK)
+            transport.disconnect()
+        elif frame.msg_type in (WSMsgType.BINARY, WSMsgType.CONTINUATION):
+            self._on_part(frame)
+        elif frame.msg_type == WSMsgType.TEXT:
+            self.refuse(WSCloseCode.UNSUPPORTED_DATA, "a message is text; calls are binary messages")
+
+    def _on_part(self, frame: WSFrame) -> None:
+        if (frame.msg_type == WSMsgType.BINARY) == (self._parts is not None):
+            raise BadFrame("the parts of a message are out of order")
+        parts = self._parts = bytearray() if self._parts is None else self._parts
+        if len(parts) + frame.payload_size > self._largest_bytes:
+            self.refuse(WSCloseCode.MESSAGE_TOO_BIG, f"a message in parts has more than {self._largest_bytes} bytes")
+            return
+        parts += frame.get_payload_as_memoryview()
+        if frame.fin:
+            self._parts = None
+            self.calls.receive(bytes(parts))
+
+    def on_ws_disconnected(self, transport: WSTransport) -> None:
+        self._transport = None
+        self.calls.lost()
+        self._on_lost(self, self._reason)
+
+    def pause_writing(self) -> None:
+        self.calls.pause()
+
+    def resume_writing(self) -> None:
+        self.calls.resume()
+
+    def refuse(self, code: WSCloseCode, reason: str) -> None:
+        """What the other side sends is of no use: say why, and end the connection."""
+        self._is_refused = True
+        self._reason = reason
+        self._parts = None
+        if self._transport is not None:
+            self._transport.send_close(code, reason.encode()[:_REASON_BYTES].decode(errors="ignore"))
+            self._transport.disconnect()
+            self.calls.loop.call_later(_CLOSE_S, self.abort)
+
+    async def close(self, reason: str = "") -> None:
+        """What was sent before still leaves, unless nobody takes it for two seconds."""
+        transport = self._transport
+        if transport is None:
+            return
+        transport.send_close(WSCloseCode.GOING_AWAY, reason)
+        transport.disconnect()
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await transport.wait_disconnected()
+        except Exception:  # noqa: BLE001  whatever it ended with, it has ended
+            self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.underlying_transport.abort()
+
+
+def server_protocol(
+    accept: Callable[[WSUpgradeRequest], "WebSocket | Refused"], handshake_s: float
+) -> asyncio.BufferedProtocol:
+    """For one connection of a server. `accept` is given the request, and says who serves the connection."""
+
+    def listener(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener:
+        accepted = accept(request)
+        if isinstance(accepted, WebSocket):
+            response = WSUpgradeResponse.create_101_response({"Sec-WebSocket-Protocol": SUBPROTOCOL})
+            return WSUpgradeResponseWithListener(response, accepted)
+        status, why = accepted
+        return WSUpgradeResponseWithListener(WSUpgradeResponse.create_error_response(status, why.encode()), None)
+
+    side = _Side("", "", False, SERVER_PING_S, SERVER_PONG_S, REQUEST_BYTES)
+    protocol: asyncio.BufferedProtocol = _protocol(side, listener, handshake_s)
+    return protocol
+
+
+async def connect(
+    websocket: "WebSocket",
+    host: str,
+    port: int,
+    path: str,
+    *,
+    listener_id: str,
+    handshake_s: float,
+    context: ssl.SSLContext | None,
+) -> None:
+    """Raises OSError if that is not possible; cancelled, it leaves nothing behind."""
+    name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    headers = (("Sec-WebSocket-Protocol", SUBPROTOCOL), (LISTENER_HEADER, listener_id))
+    side = _Side(name, path, True, CLIENT_PING_S, CLIENT_PONG_S, RESPONSE_BYTES, headers)
+    protocol = _protocol(side, lambda: websocket, handshake_s)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(lambda: protocol, host, port, ssl=context)
+    try:
+        await protocol.wait_until_handshake_complete()
+    except WSHandshakeError as error:
+        transport.abort()
+        why = (error.raw_body or b"").decode(errors="replace").strip()
+        raise ConnectionRefusedError(f"{error}. {why}" if why else str(error)) from None
+    except BaseException:
+        transport.abort()
+        raise
+    if protocol.transport.is_disconnected:
+        raise ConnectionResetError("it was closed before it was open")
+
+
+class _Side(NamedTuple):
+    host_port: str
+    path: str
+    is_client: bool
+    ping_s: float
+    pong_s: float
+    largest_bytes: int
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def _protocol(side: _Side, listener: Callable[..., object], handshake_s: float) -> Any:
+    return _WSProtocol(
+        side.host_port,
+        side.path,
+        side.is_client,
+        listener,
+        _LOGGER,
+        True,  # an exception of a listener ends its connection
+        handshake_s,
+        True,  # pings
+        side.ping_s,
+        side.pong_s,
+        WSAutoPingStrategy.PING_WHEN_IDLE,
+        True,  # pongs
+        side.largest_bytes + FRAME_MARGIN_BYTES,
+        side.headers,
+        16 * 1024,  # of the buffer for what is read, to begin with
+    )
