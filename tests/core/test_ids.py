@@ -1,5 +1,10 @@
 """Run ids sort by the time they were made and are proper UUIDs of version 7."""
 
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from uuid import RFC_4122, UUID
 
 import pytest
@@ -102,3 +107,73 @@ def test_what_is_made_in_one_moment_is_never_made_twice() -> None:
     ids = SystemIds()
     made = [ids.run_id(BEGINNING + moment, name) for moment in range(3) for name in ("a", "b") for _ in range(5_000)]
     assert len(set(made)) == len(made)
+
+
+# --- drawn ------------------------------------------------------------------------------------------------------------
+
+MANY = 3_000  # more than a page of randomness holds
+
+
+def test_a_token_is_a_uuid_of_version_4_and_never_drawn_twice() -> None:
+    ids = SystemIds()
+    tokens = [ids.token() for _ in range(MANY)]
+    assert len(set(tokens)) == MANY
+    for token in tokens:
+        assert is_uuid(token)
+        assert (UUID(token).version, UUID(token).variant) == (4, RFC_4122)
+
+
+def test_a_request_id_is_a_uuid_of_version_7_and_never_drawn_twice() -> None:
+    """Stores index them: they sort by the moment in which they were made."""
+    ids = SystemIds()
+    before = time.time_ns() // 1_000
+    drawn = [ids.request_id() for _ in range(MANY)]
+    after = time.time_ns() // 1_000
+    assert len(set(drawn)) == MANY
+    assert all(is_uuid(request_id) and UUID(request_id).version == 7 for request_id in drawn)
+    assert uuid7(before, 0) <= min(drawn) <= max(drawn) < uuid7(after + 1, 0)
+
+
+def test_nonces_are_odd_and_fit_the_wire() -> None:
+    ids = SystemIds()
+    nonces = [ids.nonce() for _ in range(MANY)]
+    assert len(set(nonces)) == MANY
+    assert all(0 < nonce < 2**63 and nonce % 2 for nonce in nonces)
+
+
+def test_threads_share_no_randomness() -> None:
+    ids = SystemIds()
+
+    def draw() -> list[object]:
+        return [drawn for _ in range(MANY) for drawn in (ids.token(), ids.nonce(), ids.request_id())]
+
+    with ThreadPoolExecutor(8) as threads:
+        drawn = [each for some in [threads.submit(draw) for _ in range(8)] for each in some.result()]
+    assert len(set(drawn)) == len(drawn)
+
+
+FORKING = """
+import os
+from kagzi.system import SystemIds
+ids = SystemIds()
+NOW = 1_700_000_000_000_000
+
+def draw():
+    runs = [ids.run_id(NOW, "default"), SystemIds().run_id(NOW, "default")]
+    return [ids.token(), str(ids.nonce()), ids.request_id(), *runs]
+
+draw()
+ours, theirs = os.pipe()
+if os.fork() == 0:
+    os.write(theirs, " ".join(draw()).encode())
+    os._exit(0)
+os.close(theirs)
+print(*draw())
+print(os.read(ours, 10_000).decode())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_repeats_nothing_of_its_parent() -> None:
+    drawn = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=True).stdout.split()
+    assert len(set(drawn)) == len(drawn) == 10

@@ -6,8 +6,7 @@ from itertools import product
 import pytest
 
 from kagzi.core import states
-from kagzi.core.run.status import TRANSITIONS, require_transition
-from kagzi.core.states import CODE_OF_RUN_STATUS, ENDED, OPEN, RunCode, RunStatus
+from kagzi.core.states import CODE_OF_RUN_STATUS, ENDED, OPEN, TRANSITIONS, RunCode, RunStatus, require_transition
 
 S = RunStatus
 

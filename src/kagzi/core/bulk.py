@@ -1,5 +1,6 @@
 """Operations on everything that a filter matches: what they are, and how far they are."""
 
+from hashlib import blake2b
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -27,8 +28,15 @@ def meant(action: BulkAction, where: RunFilter) -> RunFilter:
     return where if where.statuses else msgspec.structs.replace(where, statuses=_IMPLIED[action])
 
 
+def filter_digest(namespace: str, action: BulkAction, where: RunFilter) -> str:
+    """Tells whether two requests are about the same runs: the one that was shown, and the one that is carried out."""
+    text = msgspec.json.encode((namespace, action, meant(action, where)), order="deterministic")
+    return blake2b(text, digest_size=16).hexdigest()
+
+
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """The runs that are being changed, in list order: (created_at, run_id). `last`: there are no others after them."""
+    """The runs that are being changed, in list order: (created_at, run_id), or (finished_at, run_id) where that is by
+    end. `last`: there are no others after them."""
 
     runs: tuple[tuple[Timestamp, str], ...]
     last: bool

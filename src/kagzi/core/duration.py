@@ -1,4 +1,7 @@
-"""Durations as people write them: "30s", "5m 30s", "1 day", "2 weeks". A bare number is refused: it has no unit."""
+"""Durations as people write them: "30s", "5m 30s", "1 day", "2 weeks". A bare number is refused: it has no unit.
+
+And the range of durations and of points in time: what a datetime, a Timestamp on the wire and both stores can hold.
+"""
 
 import re
 from datetime import timedelta
@@ -6,7 +9,11 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from .errors import InvalidArgument
+from .limits import DURATION_MAX_US
 from .public import exported
+from .times import LAST_TIME, US_PER_S, Timestamp
+
+_DAY_US = 86_400 * US_PER_S
 
 Duration: TypeAlias = str | timedelta
 """A span of time: text with units (`"30s"`, `"5m 30s"`, `"1 day"`), or a timedelta. See `parse_duration`."""
@@ -93,3 +100,19 @@ def _within_limits(microseconds: int, value: Duration, what: str) -> timedelta:
     if microseconds > _MAX_US:
         raise InvalidArgument(f"{what}={value!r} is over the limit of 100 years.", field=what)
     return timedelta(microseconds=microseconds)
+
+
+def check_time(value: Timestamp | None, field: str) -> None:
+    """Raises InvalidArgument for a point in time outside the years 1970..9999."""
+    if value is not None and not 0 <= value <= LAST_TIME:
+        raise InvalidArgument(f"{field} is outside the years 1970..9999. Give a time in between.", field=field)
+
+
+def check_duration(value_us: int | None, field: str, *, least_us: int = 0) -> None:
+    """Raises InvalidArgument for a duration that is negative (or less than `least_us`) or longer than a century."""
+    if value_us is not None and not least_us <= value_us <= DURATION_MAX_US:
+        raise InvalidArgument(
+            f"{field} is {value_us} us; it must be {least_us}..{DURATION_MAX_US} us "
+            f"({DURATION_MAX_US // _DAY_US} days).",
+            field=field,
+        )

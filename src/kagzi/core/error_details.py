@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     PRECONDITION_FAILED = "precondition_failed"  #: not in this state
     CONFLICT = "conflict"  #: the id is taken
     UNAUTHORIZED = "unauthorized"  #: the credentials do not allow it
+    UNAUTHENTICATED = "unauthenticated"  #: no key was given, or one that is not good
     UNAVAILABLE = "unavailable"  #: the server or its store cannot be reached
     INTERNAL = "internal"  #: a bug in Kagzi
     TIMEOUT = "timeout"  #: a deadline or timeout has passed

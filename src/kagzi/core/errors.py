@@ -12,6 +12,7 @@ KagziError
 |   |-- NotFound          there is no such thing in this namespace
 |   |-- AlreadyExists     the id is taken
 |   |-- PreconditionFailed  not in this state
+|   |-- Unauthenticated   give a key that is good
 |   |-- PermissionDenied  use another key
 |   |-- ResourceExhausted a limit; wait .retry_after or raise it
 |   |-- LeaseLost         somebody else holds the run: abandon it
@@ -246,6 +247,13 @@ class PreconditionFailed(RequestError):
     """What was asked for cannot be done in the present state."""
 
     code = ErrorCode.PRECONDITION_FAILED
+
+
+@exported
+class Unauthenticated(RequestError):
+    """The server asks for a key, and none was given, or one that is not good (any more)."""
+
+    code = ErrorCode.UNAUTHENTICATED
 
 
 @exported

@@ -1,23 +1,31 @@
 """What happened to a run, in order: read from its history, where every begin and every result has a number of its
 own."""
 
+from collections.abc import Callable
 from enum import IntEnum, StrEnum
+from typing import Any
 
 import msgspec
 
 from .error_details import ErrorDetail
 from .records import Payload, RunKey
 from .states import RunStatus, StepKind, StepStatus
-from .times import Timestamp
+from .times import Timestamp, moment_text
+
+LAST_SEQ = 2**63 - 1  # no event has a higher number
 
 
 class EventKind(StrEnum):
     RUN_STARTED = "run_started"
+    RUN_WOKEN = "run_woken"  # likewise: its start, or its next try as a whole, is due now
+    RUN_PAUSED = "run_paused"  # or asked to pause; or the engine paused it because of a problem
+    RUN_RESUMED = "run_resumed"
     STEP_STARTED = "step_started"
     STEP_COMPLETED = "step_completed"
     STEP_FAILED = "step_failed"
     STEP_RETRYING = "step_retrying"  # an attempt failed, and another one will follow
     STEP_LOST = "step_lost"  # its worker was lost; the attempt begins again
+    STEP_WOKEN = "step_woken"  # somebody did not want to wait: the retry, or the end of the sleep, is due now
     SLEEP_STARTED = "sleep_started"
     SLEEP_COMPLETED = "sleep_completed"
     SIGNAL_AWAITED = "signal_awaited"
@@ -64,6 +72,7 @@ class RunMark(msgspec.Struct, frozen=True, kw_only=True):
     pause_requested: bool = False
     pause_reason: str = ""
     cancel_requested: bool = False
+    state_at: Timestamp | None = None
 
 
 class RunEventPage(msgspec.Struct, frozen=True):
@@ -130,3 +139,46 @@ def event_kind(source: Source, kind: StepKind, status: StepStatus, *, lost: bool
 
 def end_kind(status: RunStatus, *, continued: bool) -> EventKind:
     return EventKind.RUN_CONTINUED if continued else _ENDED[status]
+
+
+# --- as they are sent on ----------------------------------------------------------------------------------------------
+
+
+def event_view(event: RunEvent, run_id: str, value: Callable[[Payload], Any] | None) -> dict[str, Any]:
+    """Plain values only, for JSON; what an event does not have is not in it. `value`: of an output; None: without."""
+    view: dict[str, Any] = {
+        "kind": str(event.kind),
+        "run_id": run_id,
+        "seq": event.seq,
+        "at": moment_text(event.at),
+    }
+    if event.step_id:
+        view |= {"step": event.step_id, "name": event.name, "attempt": event.attempt}
+    if event.output is not None and value is not None:
+        view["output"] = value(event.output)
+    if event.error is not None:
+        names = ("type", "message", "kind", "exhausted", "text")
+        view["error"] = {name: getattr(event.error, name) for name in names} | {"kind": str(event.error.kind)}
+    if event.until is not None:
+        view["until"] = moment_text(event.until)
+    if event.child_run_id is not None:
+        view["child_run_id"] = event.child_run_id
+    if event.continued_as is not None:
+        view["continued_as"] = event.continued_as
+    return view
+
+
+_STANDING = ("status_text", "pause_requested", "cancel_requested", "pause_reason")
+
+
+def standing_view(
+    standing: object, status: RunStatus, progress: float | None, state_at: Timestamp | None
+) -> dict[str, Any]:
+    """How a run stands, as an event without a number of its own; likewise. `standing` is a RunMark, or has its
+    fields."""
+    view: dict[str, Any] = {"status": str(status)}
+    if progress is not None:
+        view["progress"] = progress
+    if state_at is not None:
+        view["state_at"] = moment_text(state_at)
+    return view | {name: value for name in _STANDING if (value := getattr(standing, name))}

@@ -9,13 +9,17 @@ from functools import lru_cache
 from hashlib import blake2b
 from uuid import UUID
 
+from .limits import NAME_BYTES
 from .times import US_PER_MS, Timestamp
 
 _CANONICAL = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FIRST, _LAST = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+_LAST_CHARACTER = chr(0x10FFFF)
 _RANDOM_BITS = 62
 _MARK_BITS = 24
 RUN_RANDOM_BITS = _RANDOM_BITS - _MARK_BITS
 _MARK = (1 << _MARK_BITS) - 1
+_VARIANT_DIGITS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def uuid7(now: Timestamp, random_bits: int) -> str:
@@ -27,7 +31,17 @@ def uuid7(now: Timestamp, random_bits: int) -> str:
     value |= ((microseconds << 12) // US_PER_MS & 0xFFF) << 64
     value |= 0b10 << _RANDOM_BITS
     value |= random_bits & ((1 << _RANDOM_BITS) - 1)
-    return str(UUID(int=value))
+    return _canonical(f"{value:032x}")
+
+
+def uuid4(random_hex: str) -> str:
+    """A UUIDv4; its 122 bits come from the 32 hexadecimal digits of `random_hex`."""
+    variant = _VARIANT_DIGITS[random_hex[16]]
+    return f"{random_hex[:8]}-{random_hex[8:12]}-4{random_hex[13:16]}-{variant}{random_hex[17:20]}-{random_hex[20:]}"
+
+
+def _canonical(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def uuid7_of(namespace: str, now: Timestamp, random_bits: int) -> str:
@@ -54,6 +68,25 @@ def made_of(namespace: str, run_id: str) -> str:
 @lru_cache(maxsize=1_000)
 def _mark(namespace: str) -> int:
     return int.from_bytes(blake2b(namespace.encode(errors="surrogatepass"), digest_size=_MARK_BITS // 8).digest())
+
+
+def uuids_from(prefix: str) -> tuple[str, str] | None:
+    """The first and the last UUID that begins so, in upper or lower case; None if none does."""
+    prefix = prefix.lower()
+    first, last = (prefix + blank[len(prefix) :] for blank in (_FIRST, _LAST))
+    return (first, last) if is_uuid(first) else None
+
+
+def texts_from(prefix: str) -> tuple[str, str]:
+    """The first text that begins so, and one behind all that do and are no longer than a name, in the order of code
+    points."""
+    kept = prefix.rstrip(_LAST_CHARACTER)
+    if not kept:
+        return prefix, _LAST_CHARACTER * NAME_BYTES
+    following = ord(kept[-1]) + 1
+    if 0xD800 <= following <= 0xDFFF:  # no text has these
+        following = 0xE000
+    return prefix, kept[:-1] + chr(following)
 
 
 def is_uuid(text: str) -> bool:

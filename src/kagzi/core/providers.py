@@ -29,6 +29,10 @@ class Ids(Protocol):
         """63 random bits, never 0."""
         ...
 
+    def secret(self) -> str:
+        """256 random bits as 64 hexadecimal digits."""
+        ...
+
 
 class Rng(Protocol):
     def fraction(self) -> float:

@@ -1,7 +1,7 @@
 """Records of runs, steps and workers: the values that pass between the layers."""
 
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -100,6 +100,8 @@ class ClaimedRun(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = NO_LABELS
     created_at: Timestamp
     claimed_at: Timestamp
+    ready_at: Timestamp | None = None  # since when it could be claimed
+    started_at: Timestamp | None = None  # when it was first claimed
     deadline_at: Timestamp | None = None
     last_seq: int = 0
     history: HistoryPage = HistoryPage()
@@ -107,6 +109,7 @@ class ClaimedRun(msgspec.Struct, frozen=True, kw_only=True):
     cancel_reason: str = ""
     pause_requested: bool = False
     parent_run_id: str | None = None
+    own_traces_from: int = 0  # as in RunRecord
 
 
 class StoredRun(RunAttributes, frozen=True, kw_only=True):
@@ -117,6 +120,7 @@ class StoredRun(RunAttributes, frozen=True, kw_only=True):
     created_at: Timestamp
     last_seq: int
     version: str | None = None
+    pinned_build: str | None = None  # whose workers alone may claim it
     wait_reason: WaitReason | None = None
     attempt: int = 1
     lost_leases: int = 0
@@ -139,15 +143,21 @@ class StoredRun(RunAttributes, frozen=True, kw_only=True):
 
 
 class RunRecord(StoredRun, frozen=True, kw_only=True):
-    """A run as people see it. Lists leave input, context and output out."""
+    """A run as people see it. Lists leave input, context, output and state out."""
 
     run: RunKey
     worker_id: str | None
     cancel_requested: bool
+    claims: int = 0  # how often a worker has claimed it
+    own_traces_from: int = 0  # the first claim of those that have a trace each; 0: there is none
+    awaits_signal: int = 0  # how many of its steps wait for a signal; none of a run that has ended
+    retrying_steps: int = 0  # how many have failed and are tried again, likewise
     waits: tuple[str, ...] = ()  # Get only, while SLEEPING: step ids it waits on, nearest first
     input: Payload | None = None
     context: Payload | None = None
     output: Payload | None = None
+    state: Payload | None = None
+    state_at: Timestamp | None = None  # when it was set
 
 
 class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +168,7 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     output: Payload | None = None
     error: ErrorDetail | None = None
     continued_as: str | None = None
+    workflow_type: str = ""  # where somebody counts by it
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,14 +180,16 @@ class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: Timestamp
     error: ErrorDetail
     worker_id: str | None = None
+    claim: int = 0  # as in StepRecord
+    begun_seq: int = 0
 
     @property
     def lost(self) -> bool:
         return self.error.kind is ErrorKind.LOST
 
 
-class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What the record and the export of a step have in common."""
+class StepOutline(msgspec.Struct, frozen=True, kw_only=True):
+    """What every form of a step has: which one it is, how it stands, and when."""
 
     step_id: str
     name: str
@@ -190,12 +203,17 @@ class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: Timestamp | None = None
     retry_at: Timestamp | None = None
     wake_at: Timestamp | None = None
-    retry: RetryPolicy | None = None
-    timeout_ms: int = 0
     child_run_id: str | None = None
     parent_step_id: str = ""
     parallel_group_id: str = ""
     worker_id: str | None = None
+
+
+class StoredStep(StepOutline, frozen=True, kw_only=True):
+    """What the record and the export of a step have in common."""
+
+    retry: RetryPolicy | None = None
+    timeout_ms: int = 0
     error: ErrorDetail | None = None
 
 
@@ -207,6 +225,7 @@ class StepRecord(StoredStep, frozen=True, kw_only=True):
     input: Payload | None = None
     attempts: tuple[StepAttempt, ...] = ()
     details: Payload | None = None  # of its last heartbeat
+    claim: int = 0  # the claim of the run under which it was last begun: the counter of its lease; 0: not known here
 
 
 def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
@@ -267,6 +286,10 @@ class NamespaceRecord(msgspec.Struct, frozen=True, kw_only=True):
         return any(limit is not None for limit in limits)
 
 
+RunOrder: TypeAlias = Literal["created", "ended"]
+"""What a list of runs is sorted by, the latest first. By end it has only runs that have ended."""
+
+
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """All conditions must hold; an empty one always does."""
 
@@ -280,7 +303,31 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     parent_run_id: str = ""
     schedule_id: str = ""
     concurrency_key: str = ""
+    worker_id: str = ""  # who holds it now
     has_problem: bool | None = None
+    failing: bool | None = None  # a step has failed and is tried again, or the engine has paused it with a problem
+    waiting: bool | None = None  # a step waits for a signal
+    ended_after: Timestamp | None = None  # inclusive
+    ended_before: Timestamp | None = None  # exclusive
+    run_ids: tuple[str, ...] = ()  # these only
+    id_prefix: str = ""  # how its run id or its workflow id begins: a search, which has no second page
+
+    @property
+    def by_end(self) -> bool:
+        """Whether it is about the time at which runs ended."""
+        return self.ended_after is not None or self.ended_before is not None
+
+    @property
+    def order(self) -> RunOrder:
+        """The one that an index has."""
+        return "ended" if self.by_end else "created"
+
+    @property
+    def ended_statuses(self) -> tuple[RunStatus, ...]:
+        """Those that a list by end is read from. What a worker holds has not ended."""
+        if self.worker_id:
+            return ()
+        return tuple(dict.fromkeys(status for status in self.statuses or RunStatus if status.ended))
 
     @property
     def has_rare_status(self) -> bool:

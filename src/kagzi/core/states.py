@@ -1,4 +1,4 @@
-"""The states of runs and steps. `core/run/status.py` says what may follow what."""
+"""The states of runs and steps, and which status of a run may follow which."""
 
 from enum import IntEnum, StrEnum
 from typing import Literal
@@ -98,7 +98,7 @@ class StepCode(IntEnum):
 
 
 class KindCode(IntEnum):
-    """Kinds 100 and above are rows of the history that are not steps: a run's input, context and output."""
+    """Kinds 100 and above are rows beside the steps of a run: its input, context, output and state."""
 
     FUNCTION = 1
     SLEEP = 2
@@ -110,6 +110,7 @@ class KindCode(IntEnum):
     FIRST_PAYLOAD = 100  #: every kind below it is a step
     CONTEXT = 101
     OUTPUT = 102
+    STATE = 103  #: what the workflow shows of itself; no replay sees it
 
 
 class WorkerCode(IntEnum):
@@ -130,11 +131,47 @@ CODE_OF_RUN_STATUS = {status: code for code, status in RUN_STATUS_OF_CODE.items(
 WAIT_REASON_OF_CODE = {int(WaitCode[reason.name]): reason for reason in WaitReason}
 CODE_OF_WAIT_REASON = {reason: code for code, reason in WAIT_REASON_OF_CODE.items()}
 STEP_STATUS_OF_CODE = {int(StepCode[status.name]): status for status in StepStatus}
+CODE_OF_STEP_STATUS = {status: code for code, status in STEP_STATUS_OF_CODE.items()}
 STEP_KIND_OF_CODE = {int(KindCode[kind.name]): kind for kind in StepKind}
+CODE_OF_STEP_KIND = {kind: code for code, kind in STEP_KIND_OF_CODE.items()}
 WORKER_STATUS_OF_CODE = {int(WorkerCode[status.name]): status for status in WorkerStatus}
-CODE_OF_WORKER_STATUS = {status: code for code, status in WORKER_STATUS_OF_CODE.items()}
 ON_CLOSE_OF_CODE: dict[int, Literal["cancel", "abandon"]] = {
     OnCloseCode.CANCEL: "cancel",
     OnCloseCode.ABANDON: "abandon",
 }
 CODE_OF_ON_CLOSE = {on_close: code for code, on_close in ON_CLOSE_OF_CODE.items()}
+
+
+# --- transitions ------------------------------------------------------------------------------------------------------
+#
+# Which status of a run may follow which.
+#
+# PENDING --claim--> RUNNING --park--> SLEEPING --timer, signal, child--> PENDING
+#    |                  |  \--release, lease lost--> PENDING                 |
+#    |                  |--end--> COMPLETED | FAILED | CANCELLED             |
+#    \--cancel before the first claim, terminate, deadline--> CANCELLED | FAILED
+# any of them --pause--> PAUSED --resume--> PENDING | SLEEPING
+# FAILED --explicit retry--> PENDING (the one way back; the first failure stays in the history)
+
+_END = {RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED}
+_STOP = {RunStatus.FAILED, RunStatus.CANCELLED}  # deadline, terminate, cancel: needs no worker
+
+TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.PENDING: frozenset({RunStatus.RUNNING, RunStatus.PAUSED} | _STOP),
+    RunStatus.RUNNING: frozenset({RunStatus.PENDING, RunStatus.SLEEPING, RunStatus.PAUSED} | _END),
+    RunStatus.SLEEPING: frozenset({RunStatus.PENDING, RunStatus.PAUSED} | _STOP),
+    RunStatus.PAUSED: frozenset({RunStatus.PENDING, RunStatus.SLEEPING} | _STOP),
+    RunStatus.COMPLETED: frozenset(),
+    RunStatus.FAILED: frozenset({RunStatus.PENDING}),  # only by an explicit Retry
+    RunStatus.CANCELLED: frozenset(),
+}
+
+_CODES = frozenset(
+    (CODE_OF_RUN_STATUS[now], CODE_OF_RUN_STATUS[then]) for now, following in TRANSITIONS.items() for then in following
+)
+
+
+def require_transition(now: int, then: int) -> None:
+    """Raises AssertionError if a run with status code `now` may not get `then`: a rule, or a store, is wrong."""
+    if (now, then) not in _CODES:
+        raise AssertionError(f"a run may not go from status {now} to {then}")

@@ -31,5 +31,10 @@ def to_datetime(at: Timestamp) -> datetime:
     return _EPOCH + timedelta(microseconds=at)
 
 
+def moment_text(at: Timestamp) -> str:
+    """For JSON: RFC 3339 in UTC, always with microseconds."""
+    return to_datetime(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def us_from_timedelta(duration: timedelta) -> int:
     return duration // _MICROSECOND

@@ -40,7 +40,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 class Registration(msgspec.Struct, frozen=True):
     """`draining`: this very process was told to drain before it came back, and still is to. `new_versions`: it serves
-    something that nobody ever served."""
+    something that nobody ever served, or says something new about it."""
 
     known_before: bool
     draining: bool

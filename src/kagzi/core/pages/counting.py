@@ -8,10 +8,13 @@ from ..states import WorkerStatus
 from ..times import Timestamp
 
 CountedList: TypeAlias = Literal[
+    "audit",
     "bulk_operations",
+    "keys",
     "namespaces",
     "schedule_fires",
     "schedules",
+    "step_logs",
     "steps",
     "versions",
     "worker_events",
@@ -22,8 +25,8 @@ CountedList: TypeAlias = Literal[
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """`key` is what the list is about: the workflow type of versions, types, schedules and workers, the worker of
-    events, the run of steps, the schedule of fires; empty is all of the namespace. Workers not heard of since
-    `alive_since` are offline."""
+    events, the run of steps and of their logs, the schedule of fires; empty is all of the namespace. Workers not heard
+    of since `alive_since` are offline."""
 
     rows: CountedList
     namespace: str = ""

@@ -1,7 +1,7 @@
 """About how many bytes a value takes: what pages, messages and waiting answers are counted by. Never less than its
 encoding."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from .. import limits
 from ..error_details import ErrorDetail
@@ -60,8 +60,9 @@ def outcome_bytes(outcome: Outcome) -> int:
     if kind not in _CARRIERS:
         return ANSWER_BYTES
     match outcome:
-        case Fetched(results=results) | NotParked(results=results):
-            return ANSWER_BYTES + sum(map(history_step_bytes, results))
+        case Fetched(results=results, retries=retries) | NotParked(results=results, retries=retries):
+            named = sum(_ENTRY_BYTES + _text_bytes(retry.step_id) for retry in retries)
+            return ANSWER_BYTES + sum(map(history_step_bytes, results)) + named
         case Known(step=step):
             return ANSWER_BYTES + history_step_bytes(step)
         case SignalBound(payload=payload):
@@ -70,6 +71,15 @@ def outcome_bytes(outcome: Outcome) -> int:
             return ANSWER_BYTES + error_bytes(error)
         case _:
             return ANSWER_BYTES
+
+
+def answers_bytes(answers: Sequence[tuple[int, Outcome]]) -> int:
+    """Of the answers of one commit. Those to plain steps carry nothing: counting them is enough."""
+    size = len(answers) * ANSWER_BYTES
+    for _, outcome in answers:
+        if outcome.__class__ in _CARRIERS:
+            size += outcome_bytes(outcome) - ANSWER_BYTES
+    return size
 
 
 _CARRIERS = frozenset((Fetched, NotParked, Known, SignalBound, StepFailed, Refused))

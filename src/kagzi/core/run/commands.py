@@ -133,18 +133,32 @@ class OpenStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     cleanup: bool = False  # after a cancellation only these are accepted; others are Refused(CANCELLED)
 
 
-class BeginStep(OpenStep, frozen=True, kw_only=True, gc=False):
-    """An attempt of a step begins. The retry policy is recorded with the first begin and decides from then on.
-
-    attempt 0: the next one. Returns Begun; or Known if the step has a result, or (attempt 0 only) waits for its retry.
-    """
+class OpenAttempt(OpenStep, frozen=True, kw_only=True, gc=False):
+    """Base of what begins an attempt of a step. The retry policy is recorded with the first begin and decides from then
+    on. attempt 0: the next one."""
 
     name: str
     attempt: int = 1
     retry: RetryPolicy | None = None
     timeout_ms: int = 0
     input: Payload | None = None
+
+
+class BeginStep(OpenAttempt, frozen=True, kw_only=True, gc=False):
+    """An attempt of a step begins. Returns Begun; or Known if the step has a result, or (attempt 0 only) waits for its
+    retry."""
+
     once: bool = False
+
+
+class RecordStep(OpenAttempt, frozen=True, kw_only=True, gc=False):
+    """An attempt of a step began and completed before anything was said of it: what BeginStep and then CompleteStep do,
+    with the same rows and numbers. Returns Recorded, as CompleteStep does; or why one of the two is refused.
+
+    Not for a step that may run once: that it begins must be recorded before its body runs.
+    """
+
+    output: Payload
 
 
 class CompleteStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -161,6 +175,7 @@ class FailStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     step_id: str
     attempt: int
     error: ErrorDetail
+    input: Payload | None = None  # the arguments, for people
 
 
 class BeginSleep(OpenStep, frozen=True, kw_only=True, gc=False):
@@ -230,6 +245,7 @@ class WaitSignal(OpenStep, frozen=True, kw_only=True, gc=False):
 
     signal_name: str
     timeout_us: int | None = None
+    input: Payload | None = None  # the schema of the value, for people
 
 
 class StartChild(OpenStep, frozen=True, kw_only=True, gc=False):
@@ -269,6 +285,12 @@ class SetStatus(WorkerCommand, frozen=True, kw_only=True, gc=False):
     progress: float | None = None
 
 
+class SetState(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """What the workflow shows of itself. Last value wins; it is not in the history, and needs no seq."""
+
+    state: Payload
+
+
 class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """A long step lives, and says how far it is."""
 
@@ -279,11 +301,13 @@ class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals,
-    priority and remaining deadline, in one transaction. Returns RunClosed with continued_as."""
+    priority and remaining deadline, in one transaction. Returns RunClosed with continued_as. `context`: None for that
+    of this run."""
 
     new_run_id: str
     input: Payload
     version: str | None = None
+    context: Payload | None = None
 
 
 class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
@@ -296,6 +320,7 @@ class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 StepCommand: TypeAlias = (
     BeginStep
+    | RecordStep
     | CompleteStep
     | FailStep
     | BeginSleep
@@ -305,6 +330,7 @@ StepCommand: TypeAlias = (
     | DecideRace
     | RecordPatch
     | SetStatus
+    | SetState
     | BeatStep
     | FetchResults
 )

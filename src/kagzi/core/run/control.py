@@ -1,19 +1,20 @@
 """What people, the clock and other runs do to a run without its worker: its status afterwards, and the error it ends
 with."""
 
+from typing import Literal
+
 import msgspec
 
 from ..effects import Effects, LeaseEvent, LeaseNotice
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..limits import SIGNALS_BUFFERED
 from ..records import Lease, RunEnd, RunKey, RunLease
-from ..states import RUN_STATUS_OF_CODE, RunCode, RunStatus
+from ..states import RUN_STATUS_OF_CODE, RunCode, RunStatus, require_transition
 from ..times import Timestamp, to_datetime
 from ..workflow_types.type_key import TypeKey
 from .commands import StartRun
 from .outcomes import Refused
-from .refusals import not_failed, takes_no_signals, too_many_signals, workflow_id_active_again
-from .status import require_transition
+from .refusals import not_failed, refused, takes_no_signals, too_many_signals, workflow_id_active_again
 
 
 def has_ended(status: int) -> bool:
@@ -58,6 +59,43 @@ def can_resume(status: int, *, pause_requested: bool) -> bool:
     return status == RunCode.PAUSED or (status == RunCode.RUNNING and pause_requested)
 
 
+class Adoption(msgspec.Struct, frozen=True, gc=False):
+    """What becomes of a run that is adopted. `pins`: `build_id` is written, None for no build; `resumes`: it is PAUSED
+    and goes on."""
+
+    build_id: str | None
+    pins: bool
+    resumes: bool
+
+    @property
+    def changes(self) -> bool:
+        return self.pins or self.resumes
+
+
+def decide_adoption(run_id: str, status: int, pinned_build: str | None, build_id: str) -> Adoption | Refused:
+    """Only workers of the build may claim the run from now on; with an empty one every worker may, and what is PAUSED
+    stays so. A run that is being executed is refused: its worker would go on with it."""
+    if has_ended(status):
+        return refused(
+            ErrorCode.PRECONDITION_FAILED,
+            f"run {run_id} has ended ({RUN_STATUS_OF_CODE[status].value}): only an open run can be adopted. "
+            f"Start a new one from its history: kagzi fork {run_id}",
+            subject="run",
+            subject_id=run_id,
+        )
+    wanted = build_id or None
+    pins = pinned_build != wanted
+    if pins and wanted is not None and status == RunCode.RUNNING:
+        return refused(
+            ErrorCode.PRECONDITION_FAILED,
+            f"run {run_id} is being executed by a worker. Pause it, and adopt it when it is paused: "
+            f"kagzi pause {run_id}",
+            subject="run",
+            subject_id=run_id,
+        )
+    return Adoption(wanted, pins, resumes=wanted is not None and status == RunCode.PAUSED)
+
+
 def refuse_retry(run_id: str, status: int, workflow_id: str, active_run_id: str | None) -> Refused | None:
     """None: the run becomes PENDING again. `active_run_id` has its workflow id."""
     if status != RunCode.FAILED:
@@ -83,6 +121,19 @@ def refuse_signal(run_id: str, status: int, *, waited_for: bool, buffered: int) 
     if has_ended(status):
         return takes_no_signals(run_id, RUN_STATUS_OF_CODE[status].value)
     return too_many_signals(run_id) if not waited_for and buffered >= SIGNALS_BUFFERED else None
+
+
+def runs_to_search(
+    *, by_workflow_id: bool, has_ended_runs: bool, continued: bool
+) -> "Literal['earlier', 'later'] | None":
+    """Where else a request may have been recorded than with the run that it reaches now. None: nowhere.
+
+    Named by its workflow id, an earlier run may have taken it, and ended since. Named by its run id, that run may have
+    taken it, and passed it on with the signals that it had not consumed when it continued as a new one.
+    `has_ended_runs`: the workflow id has; `continued`: the run has."""
+    if by_workflow_id:
+        return "earlier" if has_ended_runs else None
+    return "later" if continued else None
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------
@@ -132,7 +183,7 @@ def end_effects(head: RunHead, status: RunStatus, error: ErrorDetail) -> Effects
     """It ended without its worker's word."""
     return Effects(
         notices=head.notices("lease_lost", error.message),
-        ended=(RunEnd(run=head.run, status=status, error=error),),
+        ended=(RunEnd(run=head.run, status=status, error=error, workflow_type=head.workflow_type),),
         children_due=head.has_children,
     )
 

@@ -28,8 +28,10 @@ from .commands import (
     Park,
     PauseDiverged,
     RecordPatch,
+    RecordStep,
     ReleaseRun,
     ResultsCommand,
+    SetState,
     SetStatus,
     StartChild,
     WaitSignal,
@@ -65,6 +67,7 @@ def _is_too_much(run: RunState, command: Command) -> bool:
 
 _RULES: dict[type[Command], Callable[[RunState, Any, Timestamp, Rng], Outcome]] = {
     BeginStep: steps.begin_step,
+    RecordStep: steps.record_step,
     CompleteStep: steps.complete_step,
     FailStep: steps.fail_step,
     BeginSleep: sleeps.begin_sleep,
@@ -74,6 +77,7 @@ _RULES: dict[type[Command], Callable[[RunState, Any, Timestamp, Rng], Outcome]] 
     DecideRace: markers.decide_race,
     RecordPatch: markers.record_patch,
     SetStatus: markers.set_status,
+    SetState: markers.set_state,
     BeatStep: markers.beat_step,
     FetchResults: parking.fetch_results,
     Park: parking.park,

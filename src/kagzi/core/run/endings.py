@@ -1,7 +1,9 @@
 """How a worker's hold of a run ends, other than by parking: complete, fail, cancel, release, continue as new, pause."""
 
-from ..error_details import ErrorDetail
+from ..error_details import ErrorDetail, ErrorKind
+from ..pages.pauses import PAUSED
 from ..providers import Rng
+from ..records import Lease
 from ..retry.policy import RetryAt, after_failure
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
 from ..times import Timestamp
@@ -9,7 +11,7 @@ from .commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, PauseDiver
 from .fence import refusal_of
 from .outcomes import Outcome, RunClosed
 from .refusals import being_cancelled, cancelled_with, not_cancelled
-from .state import OUTPUT_STEP, RunState, StepState
+from .state import OUTPUT_STEP, AttemptState, RunState, StepState
 
 
 def complete_run(run: RunState, command: CompleteRun, now: Timestamp, rng: Rng) -> Outcome:
@@ -82,9 +84,24 @@ def pause_diverged(run: RunState, command: PauseDiverged, now: Timestamp, rng: R
         return RunClosed(run.seq, now, RunStatus.PAUSED)
     if refused := refusal_of(run, command, now):
         return refused
-    run.next_seq()
+    number = run.next_seq()
+    run.new_attempts.append(
+        AttemptState(
+            step_id=PAUSED,
+            attempt=number,
+            begun_seq=number,
+            seq=number,
+            lease=Lease(0, 0),  # nobody's: no repeat is answered from it
+            started_at=None,
+            finished_at=now,
+            retry_at=now,
+            error=command.problem,
+        )
+    )
     run.leave(RunCode.PAUSED)
     run.problem, run.diverged, run.tried_build = command.problem, True, command.build_id
+    # The build that it was pinned to does not fit either: others may try. Code that cannot read a signal still fits.
+    run.unpin_build = command.problem.kind is ErrorKind.NONDETERMINISM
     return RunClosed(run.seq, now, RunStatus.PAUSED)
 
 
@@ -126,7 +143,7 @@ def _end_run(run: RunState, status: RunCode, error: ErrorDetail | None, now: Tim
     run.next_seq()
     run.leave(status)
     run.finished_at, run.error = now, error
-    run.cascade_due = run.cascade_due or run.has_children
+    run.children_due = run.cascade_due = run.cascade_due or run.has_children
 
 
 def _ended_before(run: RunState, command: WorkerCommand) -> Outcome | None:

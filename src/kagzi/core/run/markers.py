@@ -2,16 +2,16 @@
 
 import msgspec
 
-from ..limits import STATUS_TEXT_BYTES
+from ..limits import STATE_STORED_BYTES, STATUS_TEXT_BYTES
 from ..providers import Rng
 from ..records import Payload
 from ..states import KindCode, StepCode
 from ..times import Timestamp
-from .commands import BeatStep, DecideRace, RecordPatch, SetStatus
+from .commands import BeatStep, DecideRace, RecordPatch, SetState, SetStatus
 from .fence import refusal_of
 from .outcomes import Known, Outcome, Recorded, Refused
-from .refusals import other_kind, status_too_long
-from .state import RunState, StepState
+from .refusals import other_kind, state_too_large, status_too_long
+from .state import STATE_STEP, RunState, StepState
 from .steps import current_attempt, may_not_begin, new_result
 
 _encode = msgspec.json.Encoder().encode
@@ -43,7 +43,7 @@ def _abandon(run: RunState, lost: StepState, race: StepState, now: Timestamp) ->
     lost.status, lost.seq, lost.finished_at, lost.retry_at = StepCode.ABANDONED, race.seq, now, None
     lost.lease, lost.changed = race.lease, True
     if lost.kind == KindCode.CHILD:
-        run.cascade_due = True
+        run.children_due = run.cascade_due = True
 
 
 def record_patch(run: RunState, command: RecordPatch, now: Timestamp, rng: Rng) -> Outcome:
@@ -67,6 +67,29 @@ def set_status(run: RunState, command: SetStatus, now: Timestamp, rng: Rng) -> O
     if size > STATUS_TEXT_BYTES:
         return status_too_long(size)
     run.status_text, run.progress, run.changed = command.text, command.progress, True
+    return Recorded(0, now)
+
+
+def set_state(run: RunState, command: SetState, now: Timestamp, rng: Rng) -> Outcome:
+    if refused := refusal_of(run, command, now):
+        return refused
+    size = len(command.state.data)
+    if size > STATE_STORED_BYTES:
+        return state_too_large(size)
+    run.steps[STATE_STEP] = StepState(
+        step_id=STATE_STEP,
+        name=STATE_STEP,
+        kind=KindCode.STATE,
+        status=StepCode.COMPLETED,
+        begun_seq=0,
+        lease=command.lease,
+        created_at=now,
+        finished_at=now,
+        output=command.state,
+        new=True,
+        changed=True,
+    )
+    run.changed = True
     return Recorded(0, now)
 
 

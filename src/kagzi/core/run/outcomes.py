@@ -78,21 +78,31 @@ class Parked(msgspec.Struct, frozen=True, gc=False):
     wake_at: Timestamp | None
 
 
+class DueRetry(msgspec.Struct, frozen=True, gc=False):
+    """Attempt number `attempt` of a step may begin now."""
+
+    step_id: str
+    attempt: int
+
+
 class Fetched(msgspec.Struct, frozen=True):
     """`results` were recorded now (due sleeps) or had been recorded beyond known_seq, in the order of their seqs.
-    `more`: the page is full; ask again with known_seq set to the last one of it."""
+    `more`: the page is full; ask again with known_seq set to the last one of it. `retries` are due: their time has
+    come, or was set to now by a wake."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
     more: bool = False
+    retries: tuple[DueRetry, ...] = ()
 
 
 class NotParked(msgspec.Struct, frozen=True):
-    """The lease stays. `results` and `more` as in Fetched; there may be none when only a retry has come due."""
+    """The lease stays. The rest as in Fetched; there may be no results when only a retry has come due."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
     more: bool = False
+    retries: tuple[DueRetry, ...] = ()
 
 
 class RunClosed(msgspec.Struct, frozen=True, gc=False):
@@ -115,11 +125,13 @@ class Started(msgspec.Struct, frozen=True, gc=False):
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was created: this run has the workflow_id, or the request_id."""
+    """Nothing was created: this run has the workflow_id, or the request_id. `repeated`: the latter, so that it was
+    created by the same request."""
 
     run_id: str
     workflow_id: str
     status: RunStatus
+    repeated: bool = False
 
 
 class LeaseLost(msgspec.Struct, frozen=True, gc=False):

@@ -10,7 +10,7 @@ from ..states import KindCode, RunCode, StepCode, WaitCode
 from ..times import Timestamp, to_datetime
 from .commands import FetchResults, Park, ResultsCommand
 from .fence import refusal_of
-from .outcomes import Deferred, Fetched, NotParked, Outcome, Parked
+from .outcomes import Deferred, DueRetry, Fetched, NotParked, Outcome, Parked
 from .refusals import nothing_to_wait_for
 from .state import NEVER, RunState, StepState
 
@@ -26,7 +26,7 @@ def fetch_results(run: RunState, command: FetchResults, now: Timestamp, rng: Rng
     if refused := refusal_of(run, command, now):
         return refused
     results = _new_results(run, command, now)
-    return Deferred() if results is None else Fetched(now, *_page(results))
+    return Deferred() if results is None else Fetched(now, *_page(results), _due_retries(run, command, now))
 
 
 def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
@@ -40,7 +40,9 @@ def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
     results = _new_results(run, command, now)
     if results is None:
         return Deferred()
-    return NotParked(now, *_page(results)) if results else _sleep(run, command, now)
+    if not results:
+        return _sleep(run, command, now)
+    return NotParked(now, *_page(results), _due_retries(run, command, now))
 
 
 def _new_results(run: RunState, command: ResultsCommand, now: Timestamp) -> list[StepState] | None:
@@ -67,7 +69,7 @@ def _sleep(run: RunState, command: Park, now: Timestamp) -> Outcome:
         return nothing_to_wait_for(run.run.run_id)
     due_at, kind = min(open_waits)
     if due_at <= now:
-        return NotParked(now, ())
+        return NotParked(now, (), False, _due_retries(run, command, now))
     run.leave(RunCode.SLEEPING)
     run.wait_reason = _REASONS[kind]
     # At once if a cancellation crossed this request: the next holder is told of it with the claim.
@@ -79,6 +81,14 @@ def _waits_of(run: RunState, command: ResultsCommand) -> list[StepState]:
     """A wait that the code has given up wakes nobody. Who names none means all."""
     open_waits = (step for step in run.steps.values() if step.due_at is not None)
     return [step for step in open_waits if not command.waits or step.step_id in command.waits]
+
+
+def _due_retries(run: RunState, command: ResultsCommand, now: Timestamp) -> tuple[DueRetry, ...]:
+    return tuple(
+        DueRetry(step.step_id, step.attempt)
+        for step in _waits_of(run, command)
+        if step.kind == KindCode.FUNCTION and step.status == StepCode.PENDING and (step.due_at or 0) <= now
+    )
 
 
 def _is_unknown(step: StepState, known_seq: int) -> bool:

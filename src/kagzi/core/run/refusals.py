@@ -161,6 +161,16 @@ def status_too_long(size: int) -> Refused:
     )
 
 
+def state_too_large(size: int, maximum: int = limits.STATE_STORED_BYTES) -> Refused:
+    return refused(
+        ErrorCode.INVALID_ARGUMENT,
+        f"state has {size} bytes; the limit is {maximum}. Show less, or keep the data elsewhere and show where it is.",
+        subject="field",
+        subject_id="state",
+        metadata=limit_reached("state_bytes", maximum),
+    )
+
+
 def foreign_request(request_id: str, run_id: str) -> Refused:
     """A child start whose request id belongs to a run that this step did not start."""
     return refused(

@@ -34,8 +34,9 @@ def _first_wait(run: RunState, command: WaitSignal, now: Timestamp) -> Outcome:
                 return Deferred()
             signal.step_id = command.step_id
             step = new_result(run, command, now, KindCode.SIGNAL)
-            step.output = signal.payload
+            step.input, step.output = command.input, signal.payload
             return SignalBound(step.seq, now, signal.payload)
     step = new_step(run, command, now, KindCode.SIGNAL)
+    step.input = command.input
     step.wake_at = None if command.timeout_us is None else now + command.timeout_us
     return TimerSet(step.begun_seq, now, step.wake_at)

@@ -7,14 +7,14 @@ import msgspec
 from ..error_details import ErrorDetail
 from ..records import HistoryStep, Lease, Payload, RunKey
 from ..retry.policy import RetryPolicy
-from ..states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode
+from ..states import STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, RunCode, StepCode, require_transition
 from ..times import US_PER_MS, Timestamp
 from .commands import BeginStep, ContinueAsNew, DecideRace, FailStep, StartChild, StartRun, WaitSignal
 from .outcomes import Refused
 from .refusals import namespace_full
-from .status import require_transition
 
 OUTPUT_STEP: Final = "$output"
+STATE_STEP: Final = "$state"
 NEVER: Final = 2**63 - 1
 """The due time of a wait that only an event ends: open waits are found by having one."""
 
@@ -54,6 +54,21 @@ class StepState(msgspec.Struct, kw_only=True):
     withheld: bool = False  # what it holds was not read: the outcomes of this batch are large enough without it
     new: bool = False  # created by this batch
     changed: bool = False
+    awaited_signal: bool = False  # when it was read
+    was_retrying: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.new and self.status < StepCode.COMPLETED:
+            self.awaited_signal, self.was_retrying = self.awaits_signal, self.is_retrying
+
+    @property
+    def awaits_signal(self) -> bool:
+        return self.kind == KindCode.SIGNAL and self.status == StepCode.RUNNING
+
+    @property
+    def is_retrying(self) -> bool:
+        """An attempt of it has failed, and it has no result yet: another one is to come, or runs."""
+        return self.attempt > 1 and self.kind == KindCode.FUNCTION and self.status < StepCode.COMPLETED
 
     @property
     def has_result(self) -> bool:
@@ -184,6 +199,7 @@ class RunState(msgspec.Struct, kw_only=True):
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False
+    children_due: bool = False  # the cascade became due by what was decided now
     pause_requested: bool = False
     diverged: bool = False
     cancel_reason: str = ""
@@ -192,6 +208,7 @@ class RunState(msgspec.Struct, kw_only=True):
     status_text: str | None = None
     progress: float | None = None
     tried_build: str | None = None  # to be added to those whose code did not fit
+    unpin_build: bool = False  # it is not pinned to a build any more
     problem: ErrorDetail | None = None
     error: ErrorDetail | None = None
     relatives: Relatives | None = None  # for those who start children
@@ -210,6 +227,16 @@ class RunState(msgspec.Struct, kw_only=True):
     @property
     def ended(self) -> bool:
         return RunCode.COMPLETED <= self.status <= RunCode.CANCELLED
+
+    def count_changes(self) -> tuple[int, int]:
+        """By how much the run's counts change: of waits for signals, and of steps that are being retried. Stores keep
+        them as `awaits_signal` and `retrying_steps`, and as 0 in a run that has ended."""
+        waits = retries = 0
+        for step in self.steps.values():
+            if step.changed:
+                waits += step.awaits_signal - step.awaited_signal
+                retries += step.is_retrying - step.was_retrying
+        return waits, retries
 
     @property
     def progressed(self) -> bool:

@@ -1,4 +1,4 @@
-"""Steps that are functions: begin, complete, fail; and what the rules for steps of every kind share."""
+"""Steps that are functions: begin, complete, both at once, fail; and what the rules for steps of every kind share."""
 
 from typing import TypeAlias
 
@@ -13,7 +13,9 @@ from .commands import (
     CompleteStep,
     DecideRace,
     FailStep,
+    OpenAttempt,
     RecordPatch,
+    RecordStep,
     StartChild,
     WaitSignal,
     WorkerCommand,
@@ -33,11 +35,11 @@ from .refusals import (
 )
 from .state import AttemptState, RunState, StepState
 
-Beginning: TypeAlias = BeginStep | BeginSleep | WaitSignal | StartChild | DecideRace | RecordPatch
+Beginning: TypeAlias = BeginStep | RecordStep | BeginSleep | WaitSignal | StartChild | DecideRace | RecordPatch
 """Commands that may make a step."""
 
 
-def begin_step(run: RunState, command: BeginStep, now: Timestamp, rng: Rng) -> Outcome:
+def begin_step(run: RunState, command: OpenAttempt, now: Timestamp, rng: Rng) -> Outcome:
     if (repeated := _begun_before(run, command)) is not None:
         return repeated
     if refused := refusal_of(run, command, now):
@@ -58,7 +60,14 @@ def begin_step(run: RunState, command: BeginStep, now: Timestamp, rng: Rng) -> O
     return _begin_again(run, step, command, now)
 
 
-def complete_step(run: RunState, command: CompleteStep, now: Timestamp, rng: Rng) -> Outcome:
+def record_step(run: RunState, command: RecordStep, now: Timestamp, rng: Rng) -> Outcome:
+    begun = begin_step(run, command, now, rng)
+    if isinstance(begun, (Begun, Known)):
+        return complete_step(run, command, now, rng)  # of one that has a result: a repeat, or refused
+    return begun
+
+
+def complete_step(run: RunState, command: CompleteStep | RecordStep, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     if (
         step is not None
@@ -86,6 +95,7 @@ def fail_step(run: RunState, command: FailStep, now: Timestamp, rng: Rng) -> Out
     step = current_attempt(run.steps.get(command.step_id), command.step_id, command.attempt)
     if isinstance(step, Refused):
         return step
+    step.input = command.input or step.input
     policy = step.retry or SERVER_DEFAULT
     decision = after_failure(policy, step.attempt, command.error, now, rng=rng, deadline_at=run.deadline_at)
     if isinstance(decision, Exhausted):
@@ -113,25 +123,25 @@ def fail_step(run: RunState, command: FailStep, now: Timestamp, rng: Rng) -> Out
     return RetryScheduled(attempt.seq, now, decision.attempt, decision.at)
 
 
-def _first_begin(run: RunState, command: BeginStep, now: Timestamp) -> Outcome:
+def _first_begin(run: RunState, command: OpenAttempt, now: Timestamp) -> Outcome:
     if command.attempt not in (0, 1):
         return first_attempt_is_one(command.step_id, command.attempt)
     if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     step = new_step(run, command, now, KindCode.FUNCTION)
-    step.retry, step.timeout_ms, step.once = command.retry, command.timeout_ms, command.once
-    step.input = command.input
+    step.retry, step.timeout_ms, step.input = command.retry, command.timeout_ms, command.input
+    step.once = isinstance(command, BeginStep) and command.once
     return Begun(step.begun_seq, now, 1)
 
 
-def _begin_running(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
+def _begin_running(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
     if step.lease == command.lease:
         return Begun(step.begun_seq, step.started_at or 0, step.attempt)
     begun = step.lease.counter > 0  # in a fork, or a run that is tried again from here, nobody has begun it yet
     return _lost(run, step, command, now) if step.once and begun else _begin_again(run, step, command, now)
 
 
-def _begin_again(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
+def _begin_again(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
     """The next attempt; or the same one by a new holder, since a lost worker is not a failed attempt."""
     run.begun_again += 1
     step.begun_seq = run.next_seq()
@@ -140,14 +150,14 @@ def _begin_again(run: RunState, step: StepState, command: BeginStep, now: Timest
     return Begun(step.begun_seq, now, step.attempt)
 
 
-def _lost(run: RunState, step: StepState, command: BeginStep, now: Timestamp) -> Outcome:
+def _lost(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
     """A step that may run once began under a lease that was lost: whether it did anything is unknown for ever."""
     end_step(run, step, command, now, StepCode.FAILED)
     step.error = lost_once(step.step_id)
     return Known(step.as_history())
 
 
-def _begun_before(run: RunState, command: BeginStep) -> Outcome | None:
+def _begun_before(run: RunState, command: OpenAttempt) -> Outcome | None:
     """Sent again, with what followed it, by the worker under whose lease that was recorded."""
     earlier = run.attempts.get((command.step_id, command.attempt))
     if earlier is not None and earlier.lease == command.lease:
@@ -174,14 +184,16 @@ def _failed_before(run: RunState, command: FailStep) -> Outcome | None:
         attempt = step.attempt - 1  # the one that was the current one
     earlier = run.attempts.get((command.step_id, attempt))
     if earlier is not None and earlier.lease == command.lease:
-        return RetryScheduled(earlier.seq, earlier.finished_at, earlier.attempt + 1, earlier.retry_at)
+        waits = step is not None and step.status == StepCode.PENDING and step.attempt == earlier.attempt + 1
+        retry_at = step.retry_at if waits and step is not None else None  # earlier than planned if it was woken
+        return RetryScheduled(earlier.seq, earlier.finished_at, earlier.attempt + 1, retry_at or earlier.retry_at)
     return None
 
 
 # --- what the rules for steps of every kind share ---------------------------------------------------------------------
 
 
-def new_step(run: RunState, command: Beginning, now: Timestamp, kind: KindCode) -> StepState:
+def new_step(run: RunState, command: Beginning | OpenAttempt, now: Timestamp, kind: KindCode) -> StepState:
     step = StepState(
         step_id=command.step_id,
         name=command.signal_name if isinstance(command, WaitSignal) else command.name,

@@ -1,14 +1,22 @@
-"""The nominal times of a schedule. Apart from `schedule`, which the SDK imports: time zones and cron expressions are
-slow to import, and only a server needs them."""
+"""The nominal times of a schedule. Time zones and cron expressions are slow to import, and only a server that has a
+schedule needs them: `cron` is loaded when the first one is asked for its times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument
-from ..times import Timestamp
-from .cron import Cron, Interval, NominalTimes, Times
-from .schedule import ScheduleSpec
+
+if TYPE_CHECKING:
+    from ..times import Timestamp
+    from .cron import NominalTimes, Times
+    from .schedule import ScheduleSpec
 
 
 def nominal_times(spec: ScheduleSpec, anchor: Timestamp) -> Times:
     """Raises InvalidArgument. An interval counts from `start_at`, or else from `anchor`: when the schedule was made."""
+    from .cron import Cron, Interval, Times  # noqa: PLC0415  see above
+
     if bool(spec.cron_expr) == (spec.interval_us is not None):
         problem = "both are given" if spec.cron_expr else "neither is given"
         raise InvalidArgument(f"cron_expr or interval: {problem}. Give exactly one.", field="cron_expr")

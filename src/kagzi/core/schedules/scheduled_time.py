@@ -5,6 +5,7 @@ a claim, a retry, a fork, a continue-as-new, an export and an import. On the wir
 """
 
 import re
+from collections.abc import Mapping
 
 from ..records import Payload
 from ..times import Timestamp
@@ -21,6 +22,13 @@ def with_scheduled_time(context: Payload | None, scheduled_at: Timestamp | None)
     if context is None:
         return Payload(b"", {METADATA_KEY: str(scheduled_at)})
     return Payload(context.data, {**(context.metadata or {}), METADATA_KEY: str(scheduled_at)})
+
+
+def with_scheduled_time_of(context: Payload, metadata: Mapping[str, str] | None) -> Payload:
+    """The context of a run that continues another, whose context had this metadata."""
+    if not metadata or METADATA_KEY not in metadata:
+        return context
+    return Payload(context.data, {**(context.metadata or {}), METADATA_KEY: metadata[METADATA_KEY]})
 
 
 def split_scheduled_time(context: Payload | None) -> tuple[Payload | None, Timestamp | None]:

@@ -54,6 +54,8 @@ class RunImage(_Image, StoredRun, frozen=True):
     input: Data | None = None
     context: Data | None = None
     output: Data | None = None
+    state: Data | None = None
+    state_at: Timestamp | None = None
 
 
 class StepImage(_Image, StoredStep, frozen=True):

@@ -7,10 +7,11 @@ looked at.
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 import msgspec
 
+from ..errors import InvalidArgument
 from ..times import US_PER_S, Timestamp
 
 WhenFull: TypeAlias = Literal["queue", "reject", "cancel-oldest"]
@@ -37,6 +38,35 @@ class TypeLimits(msgspec.Struct, frozen=True, kw_only=True):
         """Whether claims have to heed it."""
         limited = self.max_running is not None or self.starts_per_second is not None or self.by_key
         return self.paused or limited
+
+
+class TypeLimitKeywords(TypedDict, total=False):
+    """Limits of a workflow type to set. None removes one; what is not given stays."""
+
+    max_running: int | None  #: how many runs are executed at once
+    max_running_per_key: int | None  #: how many runs with the same `concurrency_key`
+    starts_per_second: float | None  #: how many runs begin per second
+    starts_per_second_per_key: float | None  #: how many with the same `concurrency_key`
+    when_full: WhenFull
+    """What happens to a start beyond `max_running`: "queue" (it waits; the default), "reject" or "cancel-oldest"."""
+
+
+def checked_limits(limits: TypeLimitKeywords) -> TypeLimits:
+    """As they would be on a type that has none. Raises InvalidArgument that names the limit."""
+    if unknown := limits.keys() - TypeLimitKeywords.__annotations__.keys():
+        names = ", ".join(TypeLimitKeywords.__annotations__)
+        raise InvalidArgument(f"limits: there is no {', '.join(sorted(unknown))}. Use {names}.", field="limits")
+    for name, value in limits.items():
+        if name == "when_full":
+            if value not in get_args(WhenFull):
+                words = ", ".join(map(repr, get_args(WhenFull)))
+                raise InvalidArgument(f"when_full={value!r} must be one of {words}.", field=name)
+            continue
+        kinds = int if name.startswith("max_running") else (int, float)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or value <= 0):
+            kind = "a whole number from 1 on" if kinds is int else "a number above 0"
+            raise InvalidArgument(f"{name}={value!r} must be {kind}, or None for no limit.", field=name)
+    return TypeLimits(**limits)
 
 
 class WorkflowTypeRecord(msgspec.Struct, frozen=True, kw_only=True):

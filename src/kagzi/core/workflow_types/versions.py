@@ -9,6 +9,7 @@ import msgspec
 
 from ..errors import PreconditionFailed, not_found
 from ..times import Timestamp
+from .schemas import NOTHING_REGISTERED, RegisteredSchemas
 
 VersionChange: TypeAlias = Literal["default", "no_default", "deprecate", "restore"]
 
@@ -22,6 +23,7 @@ class VersionMark(msgspec.Struct, frozen=True):
     version: str
     deprecated: bool = False
     is_set: bool = False
+    schemas: RegisteredSchemas = NOTHING_REGISTERED
 
 
 class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,75 @@
+"""Steps as a timeline draws them: columns only, nothing of what they hold."""
+
+import msgspec
+
+from ..records import RunKey, StepOutline
+from ..states import CODE_OF_STEP_STATUS, StepKind, StepStatus
+from ..times import Timestamp
+from .pauses import Pause
+
+TIMELINE_STEPS = 2_000
+"""At most so many in one answer."""
+TIMELINE_ATTEMPTS = 20
+"""Of each step, the latest so many earlier attempts."""
+_LINE_CHARS = 256
+_NO_STATUS = 0
+_OPEN = (StepStatus.RUNNING, StepStatus.PENDING)
+
+
+class TimelineStep(StepOutline, frozen=True, kw_only=True):
+    """`attempts`: when earlier attempts began and ended, and on which worker, the first one first, at most the latest
+    TIMELINE_ATTEMPTS. `error`: its first line, after the type."""
+
+    attempts: tuple[tuple[Timestamp | None, Timestamp, str | None], ...] = ()
+    error: str = ""
+
+
+class TimelineQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which steps: the newest; those begun `after` a begun_seq, or `before` one; or those `around` a step, which is in
+    the middle. Of them those with this name, and with one of these states and kinds; empty ones always fit."""
+
+    after: int | None = None
+    before: int | None = None
+    around: str = ""
+    name: str = ""
+    statuses: tuple[StepStatus, ...] = ()
+    kinds: tuple[StepKind, ...] = ()
+    size: int = TIMELINE_STEPS
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Newest first; with `after`, oldest first. `older` and `newer`: there are more on that side, whose begun_seq is
+    below, or above, those of these. `pauses`: of the run, the first one first."""
+
+    run: RunKey
+    steps: tuple[TimelineStep, ...]
+    older: bool = False
+    newer: bool = False
+    pauses: tuple[Pause, ...] = ()
+    knows_around: bool = True  # False: the run has no such step
+
+
+def first_line(type: str | None, message: str | None) -> str:
+    """Of an error, bounded."""
+    lines = (message or "").splitlines()
+    line = lines[0] if lines else ""
+    text = f"{type}: {line}" if type and line else type or line
+    return text if len(text) <= _LINE_CHARS else f"{text[: _LINE_CHARS - 1]}…"
+
+
+def stored_statuses(statuses: tuple[StepStatus, ...], *, run_ended: bool) -> list[int]:
+    """The codes of rows that are shown with one of these, none for all: what was open when its run ended is
+    abandoned."""
+    wanted = set(statuses)
+    if run_ended and wanted:
+        abandoned = StepStatus.ABANDONED in wanted
+        wanted = wanted.union(_OPEN) if abandoned else wanted.difference(_OPEN)
+    codes = sorted(CODE_OF_STEP_STATUS[status] for status in wanted)
+    return codes or ([_NO_STATUS] if statuses else [])
+
+
+def as_shown(step: TimelineStep, run_finished_at: Timestamp | None) -> TimelineStep:
+    """As `shown_step` of core/records.py."""
+    if run_finished_at is None or step.status not in _OPEN:
+        return step
+    return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)

@@ -1,0 +1,30 @@
+"""Where runs are shown: below the address of a server's HTTP port."""
+
+from functools import lru_cache
+from urllib.parse import urlencode
+
+from ..records import DEFAULT_NAMESPACE, RunKey
+
+
+def page_of(run: RunKey, http_url: str) -> str:
+    """The page of a run; empty if there is no HTTP port."""
+    return f"{http_url}/runs/{run.run_id}{_suffix(run.namespace)}" if http_url else ""
+
+
+@lru_cache(maxsize=1_000)
+def _suffix(namespace: str) -> str:
+    return "" if namespace == DEFAULT_NAMESPACE else f"?{urlencode({'namespace': namespace})}"
+
+
+class LastServer:
+    """The server that this process is, or was connected to last: for its log, whose lines are made where nobody knows
+    a connection. `http_url` is empty as long as none is known."""
+
+    def __init__(self) -> None:
+        self.http_url = ""
+
+    def page_of(self, run_id: str, namespace: str) -> str:
+        return page_of(RunKey(namespace or DEFAULT_NAMESPACE, run_id), self.http_url)
+
+
+LAST_SERVER = LastServer()

@@ -1,0 +1,1 @@
+"""Traces: ids of spans that can be told from what is recorded."""

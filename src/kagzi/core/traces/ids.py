@@ -1,0 +1,142 @@
+"""Ids of traces and spans, derived from what both a worker and the history of a run know: the spans that a worker makes
+and those that are made from the history afterwards have the same ids."""
+
+import re
+from hashlib import blake2b
+from typing import NamedTuple
+
+TRACEPARENT = "traceparent"
+"""Where the context of a run has the span that started it, in the form of the W3C."""
+TRACESTATE = "tracestate"
+"""Where the context says, in an entry of Kagzi's, that this span is the client's own, and which span it hangs on."""
+
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_START = re.compile(r"(?:^|,)\s*kagzi=([0-9a-f]{16})(?:,|$)")
+_CONTINUED = re.compile(r"(?:^|,)\s*kagzi=continued-([0-9a-f]{32})-([0-9a-f]{16})(?:,|$)")
+_USUAL = re.compile(rb'{"traceparent":"00-([0-9a-f]{32})-([0-9a-f]{16})-(0[01])","tracestate":"kagzi=([0-9a-f]{16})"}')
+_SAMPLED = 1
+_PERSON = b"kagzi-trace"
+_TRACE_BYTES = 16
+_SPAN_BYTES = 8
+_NO_SPAN, _FIRST_SPAN = bytes(_SPAN_BYTES), (1).to_bytes(_SPAN_BYTES, "big")
+
+PART_ENTRIES = 1_000
+"""Attempts and children of one claim that are in one trace; those that follow are in another."""
+OWN_TRACE_SEQ = 2 * PART_ENTRIES
+"""A run with so many records has a trace for each further claim: a step has two, of its begin and of its result."""
+
+
+class SpanRef(NamedTuple):
+    """A span somewhere."""
+
+    trace_id: int
+    span_id: int
+    sampled: bool = True
+
+    @property
+    def traceparent(self) -> str:
+        return f"00-{self.trace_id:032x}-{self.span_id:016x}-{int(self.sampled):02x}"
+
+
+def parse_traceparent(text: object) -> SpanRef | None:
+    """None for what is not a `traceparent`: a run does not fail because of its trace."""
+    match = _TRACEPARENT.fullmatch(text) if isinstance(text, str) else None
+    if match is None or match[1] == "ff" or (match[1] == "00" and match[5]):
+        return None
+    ref = SpanRef(int(match[2], 16), int(match[3], 16), bool(int(match[4], 16) & _SAMPLED))
+    return ref if ref.trace_id and ref.span_id else None
+
+
+def usual_start(context: bytes) -> tuple[SpanRef, int] | None:
+    """Span and caller of a start whose client has put them, and nothing else, into the context of the run; None for any
+    other context. A short cut for what most runs of traced programs have."""
+    match = _USUAL.fullmatch(context)
+    if match is None:
+        return None
+    trace, span, flags, caller = match.groups()
+    ref = SpanRef(int(trace, 16), int(span, 16), flags == b"01")
+    return (ref, int(caller, 16)) if ref.trace_id and ref.span_id else None
+
+
+def start_state(caller_span_id: int) -> str:
+    """The `tracestate` of a start whose span the client makes; `caller_span_id`: what that hangs on, 0 for nothing."""
+    return f"kagzi={caller_span_id:016x}"
+
+
+def caller_of_start(tracestate: object) -> int | None:
+    """What `start_state` was given; None if the span that started the run is not Kagzi's."""
+    match = _START.search(tracestate) if isinstance(tracestate, str) else None
+    return None if match is None else int(match[1], 16)
+
+
+def continued_state(start: SpanRef) -> str:
+    """The `tracestate` of a run that goes on instead of another; `start`: that of the first of them."""
+    return f"kagzi=continued-{start.trace_id:032x}-{start.span_id:016x}"
+
+
+def first_start(tracestate: object) -> SpanRef | None:
+    """What `continued_state` was given; None for a run that was started by somebody."""
+    match = _CONTINUED.search(tracestate) if isinstance(tracestate, str) else None
+    return None if match is None else SpanRef(int(match[1], 16), int(match[2], 16))
+
+
+def start_of(run_id: str) -> SpanRef:
+    """The start of a run whose client has said nothing of a trace."""
+    return SpanRef(_hash(_TRACE_BYTES, "trace", run_id), _hash(_SPAN_BYTES, "start", run_id))
+
+
+def stretch_id(run_id: str, claim: int, part: int = 0) -> int:
+    """The span of the work on a run from one claim until the worker lets go of it. `claim`: the counter of the lease,
+    which is recorded with every step. `part`: of a claim in which more was done than a trace should hold."""
+    return _hash(_SPAN_BYTES, "run", run_id, claim, part) if part else _hash(_SPAN_BYTES, "run", run_id, claim)
+
+
+def attempt_id(run_id: str, step_id: str, attempt: int, claim: int) -> int:
+    """The span of an attempt. An attempt that was lost does not count, so the next one has the same number: the claim
+    tells them apart."""
+    return AttemptIds(run_id, claim).of(step_id, attempt)
+
+
+class AttemptIds:
+    """The spans of the attempts in one claim: what they have in common is hashed once."""
+
+    __slots__ = ("_common",)
+
+    def __init__(self, run_id: str, claim: int) -> None:
+        self._common = blake2b(f"step\n{run_id}\n{claim}\n".encode(), digest_size=_SPAN_BYTES, person=_PERSON)
+
+    def of(self, step_id: str, attempt: int) -> int:
+        return int.from_bytes(self.bytes_of(step_id, attempt), "big")
+
+    def bytes_of(self, step_id: str, attempt: int) -> bytes:
+        """The same in the form in which spans are sent."""
+        digest = self._common.copy()
+        digest.update(f"{attempt}\n{step_id}".encode())
+        made = digest.digest()
+        return made if made != _NO_SPAN else _FIRST_SPAN
+
+
+def stretch_of(start: SpanRef, run_id: str, claim: int, part: int = 0, *, own_traces_from: int = 0) -> SpanRef:
+    """The span of a stretch, with its trace: that of the start, unless the claim is one of those that have a trace each
+    (`own_traces_from`: the first of them, 0 for none), or the part is not the first."""
+    span_id = stretch_id(run_id, claim, part)
+    if is_in_trace_of_start(claim, part, own_traces_from):
+        return SpanRef(start.trace_id, span_id, start.sampled)
+    return SpanRef(_hash(_TRACE_BYTES, "trace", run_id, claim, part), span_id, start.sampled)
+
+
+def is_in_trace_of_start(claim: int, part: int, own_traces_from: int) -> bool:
+    return not part and not 0 < own_traces_from <= claim
+
+
+def stretch_before(claim: int, part: int) -> tuple[int, int] | None:
+    """Claim and part of the stretch that a stretch links to. None: it is the first."""
+    if part:
+        return claim, part - 1
+    return (claim - 1, 0) if claim > 1 else None
+
+
+def _hash(size: int, *parts: str | int) -> int:
+    """Never 0, which would be no id. Step ids come last: they may hold anything."""
+    digest = blake2b("\n".join(map(str, parts)).encode(), digest_size=size, person=_PERSON).digest()
+    return int.from_bytes(digest, "big") or 1

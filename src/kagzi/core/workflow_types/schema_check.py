@@ -1,0 +1,386 @@
+"""Checks a JSON value against the JSON Schema that a worker registered. See docs/adr/0046.
+
+What a worker would accept is never refused here. So only keywords are looked at that say the same to every reader, and
+whatever is not understood lets every value pass: patterns and formats, references to other documents, schemas that are
+too deep. Schemas come from workers and values from clients: a check visits at most so many values, whatever the two
+say.
+
+`x-kagzi-accepts` is how the SDK says that a reader accepts more than its schema: `any` lets everything pass from there
+on; `lax` (pydantic) tells apart only null, objects, arrays and other values, and asks for required fields; `lax-names`
+does not ask for those either, because they may come by other names.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
+
+import msgspec
+
+from ..limits import CHECKED_PAYLOAD_BYTES, SCHEMA_DEPTH, SCHEMA_VISITS
+from ..records import Payload
+
+ACCEPTS = "x-kagzi-accepts"
+ACCEPTS_ANY = "any"
+ACCEPTS_LAX = "lax"
+ACCEPTS_LAX_NAMES = "lax-names"
+
+_LAX, _LAX_NAMES = 1, 2
+_MODES = {ACCEPTS_LAX: _LAX, ACCEPTS_LAX_NAMES: _LAX_NAMES}
+
+_NULL = b"null"
+_SHOWN = 60
+_SHOWN_CHOICES = 5
+
+
+class Misfit(NamedTuple):
+    """Where in the value, and why; `bare`: the value as a whole is of another type."""
+
+    path: str
+    why: str
+    bare: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
+class _Visits:
+    """How many values the check may still look at."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = SCHEMA_VISITS
+
+
+_Part: TypeAlias = Callable[[Any, str, int, _Visits], Misfit | None]
+"""A value, its path, its depth: why it does not fit."""
+
+
+class SchemaCheck:
+    """A schema, made ready. Raises nothing for any text: one that is not a schema accepts everything."""
+
+    __slots__ = ("_check",)
+
+    def __init__(self, schema: str) -> None:
+        try:
+            document = msgspec.json.decode(schema)
+            self._check = _Compiler(document).part(document, lax=0)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self._check = None
+
+    def misfit(self, payload: Payload | None, what: str) -> Misfit | None:
+        """Why a reader would refuse the payload. None: it fits, or that cannot be told, as with a payload that a codec
+        has changed or one that is large. No payload is read as null."""
+        if self._check is None:
+            return None
+        if payload is not None and (payload.metadata or len(payload.data) > CHECKED_PAYLOAD_BYTES):
+            return None
+        try:
+            value = msgspec.json.decode(payload.data or _NULL) if payload is not None else None
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return self._check(value, what, 0, _Visits())
+
+
+# --- making it ready --------------------------------------------------------------------------------------------------
+
+_Limit: TypeAlias = tuple[str, Callable[[Any, Any], bool], str]
+
+_NUMBER_LIMITS: tuple[_Limit, ...] = (
+    ("minimum", lambda value, limit: value < limit, "is less than"),
+    ("maximum", lambda value, limit: value > limit, "is more than"),
+    ("exclusiveMinimum", lambda value, limit: value <= limit, "must be more than"),
+    ("exclusiveMaximum", lambda value, limit: value >= limit, "must be less than"),
+)
+_TEXT_LIMITS: tuple[_Limit, ...] = (
+    ("minLength", lambda value, limit: len(value) < limit, "is shorter than"),
+    ("maxLength", lambda value, limit: len(value) > limit, "is longer than"),
+)
+_ARRAY_LIMITS: tuple[_Limit, ...] = (
+    ("minItems", lambda value, limit: len(value) < limit, "has fewer items than"),
+    ("maxItems", lambda value, limit: len(value) > limit, "has more items than"),
+)
+
+
+class _Compiler:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._by_reference: dict[tuple[str, int], list[_Part | None]] = {}
+
+    def part(self, schema: Any, *, lax: int, depth: int = 0) -> _Part | None:
+        """None: everything fits."""
+        if schema is False and not lax:
+            return _never  # further items of a tuple
+        if not isinstance(schema, dict) or depth > SCHEMA_DEPTH:
+            return None
+        keywords = cast("dict[str, Any]", schema)
+        accepts = keywords.get(ACCEPTS)
+        if accepts == ACCEPTS_ANY:
+            return None
+        lax = max(lax, _MODES.get(accepts, 0) if isinstance(accepts, str) else 0)
+        every = (
+            self._reference(keywords, lax, depth),
+            _type_part(keywords, lax=lax),
+            None if lax else _choice_part(keywords),
+            self._alternatives(keywords, lax, depth),
+            *self._all(keywords, lax, depth),
+            None if lax else _limits_part(keywords),
+            self._object_part(keywords, lax, depth),
+            self._array_part(keywords, lax, depth),
+        )
+        parts = [part for part in every if part is not None]
+        if len(parts) > 1:
+            return _all_of(parts)
+        return parts[0] if parts else None
+
+    def _reference(self, keywords: dict[str, Any], lax: int, depth: int) -> _Part | None:
+        reference = keywords.get("$ref")
+        if not isinstance(reference, str):
+            return None
+        known = self._by_reference.get((reference, lax))
+        if known is None:  # noted before it is made: it may refer to itself
+            known = self._by_reference[reference, lax] = [None]
+            known[0] = self.part(self._resolved(reference), lax=lax, depth=depth + 1)
+        kept = known
+
+        def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+            part = kept[0]
+            return None if part is None or _enough(depth, visits) else part(value, path, depth + 1, visits)
+
+        return check
+
+    def _resolved(self, reference: str) -> Any:
+        """Within this document only; None, which accepts everything, for anything else."""
+        place = self._root
+        if reference != "#" and not reference.startswith("#/"):
+            return None
+        for key in reference.split("/")[1:]:
+            name = key.replace("~1", "/").replace("~0", "~")
+            if not isinstance(place, dict) or name not in place:
+                return None
+            place = cast("dict[str, Any]", place)[name]
+        return place
+
+    def _alternatives(self, keywords: dict[str, Any], lax: int, depth: int) -> _Part | None:
+        """`oneOf` as `anyOf`: readers take the first that fits."""
+        alternatives = _items(keywords.get("anyOf", keywords.get("oneOf")))
+        if not alternatives:
+            return None
+        parts = [self.part(each, lax=lax, depth=depth + 1) for each in alternatives]
+        if any(part is None for part in parts):
+            return None
+        return _any_of([part for part in parts if part is not None])
+
+    def _all(self, keywords: dict[str, Any], lax: int, depth: int) -> list[_Part | None]:
+        return [self.part(each, lax=lax, depth=depth + 1) for each in _items(keywords.get("allOf"))]
+
+    def _object_part(self, keywords: dict[str, Any], lax: int, depth: int) -> _Part | None:
+        named = keywords.get("properties")
+        schemas = cast("dict[str, Any]", named) if isinstance(named, dict) else {}
+        parts = {name: self.part(each, lax=lax, depth=depth + 1) for name, each in schemas.items()}
+        wanted = None if lax == _LAX_NAMES else keywords.get("required")
+        required = [name for name in _items(wanted) if isinstance(name, str) and not _is_tag(schemas.get(name))]
+        closed, others = False, None
+        if "patternProperties" not in keywords and lax != _LAX_NAMES:
+            closed = not lax and keywords.get("additionalProperties") is False
+            others = None if closed else self.part(keywords.get("additionalProperties"), lax=lax, depth=depth + 1)
+        if not (required or closed or others or any(parts.values())):
+            return None
+        return _object(parts, required, others, closed=closed)
+
+    def _array_part(self, keywords: dict[str, Any], lax: int, depth: int) -> _Part | None:
+        firsts = [self.part(each, lax=lax, depth=depth + 1) for each in _items(keywords.get("prefixItems"))]
+        others = self.part(keywords.get("items"), lax=lax, depth=depth + 1)
+        if others is None and not any(firsts):
+            return None
+        return _array(firsts, others)
+
+
+def _items(value: object) -> list[Any]:
+    """Of a list; of anything else none."""
+    return value if _is_list(value) else []
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _is_tag(schema: Any) -> bool:
+    """A field with one possible value: readers that know what they read do without."""
+    if not isinstance(schema, dict):
+        return False
+    keywords = cast("dict[str, Any]", schema)
+    return "const" in keywords or len(_items(keywords.get("enum"))) == 1
+
+
+def _type_part(keywords: dict[str, Any], *, lax: int) -> _Part | None:
+    declared = keywords.get("type")
+    names: list[Any] = [declared] if isinstance(declared, str) else _items(declared)
+    if not names:
+        return None
+    allowed: set[type] = set()
+    for name in names:
+        types = (_LAX_TYPES if lax else _TYPES).get(name) if isinstance(name, str) else None
+        if types is None:
+            return None
+        allowed |= types
+    if keywords.get("format") == "decimal":  # which is written as text and may be read as a number
+        allowed |= {int, float}
+    wanted = _listed([_WORDS.get(name, str(name)) for name in names])
+    kept = frozenset(allowed)
+    whole_only = not lax and "integer" in names and "number" not in names
+
+    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        if value.__class__ in kept and not (whole_only and value.__class__ is float and not value.is_integer()):
+            return None
+        return Misfit(path, f"expected {wanted}, got {_word_of(value)}", True)
+
+    return check
+
+
+_SCALARS = frozenset({str, int, float, bool})
+_TYPES: dict[str, frozenset[type]] = {
+    "null": frozenset({type(None)}),
+    "boolean": frozenset({bool}),
+    "integer": frozenset({int, float}),  # 1.0
+    "number": frozenset({int, float}),
+    "string": frozenset({str}),
+    "array": frozenset({list}),
+    "object": frozenset({dict}),
+}
+_LAX_TYPES = {name: _SCALARS if types & _SCALARS else types for name, types in _TYPES.items()}
+_WORDS = {"integer": "a whole number", "number": "number"}
+_WORD_OF = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
+
+
+def _word_of(value: Any) -> str:
+    return _WORD_OF.get(cast("type[Any]", value.__class__), "object")
+
+
+def _choice_part(keywords: dict[str, Any]) -> _Part | None:
+    if "const" not in keywords and not isinstance(keywords.get("enum"), list):
+        return None
+    allowed: list[Any] = [keywords["const"]] if "const" in keywords else _items(keywords["enum"])
+    words = _listed([_shown(each) for each in allowed[:_SHOWN_CHOICES]])
+    wanted = words if len(allowed) == 1 else f"one of {words}"
+    if len(allowed) > _SHOWN_CHOICES:
+        wanted = f"one of {len(allowed)} values, such as {words}"
+
+    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        return None if value in allowed else Misfit(path, f"expected {wanted}, got {_shown(value)}")
+
+    return check
+
+
+def _limits_part(keywords: dict[str, Any]) -> _Part | None:
+    numbers = _limits_of(keywords, _NUMBER_LIMITS)
+    texts = _limits_of(keywords, _TEXT_LIMITS)
+    # A set may be sent with repeated items, and has fewer when it is read.
+    arrays = [] if keywords.get("uniqueItems") else _limits_of(keywords, _ARRAY_LIMITS)
+    if not (numbers or texts or arrays):
+        return None
+    by_type = {int: numbers, float: numbers, str: texts, list: arrays}
+
+    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        for exceeds, limit, words in by_type.get(value.__class__, ()):
+            if exceeds(value, limit):
+                return Misfit(path, f"{_shown(value)} {words} {limit}")
+        return None
+
+    return check
+
+
+def _limits_of(keywords: dict[str, Any], known: Sequence[_Limit]) -> list[tuple[Callable[[Any, Any], bool], Any, str]]:
+    return [
+        (exceeds, keywords[name], words)
+        for name, exceeds, words in known
+        if isinstance(keywords.get(name), (int, float)) and not isinstance(keywords[name], bool)
+    ]
+
+
+# --- checking ---------------------------------------------------------------------------------------------------------
+
+
+def _enough(depth: int, visits: _Visits) -> bool:
+    """Whether the check ends here, and lets pass what it has not seen."""
+    visits.left -= 1
+    return depth > SCHEMA_DEPTH or visits.left < 0
+
+
+def _never(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+    return Misfit(path, "is not expected")
+
+
+def _all_of(parts: Sequence[_Part]) -> _Part:
+    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        for part in parts:
+            if (misfit := part(value, path, depth, visits)) is not None:
+                return misfit
+        return None
+
+    return check
+
+
+def _any_of(parts: Sequence[_Part]) -> _Part:
+    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        misfits: list[Misfit] = []
+        for part in parts:
+            if _enough(depth, visits) or (misfit := part(value, path, depth + 1, visits)) is None:
+                return None
+            misfits.append(misfit)
+        nearer = [misfit for misfit in misfits if not misfit.bare]
+        if len(nearer) == 1:
+            return nearer[0]
+        if nearer:
+            return Misfit(path, f"fits none of {len(parts)} alternatives; the first says {nearer[0]}")
+        wanted = [misfit.why.removeprefix("expected ").partition(", got ")[0] for misfit in misfits]
+        return Misfit(path, f"expected {_listed(wanted)}, got {_word_of(value)}", True)
+
+    return check
+
+
+def _object(parts: Mapping[str, _Part | None], required: Sequence[str], others: _Part | None, *, closed: bool) -> _Part:
+    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        if value.__class__ is not dict:
+            return None
+        for name in required:
+            if name not in value:
+                return Misfit(path, f"the field {_shown(name)} is missing")
+        for name, each in value.items():
+            if _enough(depth, visits):
+                return None
+            if name in parts:
+                part = parts[name]
+            elif closed:
+                return Misfit(f"{path}.{name}"[: len(path) + _SHOWN], "there is no such field")
+            else:
+                part = others
+            if part is not None and (misfit := part(each, f"{path}.{name}", depth + 1, visits)) is not None:
+                return misfit
+        return None
+
+    return check
+
+
+def _array(firsts: Sequence[_Part | None], others: _Part | None) -> _Part:
+    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        if value.__class__ is not list:
+            return None
+        for index, each in enumerate(value):
+            if _enough(depth, visits):
+                return None
+            part = firsts[index] if index < len(firsts) else others
+            if part is not None and (misfit := part(each, f"{path}[{index}]", depth + 1, visits)) is not None:
+                return misfit
+        return None
+
+    return check
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _listed(words: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(words))
+    return unique[0] if len(unique) == 1 else f"{', '.join(unique[:-1])} or {unique[-1]}"
