@@ -29,6 +29,7 @@ TABLES: Mapping[str, Table] = {
     "run_labels": Table(("run_id", "namespace")),
     "steps": Table(("run_id", "child_run_id")),
     "step_attempts": Table(("run_id",)),
+    "step_logs": Table(("run_id",)),
     "signals": Table(("run_id",)),
     "child_links": Table(("namespace", "child_run_id", "parent_run_id"), own="parent_run_id"),
     "schedule_fires": Table(("run_id", "namespace")),

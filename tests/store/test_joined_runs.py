@@ -27,6 +27,7 @@ _STEP_OF_ERROR = "answers which of the run's own steps named that run; nothing o
 _BY_CTID = "reads the rows of one namespace, and deletes the very same rows by their places"
 EXEMPT = {
     ("sqlite", "copy_context"): _COPY,
+    ("sqlite", "copy_state"): _COPY,
     ("sqlite", "fork_steps"): _COPY,
     ("sqlite", "fork_attempts"): _COPY,
     ("sqlite", "step_of_error"): _STEP_OF_ERROR,

@@ -1,13 +1,16 @@
 """Statements call statuses, kinds and reasons by name; the loader knows the names and refuses others."""
 
 import re
+import sqlite3
 from importlib import resources
 
 import pytest
 
 from kagzi.core.states import CODE_OF_RUN_STATUS, KindCode, RunCode, RunStatus, StepCode
+from kagzi.core.stats import TOOK_BOUNDS_US
 from kagzi.store.sql_files import CODES, load_statements
 from kagzi.store.sqlite.statements import SQL
+from tests.support.duration_classes import class_of
 
 STORES = ("kagzi.store.postgres", "kagzi.store.sqlite")
 _COLUMN = r"\b(?:status|kind|wait_reason|on_close|source)\b"
@@ -61,7 +64,7 @@ def test_a_list_has_a_statement_for_each_direction() -> None:
 
 def test_the_stores_call_what_they_share_by_one_name() -> None:
     """A statement of a store's own folder that has the name of a shared one is an error."""
-    shared = {name for name in load_statements(STORES[0]) if name in load_statements(STORES[1])}
+    shared = load_statements(STORES[0]).keys() & load_statements(STORES[1]).keys()
     assert {"insert_bulk", "list_workers_next", "put_namespace", "remove_workers"} <= shared
 
 
@@ -73,3 +76,15 @@ def test_sqlite_reads_shared_statements_in_its_own_words() -> None:
     assert "json_extract(value, '$.worker_id') AS worker_id" in SQL["note_worker_events"]
     assert "key AS place FROM json_each(:events)" in SQL["note_worker_events"]
     assert "status <> 'offline'" in SQL["expire_workers"], "the name of a worker's status, not a code"
+
+
+def test_statements_hold_the_classes_of_core() -> None:
+    """In PostgreSQL as an array, in SQLite as cases."""
+    bounds = ",".join(map(str, TOOK_BOUNDS_US))
+    assert f"'{{{bounds}}}'::bigint[]" in load_statements("kagzi.store.postgres")["part_bounds"]
+    case = load_statements("kagzi.store.sqlite")["part_class"]
+    database = sqlite3.connect(":memory:")
+    for took_us in (0, *(bound + step for bound in TOOK_BOUNDS_US for step in (-1, 0, 1))):
+        query = f"SELECT {case} FROM (SELECT 7 AS started_at, ? + 7 AS finished_at) AS r"
+        assert database.execute(query, (took_us,)).fetchone() == (class_of(took_us),)
+    database.close()

@@ -49,7 +49,7 @@ RUN = (
     Column("wait_reason", "smallint", _STATE | Use.NEW),
     Column("ready_at", "bigint", _MOVED | Use.NEW),
     Column("due_at", "bigint", _STATE | Use.NEW),
-    Column("lease", "bigint", _MOVED | Use.NEW),
+    Column("lease", "bigint", _STATE | Use.NEW),
     Column("nonce", "bigint", Use.NEW),
     Column("worker_id", "text", Use.SHOWN | Use.NEW),
     Column("lease_until", "bigint", Use.NEW),
@@ -75,10 +75,16 @@ RUN = (
     Column("has_children", "boolean", _MOVED),
     Column("cascade_due", "boolean", _MOVED),
     Column("tried_builds", "text[]", _MOVED),
+    Column("pinned_build", "text", _STATE),
     Column("status_text", "text", _STATE),
     Column("progress", "double precision", _STATE),
     Column("error", "json", _STATE),
     Column("problem", "json", _STATE),
+    # Counted from the steps, anew by an import: see RunState.count_changes.
+    Column("awaits_signal", "integer", Use.SHOWN),
+    Column("retrying_steps", "integer", Use.SHOWN),
+    # Of claims that are made here: an import has none of them.
+    Column("own_traces_from", "bigint", Use.SHOWN),
 )
 
 _LIST = re.compile(r"\{run\.([a-z]+)(?::([a-z]+))?(?: (read|typed|values))?\}")

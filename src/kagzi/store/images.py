@@ -11,6 +11,7 @@ from ..core.error_details import ErrorCode
 from ..core.records import RunKey
 from ..core.run.outcomes import Refused
 from ..core.run.refusals import refused
+from ..core.run.state import STATE_STEP
 from ..core.states import (
     CODE_OF_ON_CLOSE,
     CODE_OF_RUN_STATUS,
@@ -150,12 +151,13 @@ def signal_row(signal: SignalImage) -> dict[str, Any]:
 
 
 def payload_rows(image: RunImage) -> list[dict[str, Any]]:
-    """A run's input, context and output as rows of its history."""
+    """A run's input, context, output and state as rows beside its steps."""
     ended_at = image.finished_at or 0
     payloads = (
         ("$input", KindCode.INPUT, image.input, image.created_at, 0),
         ("$context", KindCode.CONTEXT, image.context, image.created_at, 0),
         ("$output", KindCode.OUTPUT, image.output, ended_at, image.last_seq),
+        (STATE_STEP, KindCode.STATE, image.state, image.state_at or image.created_at, 0),
     )
     return [
         step_row(_completed(name, data, at, seq)) | {"kind": int(kind)}

@@ -17,6 +17,7 @@ import msgspec
 from ..core.bulk import BulkOperation
 from ..core.conversion import Field, compiled, converter, fields_of
 from ..core.error_details import ErrorDetail, decode_detail, encode_detail
+from ..core.errors import InvalidArgument
 from ..core.pages.cursor import Cursor
 from ..core.records import (
     NO_LABELS,
@@ -34,6 +35,7 @@ from ..core.records import (
 )
 from ..core.retry.policy import RetryPolicy
 from ..core.run.commands import StartRun
+from ..core.run.refusals import unstorable
 from ..core.schedules.schedule import Fire, ScheduleRecord
 from ..core.states import (
     RUN_STATUS_OF_CODE,
@@ -48,6 +50,7 @@ from ..core.states import (
     WaitReason,
     WorkerStatus,
 )
+from ..core.text.storable import is_storable
 from ..core.times import Timestamp
 from ..core.workers import WorkerEvent
 from ..core.workflow_types.queues import TypeLimits
@@ -150,13 +153,13 @@ def _history_step(  # noqa: PLR0917  the names of its columns
     )
 
 
-_HISTORY = tuple(signature(_history_step).parameters)
+HISTORY_COLUMNS = tuple(signature(_history_step).parameters)
 
 
 def history_reader(place: Callable[[str], Any] = str) -> Callable[[Any], HistoryStep]:
     """Reads steps as replay sees them. Every claim does, so the places of the columns are looked up once and not in
     each row."""
-    values = itemgetter(*map(place, _HISTORY))
+    values = itemgetter(*map(place, HISTORY_COLUMNS))
     return lambda row: _history_step(*values(row))
 
 
@@ -247,11 +250,14 @@ read_run = converter(
     wake_at=itemgetter("due_at"),
     worker_id=lambda row: row["worker_id"] if row["status"] == RunCode.RUNNING else None,
     last_seq=itemgetter("seq"),
+    claims=itemgetter("lease"),
     cancel_requested=lambda row: row["cancel_requested_at"] is not None,
     waits=lambda _: (),
     input=_nothing,
     context=_nothing,
     output=_nothing,
+    state=_nothing,
+    state_at=_nothing,
 )
 """A run as lists show it: without what it waits for, and without payloads."""
 
@@ -353,3 +359,10 @@ def fork_start(fork: Fork, row: Row) -> StartRun:
         version=fork.version or row["version"],
         on_conflict="fail",
     )
+
+
+def require_storable(**texts: str) -> None:
+    """Raises InvalidArgument for the first of these that cannot be stored, as commands with such text are refused."""
+    for field, text in texts.items():
+        if not is_storable(text):
+            raise InvalidArgument(unstorable(field).error.message, field=field)

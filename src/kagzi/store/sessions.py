@@ -65,7 +65,7 @@ class Sessions(ABC):
         """A read whose cost grows with what is stored: in the turn of its namespace, see `scans`."""
 
 
-Verb = Callable[Concatenate[Session, Arguments], Coroutine[Any, Any, Result]]
+Verb = Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]
 if TYPE_CHECKING:  # not a type at run time in Python 3.11
     Method = Callable[Concatenate[Sessions, Arguments], CoroutineType[Any, Any, Result]]
 
@@ -83,10 +83,11 @@ def verb(purpose: Purpose, function: Verb[Arguments, Result]) -> "Method[Argumen
 
 
 def scan(function: Verb[Arguments, Result]) -> "Method[Arguments, Result]":
-    """As `verb`, for a scan. The first argument of the function is its namespace."""
+    """As `verb`, for a scan. The first argument of the function is its namespace, or something with one."""
 
     async def method(self: Sessions, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        namespace = cast("str", args[0] if args else kwargs["namespace"])
+        what = args[0] if args else kwargs["namespace"]
+        namespace = cast("str", getattr(what, "namespace", what))
         return await self.run_scan(namespace, lambda session: function(session, *args, **kwargs))
 
     typed: Method[Arguments, Result] = cast("Any", method)

@@ -17,6 +17,7 @@ from .places import (
     POOLED,
     SETUPS,
     Place,
+    emptied_quickly,
     empty_postgres,
     file_place,
     memory_place,
@@ -31,7 +32,8 @@ def migrated_postgres(postgres: Databases) -> Iterator[str]:
     """One migrated database for the whole session: emptying it between tests is quicker than making new ones."""
     with postgres.database() as url, ThreadPoolExecutor(max_workers=1) as thread:
         thread.submit(lambda: asyncio.run(migrate_postgres(url))).result()
-        yield url
+        with emptied_quickly(url):
+            yield url
 
 
 @pytest.fixture(scope="session")

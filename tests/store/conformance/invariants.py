@@ -23,6 +23,8 @@ async def check_invariants(
         assert rows is not None
         steps = list(rows.rows)
         check_steps(run, steps)
+        check_counts(run, steps)
+        assert (listed.awaits_signal, listed.retrying_steps) == (run.awaits_signal, run.retrying_steps), run
         await check_waits(store, run, steps)
     return runs
 
@@ -70,6 +72,14 @@ def check_steps(run: RunRecord, steps: list[StepRecord]) -> None:
             assert step.wake_at is not None, step
         if step.status == StepStatus.PENDING:
             assert step.retry_at is not None, step
+
+
+def check_counts(run: RunRecord, steps: list[StepRecord]) -> None:
+    """What a run says of its open steps is what they say; one that has ended says nothing."""
+    open_steps = [] if run.status.ended else [step for step in steps if step.status in OPEN_STEP]
+    waits = [step for step in open_steps if step.kind == StepKind.SIGNAL]
+    retried = [step for step in open_steps if step.kind == StepKind.FUNCTION and step.attempt > 1]
+    assert (run.awaits_signal, run.retrying_steps) == (len(waits), len(retried)), f"{run}: {waits}, {retried}"
 
 
 async def check_waits(store: Store, run: RunRecord, steps: list[StepRecord]) -> None:

@@ -71,7 +71,7 @@ class Step:
     def failed_under(self, attempt: int) -> Lease | None:
         return self.failures[attempt][0] if attempt in self.failures else None
 
-    def is_result_of(self, command: c.BeginStep | c.CompleteStep | c.FailStep) -> bool:
+    def is_result_of(self, command: c.OpenAttempt | c.CompleteStep | c.FailStep) -> bool:
         return self.finished and self.lease == command.lease and command.attempt in (0, self.attempt)
 
 
@@ -125,6 +125,8 @@ def predict(run: Run | None, command: c.Command, now: int) -> Expected:
     match command:
         case c.BeginStep():
             return _begin(run, command, now)
+        case c.RecordStep():
+            return _record(run, command, now)
         case c.CompleteStep():
             return _complete(run, command)
         case c.FailStep():
@@ -149,7 +151,7 @@ def _repeat(run: Run, command: c.Command) -> Shape | None:
     match command:
         case c.BeginStep():
             return _repeated_begin(step, command)
-        case c.CompleteStep():
+        case c.CompleteStep() | c.RecordStep():
             return _repeated_completion(step, command)
         case c.FailStep():
             return _repeated_failure(step, command)
@@ -169,13 +171,13 @@ def _repeated_end(run: Run, command: c.Command) -> Shape | None:
             return ("RunClosed", run.status, None) if run.status.ended else None
 
 
-def _repeated_begin(step: Step, command: c.BeginStep) -> Shape | None:
+def _repeated_begin(step: Step, command: c.OpenAttempt) -> Shape | None:
     if step.failed_under(command.attempt) == command.lease:
         return ("Begun", command.attempt)
     return _known(step) if step.is_result_of(command) and step.kind == StepKind.FUNCTION else None
 
 
-def _repeated_completion(step: Step, command: c.CompleteStep) -> Shape | None:
+def _repeated_completion(step: Step, command: c.CompleteStep | c.RecordStep) -> Shape | None:
     done = step.kind == StepKind.FUNCTION and step.status == StepStatus.COMPLETED
     return ("Recorded",) if done and step.is_result_of(command) else None
 
@@ -202,7 +204,7 @@ def _known(step: Step) -> Shape:
     return ("Known", step.status, step.attempt)
 
 
-def _begin(run: Run, command: c.BeginStep, now: int) -> Expected:
+def _begin(run: Run, command: c.OpenAttempt, now: int) -> Expected:
     step = run.steps.get(command.step_id)
     if step is None:
         if command.attempt > 1:
@@ -227,7 +229,23 @@ def _begin(run: Run, command: c.BeginStep, now: int) -> Expected:
     return ("Begun", step.attempt), begin
 
 
-def _complete(run: Run, command: c.CompleteStep) -> Expected:
+def _record(run: Run, command: c.RecordStep, now: int) -> Expected:
+    """A begin, and if that is accepted a completion."""
+    (kind, *_), begin = begun = _begin(run, command, now)
+    if kind not in ("Begun", "Known"):
+        return begun
+    if begin is nothing:
+        return _complete(run, command)
+
+    def record() -> None:
+        begin()
+        _, complete = _complete(run, command)
+        complete()
+
+    return ("Recorded",), record
+
+
+def _complete(run: Run, command: c.CompleteStep | c.RecordStep) -> Expected:
     step = run.steps.get(command.step_id)
     if step is None or step.kind != StepKind.FUNCTION:
         return REFUSED, nothing

@@ -1,13 +1,16 @@
 """The three set-ups a store can be opened in. Whatever a test says of one, it says of all."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import asyncpg
 
 from kagzi.store.protocol import Store
+from tests.support.migrated import copy_migrated_sqlite
 from tests.support.providers import LoadedRng
 
 POOLED = bool(os.environ.get("KAGZI_TEST_PGBOUNCER"))
@@ -44,10 +47,8 @@ def memory_place() -> Place:
 
 
 async def file_place(directory: Path) -> Place:
-    from kagzi.store.sqlite import SqliteMigrator
-
     path = str(directory / "kagzi.db")
-    await SqliteMigrator(path).migrate()
+    copy_migrated_sqlite(Path(path))
     return Place(lambda rng: _sqlite(path, rng), name="sqlite-file", address=path, shared=False)
 
 
@@ -75,13 +76,75 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         await connection.close()
 
 
+# Only what has rows, and by TRUNCATE only what has many: for that a file is made anew for each table and each of its
+# indexes. The lock waits for what a connection that was cut off may still be about to commit.
+_EMPTY = """
+DO $$
+DECLARE
+    each regclass;
+    tables regclass[] := ARRAY(SELECT format('%I', tablename)::regclass FROM pg_tables
+        WHERE schemaname = current_schema() AND tablename <> 'schema_migrations');
+    is_used boolean;
+BEGIN
+    EXECUTE 'LOCK TABLE ' || array_to_string(tables, ', ') || ' IN SHARE ROW EXCLUSIVE MODE';
+    FOREACH each IN ARRAY tables LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s)', each) INTO is_used;
+        IF pg_table_size(each) > 500000 THEN
+            EXECUTE format('TRUNCATE %s', each);
+        ELSIF is_used THEN
+            EXECUTE format('DELETE FROM %s', each);
+        END IF;
+    END LOOP;
+END $$
+"""
+
+
+class _Emptying:
+    """By a connection that has met these tables before, with a loop of its own: those of the tests end with them."""
+
+    def __init__(self, url: str, thread: ThreadPoolExecutor, runner: asyncio.Runner) -> None:
+        self._url = url
+        self._thread = thread
+        self._runner = runner
+        self._connection: asyncpg.Connection | None = None
+
+    def begin(self) -> "Future[None]":
+        return self._thread.submit(lambda: self._runner.run(self._empty()))
+
+    def end(self) -> None:
+        if self._connection is not None:
+            self._thread.submit(lambda: self._runner.run(self._connection.close())).result()  # type: ignore[union-attr]
+
+    async def _empty(self) -> None:
+        if self._connection is not None:
+            try:
+                await self._connection.execute(_EMPTY)
+            except (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, asyncpg.InterfaceError):
+                self._connection.terminate()  # a test has ended all connections
+            else:
+                return
+        self._connection = await asyncpg.connect(self._url)
+        await self._connection.execute(_EMPTY)
+
+
+_emptying: dict[str, _Emptying] = {}
+
+
+@contextmanager
+def emptied_quickly(url: str) -> Iterator[None]:
+    """Meanwhile `empty_postgres` knows this database."""
+    with asyncio.Runner() as runner, ThreadPoolExecutor(max_workers=1) as thread:
+        emptying = _emptying[url] = _Emptying(url, thread, runner)
+        try:
+            yield
+        finally:
+            del _emptying[url]
+            emptying.end()
+
+
 async def empty_postgres(url: str) -> None:
     """Every table as the migrations left it, but for their own record."""
-    async with connected(url) as connection:
-        tables = await connection.fetch(
-            "select tablename from pg_tables where schemaname = current_schema() and tablename <> 'schema_migrations'"
-        )
-        await connection.execute(f"truncate {', '.join(row['tablename'] for row in tables)}")
+    await asyncio.wrap_future(_emptying[url].begin())
 
 
 # Each driver is loaded by the tests that need it, so that one store's tests run where the other cannot.

@@ -1,10 +1,12 @@
 """SQLite and PostgreSQL, told the same things, look the same: signals, children, races, pauses and all."""
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +45,7 @@ from .verbs import (
     payload,
     race,
     say_status,
+    show,
     sleep,
     wait_signal,
 )
@@ -95,7 +98,7 @@ def shape_of_run(run: RunRecord) -> object:
         run.blocked_by,
         run.problem,
     )
-    reported = (run.status_text, run.progress)
+    reported = (run.status_text, run.progress, run.state)
     return run.status, asleep, end, links, suspension, run.attempt, run.lost_leases, run.cancel_requested, reported
 
 
@@ -278,10 +281,11 @@ class Player:
     async def do_throttled(self, token: int, how: int, value: int) -> Any:
         makes = (
             lambda holding: say_status(holding, f"{value}", value / 7),
+            lambda holding: show(holding, f"{value}"),
             lambda holding: patch(holding, "patch"),
             lambda holding: beat(holding, "a", f"{value}"),
         )
-        return await self.say(token, makes[how % 3])
+        return await self.say(token, makes[how % 4])
 
     async def do_cancel(self, which: int, _b: int, _c: int) -> Any:
         return await self.harness.cancel(self.run(which))
@@ -366,10 +370,12 @@ async def two_players(url: str) -> AsyncIterator[tuple[Player, Player]]:
 
 
 suppressed = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+SCRIPTS = int(os.environ.get("KAGZI_TEST_SCRIPTS", "15"))  # `make fast-path`: 500
 
 
+@pytest.mark.timeout(300 + 10 * SCRIPTS)
 @settings(
-    max_examples=25,
+    max_examples=SCRIPTS,
     deadline=None,
     suppress_health_check=suppressed,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

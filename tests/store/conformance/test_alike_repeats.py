@@ -26,6 +26,7 @@ from .verbs import (
     park,
     patch,
     race,
+    record,
     sleep,
     wait_signal,
 )
@@ -60,6 +61,8 @@ STEPS: dict[str, tuple[Make, ...]] = {
 COMMANDS: dict[str, Make] = {
     **{f"begin {n}": lambda h, n=n: begin(h, "x", n, retry=AT_ONCE) for n in (0, 1, 2, 3)},
     "begin once": lambda h: begin(h, "x", once=True),
+    **{f"record {n}": lambda h, n=n: record(h, "x", attempt=n, retry=AT_ONCE) for n in (0, 1, 2, 3)},
+    "record in cleanup": lambda h: record(h, "x", cleanup=True),
     **{f"complete {n}": lambda h, n=n: complete(h, "x", attempt=n) for n in (0, 1, 2)},
     **{f"fail {n}": lambda h, n=n: fail(h, "x", attempt=n) for n in (0, 1, 2, 3)},
     **{f"beat {n}": lambda h, n=n: beat(h, "x", "1", n) for n in (0, 1, 2)},

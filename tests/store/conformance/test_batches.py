@@ -1,6 +1,8 @@
 """Nothing blocks its neighbours (P12): each command of a batch is recorded or refused on its own, in order, in few
 commits."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -9,6 +11,7 @@ from kagzi.core.records import Lease, RunFilter, RunKey, RunLease
 from kagzi.core.run.commands import Command
 from kagzi.core.run.outcomes import (
     Begun,
+    Existing,
     LeaseLost,
     NotParked,
     Outcome,
@@ -29,6 +32,7 @@ from .verbs import (
     complete,
     complete_run,
     fail,
+    fail_run,
     leased,
     park,
     payload,
@@ -211,6 +215,15 @@ async def test_a_park_that_is_refused_does_not_stop_the_batch(harness: StoreHarn
     )
     assert [step.step_id for step in the(NotParked, outcomes[3]).results] == ["a"]
     the(Begun, outcomes[4])
+
+
+@pytest.mark.parametrize("ending", [fail_run, complete_run], ids=["failed", "completed"])
+async def test_a_start_before_the_end_of_the_run_with_its_id_gets_that_run(
+    harness: StoreHarness, ending: Callable[[RunLease], Command]
+) -> None:
+    holding = await harness.running(workflow_id="order-2")
+    existing, closed = await harness.write(harness.start_command("order-2"), ending(holding))
+    assert (the(Existing, existing).run_id, type(closed)) == (holding.run.run_id, RunClosed)
 
 
 async def test_a_batch_of_everything_answers_each_its_own(harness: StoreHarness) -> None:

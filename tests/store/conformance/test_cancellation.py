@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from kagzi.core.effects import NO_EFFECTS, LeaseNotice
@@ -130,12 +131,11 @@ async def test_a_terminated_run_is_over_at_once_whoever_holds_it(harness: StoreH
     record = await harness.run(holding.run)
     assert (record.status, record.finished_at) == (S.CANCELLED, harness.now)
     assert record.error is not None
-    assert harness.effects.ended == (RunEnd(run=holding.run, status=S.CANCELLED, error=record.error),)
+    end = RunEnd(run=holding.run, status=S.CANCELLED, error=record.error)
+    assert harness.effects.ended == (msgspec.structs.replace(end, workflow_type="hello"),)
     assert record.error.kind == ErrorKind.TERMINATED
     assert "has gone mad" in record.error.message
-    assert list(await harness.store.endings_of([holding.run])) == [
-        RunEnd(run=holding.run, status=S.CANCELLED, error=record.error)
-    ]
+    assert list(await harness.store.endings_of([holding.run])) == [end]
     assert await harness.do(begin(holding, "b", cleanup=True)) == LeaseLost()
     assert await harness.claim() == []
     assert (await harness.poll()).next_due_at is None

@@ -1,7 +1,11 @@
 """Locks are taken in one order: any two verbs, on two connections, over the same runs, end without deadlock or
-damage."""
+damage.
+
+Each pair meets once; KAGZI_TEST_ROUNDS says how often (`make interleavings`: twenty times).
+"""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
@@ -31,7 +35,7 @@ from .verbs import (
     wait_signal,
 )
 
-ROUNDS = 2
+ROUNDS = int(os.environ.get("KAGZI_TEST_ROUNDS", "1"))
 RUNS = 6
 
 Act = Callable[[StoreHarness, Sequence[RunLease]], Awaitable[object]]
@@ -111,6 +115,7 @@ async def runs_in_hand(harness: StoreHarness) -> list[RunLease]:
     return holdings
 
 
+@pytest.mark.timeout(300 + 60 * ROUNDS)
 @pytest.mark.parametrize("first", list(ACTS))
 async def test_any_two_verbs_end_without_deadlock(
     harness: StoreHarness, second_harness: StoreHarness, first: str

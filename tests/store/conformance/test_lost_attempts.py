@@ -62,6 +62,28 @@ async def test_it_is_kept_when_its_lease_expires_and_does_not_count(harness: Sto
     assert [(each.attempt, each.lost) for each in step.attempts] == [(1, True), (1, False)]
 
 
+async def test_every_attempt_says_under_which_claim_it_was_begun(harness: StoreHarness) -> None:
+    """Lost and repeated, they have the same number: traces tell them apart by the claim."""
+    holding = await harness.running()
+    the(Begun, await harness.do(begin(holding, "charge")))
+    harness.clock.advance(us=LEASE_US)
+    await harness.fire()
+    again = await harness.hold(holding.run, worker_id="worker-2")
+    the(Begun, await harness.do(begin(again, "charge")))
+    the(RetryScheduled, await harness.do(fail(again, "charge")))
+    harness.clock.advance(s=120)
+    the(Begun, await harness.do(begin(again, "charge", attempt=2)))
+    the(Recorded, await harness.do(complete(again, "charge", attempt=2)))
+    step = await step_of(harness, holding.run, "charge")
+    first, second = holding.lease.counter, again.lease.counter
+    assert first < second
+    assert [each.claim for each in step.attempts] == [first, second]
+    assert step.claim == second
+    run = await harness.store.get_run(holding.run.namespace, run_id=holding.run.run_id)
+    assert run is not None
+    assert run.claims == second
+
+
 async def test_its_event_says_when_and_until_nothing(harness: StoreHarness) -> None:
     holding = await harness.running()
     the(Begun, await harness.do(begin(holding, "charge")))

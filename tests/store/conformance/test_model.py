@@ -33,6 +33,7 @@ from .verbs import (
     hand_back,
     leased,
     park,
+    record,
     sleep,
 )
 
@@ -47,9 +48,21 @@ operations = st.lists(
         st.tuples(st.just("claim"), small, small, small),
         *(
             st.tuples(st.just(name), small, small, small)
-            for name in ("begin", "complete", "fail", "sleep", "finish", "park", "close", "again", "renew", "advance")
+            for name in (
+                "begin",
+                "complete",
+                "record",
+                "fail",
+                "sleep",
+                "finish",
+                "park",
+                "close",
+                "again",
+                "renew",
+                "advance",
+            )
         ),
-        st.tuples(st.sampled_from(["begin", "complete", "fail", "sleep", "park"]), st.just(0), small, small),
+        st.tuples(st.sampled_from(["begin", "complete", "record", "fail", "sleep", "park"]), st.just(0), small, small),
         st.tuples(st.sampled_from(["fire", "release", "lapse", "stranger"]), small, small, small),
     ),
     min_size=1,
@@ -88,7 +101,8 @@ class Pair:
             assert (outcome.run_id, outcome.status) == (same.key.run_id, same.status)
             return
         if active is not None:
-            assert outcome == Existing(active.key.run_id, active.workflow_id, active.status)
+            existing = Existing(active.key.run_id, active.workflow_id, active.status, repeated=same is not None)
+            assert outcome == existing
             return
         assert outcome == Started(command.run.run_id, command.workflow_id, RunStatus.PENDING, self.clock.now())
         self.sent.append(command)
@@ -127,6 +141,10 @@ class Pair:
 
     async def complete(self, token: int, step: int, more: int) -> None:
         await self.say(token, lambda holding: complete(holding, STEPS[step % 3], f"{more}", (1, 1, 0, 2)[more // 2]))
+
+    async def record(self, token: int, step: int, more: int) -> None:
+        policy, attempt = POLICIES[more % 4], (1, 1, 0, 2)[more // 2]
+        await self.say(token, lambda holding: record(holding, STEPS[step % 3], f"{more}", attempt, retry=policy))
 
     async def fail(self, token: int, step: int, more: int) -> None:
         await self.say(token, lambda holding: fail(holding, STEPS[step % 3], attempt=(1, 2, 1, 3)[more // 2]))
@@ -266,9 +284,9 @@ class Pair:
         for _ in range(3):
             await self.start(len(self.runs), 0, 0)
         await self.claim(1, 0, 0)
-        commands = (self.start, self.claim, self.begin, self.complete, self.fail, self.sleep, self.finish, self.park)
-        timed = (self.close, self.again, self.stranger, self.advance, self.fire, self.lapse, self.renew, self.release)
-        acts = {act.__name__: act for act in (*commands, *timed)}
+        steps = (self.begin, self.complete, self.record, self.fail, self.sleep, self.finish)
+        runs = (self.start, self.claim, self.park, self.close, self.again, self.stranger, self.renew, self.release)
+        acts = {act.__name__: act for act in (*steps, *runs, self.advance, self.fire, self.lapse)}
         for name, one, two, three in script:
             await acts[name](one, two, three)
         for key in self.runs:

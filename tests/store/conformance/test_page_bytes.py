@@ -13,6 +13,9 @@ from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import Payload, RunEnd, RunFilter, RunKey, RunRecord
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.states import RunStatus
+from kagzi.store.sessions import scan
+from kagzi.store.sqlite import SqliteStore
+from kagzi.store.sqlite.connection.session import on_database
 from tests.support.timeouts import LOADED_MACHINE_S
 
 from .verbs import StoreHarness, begin, complete, complete_run, fail, fail_run, leased
@@ -206,13 +209,11 @@ class BlockedScans:
         self._loop = asyncio.get_running_loop()
         self._released = asyncio.Event()
         if setup == "postgres":
-            from kagzi.store.postgres.run import runs
+            from kagzi.store.postgres.store import PostgresStore
 
-            monkeypatch.setattr(runs, "count_runs", self._count)
+            monkeypatch.setattr(PostgresStore, "count_runs", scan(self._count))
         else:
-            from kagzi.store.sqlite.run import runs
-
-            monkeypatch.setattr(runs, "count_runs", self._count_in_thread)
+            monkeypatch.setattr(SqliteStore, "count_runs", scan(on_database(self._count_in_thread)))
 
     async def _count(self, *_: object) -> int:
         self.running += 1

@@ -154,6 +154,16 @@ async def test_the_run_may_end_with_its_race(harness: StoreHarness) -> None:
     assert len(outcomes) == 3
 
 
+async def test_children_become_due_by_the_race_and_not_by_what_follows(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.child(holding, "child")
+    await harness.write(begin(holding, "a"), complete(holding, "a"))
+    await harness.write(race(holding, "race", "a", "child"))
+    assert harness.effects.children_due
+    await harness.write(begin(holding, "b"), fail(holding, "b"))
+    assert not harness.effects.children_due
+
+
 async def test_only_the_holder_decides(harness: StoreHarness) -> None:
     holding = await harness.running()
     await harness.write(begin(holding, "a"), begin(holding, "race#2"))

@@ -92,13 +92,13 @@ async def test_a_replaced_value_is_what_the_next_holder_gets(harness: StoreHarne
     reported = [event for event in await events(harness, old.run) if event.kind is not K.SIGNAL_AWAITED]
     assert [(event.kind, event.attempt, event.output) for event in reported] == [
         (K.SIGNAL_RECEIVED, 1, None),
+        (K.RUN_PAUSED, 0, None),
         (K.SIGNAL_REJECTED, 1, None),
         (K.SIGNAL_RECEIVED, 2, payload("right")),
+        (K.RUN_RESUMED, 0, None),
     ]
-    assert [event.seq for event in await events(harness, old.run, after=before.seq)] == [
-        reported[1].seq,
-        reported[2].seq,
-    ]
+    later = await events(harness, old.run, after=before.seq)
+    assert [event.seq for event in later] == [event.seq for event in reported[1:]]
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -112,9 +112,11 @@ async def test_a_dropped_value_leaves_the_wait_open(harness: StoreHarness, early
     assert (await harness.signal(old.run, value="right")).delivered
     claimed = await harness.claim_one()
     assert by_id(claimed.history.steps)["approved"].output == payload("right")
-    assert [event.kind for event in await events(harness, old.run)][-3:] == [
+    assert [event.kind for event in await events(harness, old.run)][-5:] == [
         K.SIGNAL_RECEIVED,
+        K.RUN_PAUSED,
         K.SIGNAL_REJECTED,
+        K.RUN_RESUMED,
         K.SIGNAL_RECEIVED,
     ]
 
@@ -261,7 +263,9 @@ async def test_it_is_replaced_again_if_that_was_wrong_too(harness: StoreHarness)
     step = (await harness.steps(run))["approved"]
     assert (step.output, len(step.attempts), step.attempt) == (payload("right"), 4, 5)
     kinds = [event.kind for event in await events(harness, run)]
-    assert kinds == [K.SIGNAL_AWAITED, *[K.SIGNAL_RECEIVED, K.SIGNAL_REJECTED] * 4, K.SIGNAL_RECEIVED]
+    wrong = [K.SIGNAL_RECEIVED, K.RUN_PAUSED, K.SIGNAL_REJECTED]  # and resumed with the next value
+    rounds = [*wrong, *[K.SIGNAL_RECEIVED, K.RUN_RESUMED, *wrong[1:]] * 3, K.SIGNAL_RECEIVED, K.RUN_RESUMED]
+    assert kinds == [K.SIGNAL_AWAITED, *rounds]
 
 
 async def test_results_that_came_meanwhile_stay(harness: StoreHarness) -> None:

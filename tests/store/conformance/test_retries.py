@@ -6,7 +6,17 @@ import pytest
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import RunLease
 from kagzi.core.retry.policy import NO_RETRY, UNLIMITED, RetryPolicy
-from kagzi.core.run.outcomes import Begun, Known, NotParked, Parked, Recorded, RetryScheduled, RunClosed, StepFailed
+from kagzi.core.run.outcomes import (
+    Begun,
+    DueRetry,
+    Known,
+    NotParked,
+    Parked,
+    Recorded,
+    RetryScheduled,
+    RunClosed,
+    StepFailed,
+)
 from kagzi.core.states import RunStatus, StepStatus, WaitReason
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds, LoadedRng
@@ -279,5 +289,5 @@ async def test_a_retry_that_is_due_is_not_slept_over(harness: StoreHarness) -> N
     holding = await harness.running()
     await harness.write(begin(holding, "a", retry=STEADY), fail(holding, "a"), sleep(holding, "nap", s=3_600))
     harness.clock.advance(s=10)
-    assert await harness.do(park(holding, "a", "nap")) == NotParked(harness.now, ())
+    assert await harness.do(park(holding, "a", "nap")) == NotParked(harness.now, (), retries=(DueRetry("a", 2),))
     assert (await harness.run(holding.run)).status == RunStatus.RUNNING

@@ -254,7 +254,9 @@ async def test_a_run_never_claimed_is_cancelled_at_once(harness: StoreHarness, d
     run = await harness.start(start_at=harness.now + DAY_US if delayed else None)
     assert await harness.cancel(run, "not needed") == S.CANCELLED
     record = await harness.run(run)
-    assert harness.effects == Effects(ended=(RunEnd(run=run, status=S.CANCELLED, error=record.error),))
+    assert harness.effects == Effects(
+        ended=(RunEnd(run=run, status=S.CANCELLED, error=record.error, workflow_type="hello"),)
+    )
     assert (record.status, record.finished_at) == (S.CANCELLED, harness.now)
     assert record.error is not None
     assert record.error.kind == ErrorKind.CANCELLED

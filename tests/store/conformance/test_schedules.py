@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from kagzi.core.errors import (
@@ -605,6 +606,21 @@ async def test_a_run_keeps_its_nominal_time_over_retries_forks_and_continue_as_n
     await harness.do(continue_as(leased(again), harness.ids.run_id(harness.now), "round 2"))
     successor = await harness.claim_one(workflow_type="flow", namespace=NAMESPACE)
     assert (successor.run != first.run, split_scheduled_time(successor.context)) == (True, expected)
+
+
+async def test_an_owner_stays_until_another_one_is_named(schedules: ScheduleHarness) -> None:
+    spec = ScheduleSpec(workflow_type="flow", cron_expr="0 6 * * *", owner="billing")
+    service = schedules.schedules
+    made = await service.create(NAMESPACE, "s", spec)
+    assert made.spec.owner == "billing"
+    nobody, later = msgspec.structs.replace(spec, owner=""), msgspec.structs.replace(spec, cron_expr="0 7 * * *")
+    assert await service.upsert(NAMESPACE, "s", nobody) == (made, False)  # says the same: left alone
+    changed, _ = await service.upsert(NAMESPACE, "s", msgspec.structs.replace(later, owner=""))
+    assert (changed.spec, changed.revision) == (later, made.revision + 1)
+    taken, _ = await service.upsert(NAMESPACE, "s", msgspec.structs.replace(later, owner="shipping"))
+    assert (taken.spec.owner, taken.next_at) == ("shipping", changed.next_at)
+    [listed] = (await service.list(NAMESPACE, None, PageAsk())).rows
+    assert listed == taken
 
 
 async def test_a_backfill_has_a_limit(schedules: ScheduleHarness) -> None:

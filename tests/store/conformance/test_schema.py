@@ -6,6 +6,7 @@ import pytest
 
 from kagzi.core.errors import SchemaMismatch
 from kagzi.store.protocol import Migrator, Store
+from tests.support.polling import until
 from tests.support.providers import LoadedRng
 
 from .places import connected
@@ -59,18 +60,18 @@ async def test_an_edited_migration_is_noticed_and_leaves_nothing_open(postgres_u
     try:
         with pytest.raises(SchemaMismatch):
             await store.open()
-        assert await left_open(postgres_url) == 0
+        await none_left_open(postgres_url)
     finally:
         await store.close()
 
 
-async def left_open(url: str) -> int:
-    """Connections to the database other than this one. A closed one takes a moment to be gone."""
+async def none_left_open(url: str) -> None:
+    """No connections to the database other than this one. A closed one takes a moment to be gone."""
     async with connected(url) as connection:
-        for _ in range(200):
-            others = await connection.fetchval(
+
+        async def none_left() -> bool:
+            return not await connection.fetchval(
                 "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
             )
-            if not others:
-                return 0
-        return others
+
+        await until(none_left)

@@ -173,7 +173,7 @@ async def test_a_repeated_request_answers_its_run_in_any_state(
         await end(harness, run, ended)
     before = await harness.picture(run)
     repeated = harness.start_command("order-1", request_id="request-1", on_conflict=on_conflict)
-    assert await harness.do(repeated) == Existing(run.run_id, "order-1", ended or S.PENDING)
+    assert await harness.do(repeated) == Existing(run.run_id, "order-1", ended or S.PENDING, repeated=True)
     assert await harness.picture(run) == before
     assert len(await harness.runs()) == 1
 
@@ -191,14 +191,14 @@ async def test_the_very_same_start_repeated_makes_nothing_new(harness: StoreHarn
 async def test_a_repeated_request_is_known_although_its_generated_id_differs(harness: StoreHarness) -> None:
     run = await harness.start("generated-1", request_id="request-1")
     repeated = harness.start_command("generated-2", request_id="request-1")
-    assert await harness.do(repeated) == Existing(run.run_id, "generated-1", S.PENDING)
+    assert await harness.do(repeated) == Existing(run.run_id, "generated-1", S.PENDING, repeated=True)
 
 
 async def test_the_request_decides_before_the_id_does(harness: StoreHarness) -> None:
     first = await harness.start("order-1", request_id="request-1")
     await harness.start("order-2", request_id="request-2")
     repeated = harness.start_command("order-2", request_id="request-1")
-    assert await harness.do(repeated) == Existing(first.run_id, "order-1", S.PENDING)
+    assert await harness.do(repeated) == Existing(first.run_id, "order-1", S.PENDING, repeated=True)
 
 
 async def test_duplicates_in_one_batch_answer_with_the_first(harness: StoreHarness) -> None:

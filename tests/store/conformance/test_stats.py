@@ -3,16 +3,48 @@
 import asyncio
 
 from kagzi.core.states import RunStatus
-from kagzi.core.stats import MINUTE_US, StatsBucket, minute_of
+from kagzi.core.stats import (
+    CLASSES,
+    DAY_US,
+    HOUR_US,
+    MINUTE_US,
+    STEPS,
+    StatsBucket,
+    hour_of,
+    merge_by,
+    minute_of,
+    with_live,
+)
+from kagzi.core.times import Timestamp
+from tests.support.duration_classes import class_of
 
 from .verbs import StoreHarness, complete_run, fail_run, leased
 
 ENDED = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
+async def span(  # noqa: PLR0917  a span, and of what
+    harness: StoreHarness,
+    since: Timestamp,
+    until: Timestamp,
+    step_us: int = MINUTE_US,
+    workflow_type: str = "",
+    namespace: str = "default",
+) -> list[StatsBucket]:
+    """As the engine puts it together."""
+    noted = await harness.store.stats(namespace, workflow_type, since, until, step_us, 1_000)
+    live = await harness.store.live_stats(namespace, since, minute_of(harness.now) + MINUTE_US)
+    return with_live(noted, live, since, until, step_us, workflow_type)
+
+
 async def stats(harness: StoreHarness, workflow_type: str = "", *, namespace: str = "default") -> list[StatsBucket]:
     end = minute_of(harness.now) + MINUTE_US
-    return list(await harness.store.stats(namespace, workflow_type, end - 60 * MINUTE_US, end, 1_000))
+    return await span(harness, end - 60 * MINUTE_US, end, MINUTE_US, workflow_type, namespace)
+
+
+def took(*seconds: float) -> tuple[int, ...]:
+    classes = [class_of(round(each * 1_000_000)) for each in seconds]
+    return tuple(classes.count(place) for place in range(CLASSES))
 
 
 async def roll_up(harness: StoreHarness) -> None:
@@ -47,6 +79,7 @@ async def a_busy_hour(harness: StoreHarness) -> list[StatsBucket]:
             failed=5,
             p50_us=10_000_000,
             p95_us=19_000_000,
+            took=took(*range(1, 21)),
         ),
         StatsBucket(minute=first + MINUTE_US, workflow_type="bill", cancelled=1),
     ]
@@ -107,8 +140,8 @@ async def test_hours_without_a_server_are_caught_up_with_in_bits(harness: StoreH
     assert await harness.store.roll_up(harness.now), "not all at once"
     await roll_up(harness)
     assert not await harness.store.roll_up(harness.now)
-    buckets = await harness.store.stats("default", "", first, first + MINUTE_US, 10)
-    assert [bucket.started for bucket in buckets] == [1]
+    noted = await harness.store.stats("default", "", first, first + MINUTE_US, MINUTE_US, 10)
+    assert [bucket.started for bucket in noted.buckets] == [1]
 
 
 async def test_no_more_than_requested_and_the_old_is_forgotten(harness: StoreHarness) -> None:
@@ -118,8 +151,88 @@ async def test_no_more_than_requested_and_the_old_is_forgotten(harness: StoreHar
     end = minute_of(harness.now)
     await roll_up(harness)
     begin = end - 10 * MINUTE_US
-    first = await harness.store.stats("default", "", begin, end, 2)
+    first = (await harness.store.stats("default", "", begin, end, MINUTE_US, 2)).buckets
     assert len(first) == 2
-    await harness.store.purge_stats(first[1].minute, 1_000)
-    left = await harness.store.stats("default", "", begin, end, 10)
+    await harness.store.purge_stats(first[1].minute, 0, 1_000)
+    left = (await harness.store.stats("default", "", begin, end, MINUTE_US, 10)).buckets
     assert left[0].minute == first[1].minute
+
+
+# --- longer steps -----------------------------------------------------------------------------------------------------
+
+
+async def some_hours(harness: StoreHarness, hours: int = 4) -> Timestamp:
+    """Runs that took ever longer, one every ten minutes or so. Returns when the first hour began."""
+    begin = hour_of(harness.now) + HOUR_US
+    harness.clock.set(begin)
+    number = 0
+    while harness.now < begin + hours * HOUR_US:
+        number += 1
+        workflow_type = ("ship", "bill")[number % 2]
+        await harness.start(workflow_type=workflow_type)
+        holding = leased(await harness.claim_one(workflow_type=workflow_type))
+        harness.clock.advance(s=2.0**number / 1_000)
+        await harness.do(complete_run(holding) if number % 3 else fail_run(holding))
+        harness.clock.advance(s=600 - harness.now % (600 * 1_000_000) / 1_000_000)
+        await roll_up(harness)
+    return begin
+
+
+async def test_every_step_is_the_sum_of_its_minutes(harness: StoreHarness) -> None:
+    begin = await some_hours(harness)
+    begin -= begin % DAY_US
+    end = begin + 2 * DAY_US
+    minutes = await span(harness, begin, end)
+    assert sum(bucket.started for bucket in minutes) >= 15
+    for step_us in STEPS.values():
+        assert await span(harness, begin, end, step_us) == merge_by(minutes, step_us)
+        assert await span(harness, begin, end, step_us, "ship") == [
+            bucket for bucket in merge_by(minutes, step_us) if bucket.workflow_type == "ship"
+        ]
+
+
+async def test_hours_stay_when_runs_and_minutes_are_gone(harness: StoreHarness) -> None:
+    begin = await some_hours(harness)
+    end = hour_of(harness.now) + HOUR_US
+    hours = await span(harness, begin, end, HOUR_US)
+    over = [bucket for bucket in hours if bucket.minute < hour_of(harness.now)]
+    assert len(over) == 8
+    await harness.store.purge_runs("default", ENDED, after=0, until=harness.now, limit=1_000)
+    await harness.store.purge_stats(hour_of(harness.now), 0, 10_000)
+    for _ in range(3):
+        harness.clock.advance(s=60)
+        await roll_up(harness)
+    assert [bucket for bucket in await span(harness, begin, end, HOUR_US) if bucket in over] == over
+    await harness.store.purge_stats(0, begin + HOUR_US, 10_000)
+    left = await span(harness, begin, end, HOUR_US)
+    assert min(bucket.minute for bucket in left) == begin + HOUR_US
+
+
+async def test_an_hour_is_counted_once_by_several_servers_and_late_minutes_count(
+    harness: StoreHarness, second_harness: StoreHarness
+) -> None:
+    begin = hour_of(harness.now) + HOUR_US
+    harness.clock.set(begin + HOUR_US - 1)
+    await harness.start()
+    harness.clock.advance(us=1)
+    await asyncio.gather(*(roll_up(one) for one in (harness, second_harness, harness)))
+    here = harness.now
+    harness.clock.set(here - 1)
+    await harness.start()  # written late, into an hour that is summed up
+    for minutes in (1, 2, 30):
+        harness.clock.set(here + minutes * MINUTE_US)
+        await asyncio.gather(*(roll_up(one) for one in (harness, second_harness)))
+    [hour] = await span(harness, begin, begin + HOUR_US, HOUR_US)
+    assert hour.started == 2
+
+
+async def test_the_hour_that_was_left_is_summed_up_after_days_without_a_server(harness: StoreHarness) -> None:
+    begin = hour_of(harness.now) + HOUR_US
+    harness.clock.set(begin + 30 * MINUTE_US)
+    await harness.start()
+    harness.clock.advance(s=60)
+    await roll_up(harness)
+    harness.clock.advance(s=3 * 86_400)
+    await roll_up(harness)
+    [hour] = await span(harness, begin, begin + HOUR_US, HOUR_US)
+    assert hour.started == 1

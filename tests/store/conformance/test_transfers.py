@@ -12,6 +12,7 @@ from kagzi.core.limits import Settings
 from kagzi.core.records import Payload, RunFilter, RunKey, RunRecord, StepRecord
 from kagzi.core.run.outcomes import ChildStarted, Parked, RunClosed
 from kagzi.core.states import RunStatus
+from kagzi.engine.services.keys.audit import Audit
 from kagzi.engine.services.namespaces import Namespaces
 from kagzi.engine.services.transfers import Transfers
 from kagzi.store.protocol import Store
@@ -56,7 +57,7 @@ def transfers(store: Store, clock: FakeClock) -> Transfers:
         clock=clock,
         ids=CountingIds(7),
         settings=(settings := Settings()),
-        namespaces=Namespaces(store, settings, clock, lambda: None),
+        namespaces=Namespaces(store, settings, clock, lambda: None, Audit(store, clock=clock, ids=CountingIds(8))),
         dispatcher=silence,
     )
 
@@ -193,6 +194,9 @@ async def _stopped(harness: StoreHarness) -> None:
     misfit = await harness.running()
     await harness.done(misfit, "a")
     await harness.do(diverged(misfit))
+    adopted = await harness.running()
+    await harness.do(diverged(adopted))
+    the(RunStatus, await harness.adopt(adopted.run, "build-2"))
     stopping = await harness.running()
     await harness.do(sleep(stopping, "nap", s=100))
     await harness.do(park(stopping, "nap"))
@@ -241,8 +245,15 @@ async def check_same(
         expected = record
         if record.status is RunStatus.RUNNING:
             expected = msgspec.structs.replace(record, status=RunStatus.PENDING, worker_id=None)
-        assert arrived == expected
-        assert await steps_of(target, record.run) == steps[record.run.run_id]
+        assert arrived.claims >= record.claims  # it goes on: no lease from before may fit
+        assert arrived == msgspec.structs.replace(expected, claims=arrived.claims)
+        assert await steps_of(target, record.run) == tuple(map(unclaimed, steps[record.run.run_id]))
+
+
+def unclaimed(step: StepRecord) -> StepRecord:
+    """As an import has it: claims are those of the store in which they were made."""
+    attempts = tuple(msgspec.structs.replace(attempt, claim=0) for attempt in step.attempts)
+    return msgspec.structs.replace(step, claim=0, attempts=attempts)
 
 
 async def test_there_and_back_again(

@@ -28,7 +28,7 @@ async def test_limits_are_kept_as_they_were_set(harness: StoreHarness) -> None:
 
 
 async def _names(store: Store, cursor: Cursor | None, limit: int = 2) -> tuple[list[str], bool]:
-    page = await store.list_workflow_types("default", cursor, limit, count_cap=100)
+    page = await store.list_workflow_types("default", cursor, limit)
     return [record.workflow_type for record in page.rows], page.has_more
 
 
@@ -47,9 +47,12 @@ async def test_one_type_with_its_open_runs(harness: StoreHarness) -> None:
     await harness.store.put_type_limits("default", "hello", ALL, harness.now)
     await harness.start_many(3)
     await harness.start(workflow_type="other")
-    page = await harness.store.list_workflow_types("default", None, 10, workflow_type="hello", count_cap=100)
+    page = await harness.store.list_workflow_types("default", None, 10, workflow_type="hello")
     (record,) = page.rows
-    assert (record.workflow_type, record.limits, record.open_runs) == ("hello", ALL, 3)
+    assert (record.workflow_type, record.limits) == ("hello", ALL)
+    assert await harness.store.open_runs_by_type("default", 100) == {"hello": 3, "other": 1}
+    assert await harness.store.open_runs_by_type("default", 2) == {"hello": 2}  # the oldest
+    assert await harness.store.open_runs_by_type("elsewhere", 100) == {}
 
 
 async def test_depths_by_type_and_version(harness: StoreHarness) -> None:

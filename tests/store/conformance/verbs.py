@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kagzi.core.effects import NO_EFFECTS, Effects, LeaseNotice, merge
 from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.keys.audit import AuditEntry
 from kagzi.core.records import (
     ClaimedRun,
     HistoryStep,
@@ -38,8 +39,10 @@ from kagzi.core.run.commands import (
     Park,
     PauseDiverged,
     RecordPatch,
+    RecordStep,
     ReleaseRun,
     SendSignal,
+    SetState,
     SetStatus,
     StartChild,
     StartRun,
@@ -127,6 +130,21 @@ def complete(leased: RunLease, step_id: str, output: str | Payload = "done", att
     return CompleteStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, output=value)
 
 
+def record(
+    leased: RunLease, step_id: str, output: str | Payload = "done", attempt: int = 1, *, name: str = "", **options: Any
+) -> RecordStep:
+    value = payload(output) if isinstance(output, str) else output
+    return RecordStep(
+        run=leased.run,
+        lease=leased.lease,
+        step_id=step_id,
+        name=name or step_id,
+        attempt=attempt,
+        output=value,
+        **options,
+    )
+
+
 def fail(leased: RunLease, step_id: str, error: ErrorDetail = BOOM, attempt: int = 1) -> FailStep:
     return FailStep(run=leased.run, lease=leased.lease, step_id=step_id, attempt=attempt, error=error)
 
@@ -188,6 +206,10 @@ def patch(leased: RunLease, step_id: str) -> RecordPatch:
 
 def say_status(leased: RunLease, text: str, progress: float | None = None) -> SetStatus:
     return SetStatus(run=leased.run, lease=leased.lease, text=text, progress=progress)
+
+
+def show(leased: RunLease, state: str, metadata: Mapping[str, str] | None = None) -> SetState:
+    return SetState(run=leased.run, lease=leased.lease, state=Payload(state.encode(), metadata))
 
 
 def beat(leased: RunLease, step_id: str, details: str, attempt: int = 1) -> BeatStep:
@@ -334,8 +356,9 @@ class StoreHarness:
         versions: tuple[str, ...] = ("1",),
         worker_id: str = "worker-1",
         namespace: str = "default",
+        build_id: str = "",
     ) -> Want:
-        return Want(namespace, workflow_type, versions, worker_id, limit)
+        return Want(namespace, workflow_type, versions, worker_id, limit, build_id)
 
     async def claim(self, *wants: Want, until: Timestamp | None = None, **want: Any) -> list[ClaimedRun]:
         requested = wants or (self.want(**want),)
@@ -458,6 +481,10 @@ class StoreHarness:
     async def resume(self, run: RunKey) -> RunStatus:
         outcome, self.effects = await self.store.resume_run(run, self.now)
         return the(RunStatus, outcome)
+
+    async def adopt(self, run: RunKey, build_id: str, audit: AuditEntry | None = None) -> RunStatus | Refused | None:
+        outcome, self.effects = await self.store.adopt_run(run, build_id, self.now, audit=audit)
+        return outcome
 
     async def retry(self, run: RunKey, from_step: str = "", request_id: str = "") -> RunStatus | Refused | None:
         request_id = request_id or self.ids.token()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kagzi.store.sqlite import SqliteMigrator
 from tests.store.conformance.places import connected, migrate_postgres
+from tests.support.migrated import copy_migrated_sqlite
 from tests.support.postgres import Databases
 
 from .setups import PostgresTwins, SqliteTwins
@@ -44,7 +44,7 @@ async def twins(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> A
             return
         template = tmp_path / "template.db" if setup == "sqlite-file" else None
         if template is not None:
-            await SqliteMigrator(str(template)).migrate()
+            copy_migrated_sqlite(template)
         alike = SqliteTwins(template)
         stack.push_async_callback(alike.close)
         yield alike

@@ -146,6 +146,7 @@ class _Drafts:
         self._targets: list[int] = []
         self._makers: tuple[tuple[int, Callable[[], list[Draft | Again]]], ...] = (
             (14, self._pair),
+            (14, lambda: [self._record()]),
             (10, lambda: [self._begin()]),
             (10, lambda: [self._complete(self._open("f"))]),
             (3, self._end_with_step),
@@ -157,6 +158,7 @@ class _Drafts:
             (3, lambda: [self._race()]),
             (4, lambda: [self._draft(c.RecordPatch, step_id=self._step("p"), name=self._text("patch"))]),
             (3, lambda: [self._status()]),
+            (2, lambda: [self._draft(c.SetState, state=self._payload())]),
             (3, lambda: [self._beat()]),
             (6, lambda: [self._park()]),
             (3, lambda: [self._end()]),
@@ -166,6 +168,7 @@ class _Drafts:
             (2, lambda: [self._continue()]),
             (1, lambda: [self._draft(c.PauseDiverged, problem=MISFIT, build_id=self.rng.choice(BUILDS))]),
             (4, lambda: [self.start()]),
+            (6, self._begin_again),
             (8, lambda: [Again(self.rng.randint(1, 8))]),
         )
 
@@ -174,7 +177,7 @@ class _Drafts:
         self._confused = self.rng.random() < 0.3
         self._targets = [self._run() for _ in range(self.rng.choice((1, 1, 2, 3)))]
         size = self.rng.choice((1, 1, 2, 2, 3, 4, 6, 12))
-        makers = self._makers[: self.rng.choice((1, 2, 3, 4, 6, 8))] if self.rng.random() < 0.6 else self._makers
+        makers = self._makers[: self.rng.choice((1, 2, 3, 4, 5, 7, 9))] if self.rng.random() < 0.6 else self._makers
         drafts: list[Draft | Again] = []
         while len(drafts) < size:
             [make] = self.rng.choices([make for _, make in makers], [weight for weight, _ in makers])
@@ -254,6 +257,11 @@ class _Drafts:
         fields |= self._some(0.08, once=True) | self._some(0.15, cleanup=True) | self._place()
         return self._draft(c.BeginStep, **fields)
 
+    def _record(self, step_id: str = "") -> Draft:
+        begun = self._begin(step_id or (OPEN if self.rng.random() < 0.15 else self._step("f", fresh=0.8)))
+        fields = {name: value for name, value in begun.fields.items() if name != "once"}
+        return Draft(c.RecordStep, begun.run, begun.lease, {**fields, "output": self._payload()})
+
     def _complete(self, step_id: str) -> Draft:
         return self._draft(c.CompleteStep, step_id=step_id, attempt=self._attempt(), output=self._payload())
 
@@ -265,9 +273,12 @@ class _Drafts:
     def _end_with_step(self) -> list[Draft | Again]:
         begun, completed = self._pair()
         assert isinstance(begun, Draft)
+        recorded = self._record(begun.fields["step_id"])
         kind = self.rng.choice((c.CompleteRun, c.CompleteRun, c.FailRun))
         result: Fields = {"output": self._payload()} if kind is c.CompleteRun else {"error": BOOM}
         end = Draft(kind, begun.run, begun.lease, {**result, "after_step": begun.fields["step_id"]})
+        if self.rng.random() < 0.4:
+            return [Draft(c.RecordStep, begun.run, begun.lease, recorded.fields), end]
         return [begun, end] if self.rng.random() < 0.2 else [begun, completed, end]
 
     def _end(self) -> Draft:
@@ -282,6 +293,15 @@ class _Drafts:
         return self._draft(
             c.FailStep, step_id=self._open("f"), attempt=self._attempt(), error=self.rng.choice(FAILURES)
         )
+
+    def _begin_again(self) -> list[Draft | Again]:
+        """A step that fails and begins again at once: its second attempt may complete in another batch."""
+        begun = self._begin(self._step("f", fresh=0.9))
+        fields = {name: value for name, value in begun.fields.items() if name != "once"} | {"retry": AT_ONCE}
+        step_id = fields["step_id"]
+        failed = Draft(c.FailStep, begun.run, begun.lease, {"step_id": step_id, "attempt": 1, "error": BOOM})
+        first, second = (Draft(c.BeginStep, begun.run, begun.lease, fields | {"attempt": n}) for n in (1, 2))
+        return [first, failed, second]
 
     def _sleep(self) -> Draft:
         when = {"duration_us": self.rng.choice((0, -US_PER_S, US_PER_S, 20 * US_PER_S))}

@@ -82,7 +82,7 @@ class Scene:
         step_id = steps[-1] if step_id == OPEN else step_id
         if draft.kind in (c.BeginStep, c.BeginSleep):
             steps[:] = [*(step for step in steps if step != step_id), step_id]
-        elif draft.kind in (c.CompleteStep, c.FinishSleep) and step_id in steps:
+        elif draft.kind in (c.RecordStep, c.CompleteStep, c.FinishSleep) and step_id in steps:
             steps.remove(step_id)
         return Draft(draft.kind, fields={**draft.fields, "step_id": step_id}) if step_id else draft
 

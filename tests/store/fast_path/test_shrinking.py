@@ -17,7 +17,7 @@ async def test_a_difference_is_detected_and_shrunk() -> None:
     twins = SqliteTwins(careful_jitter=(0.9,))
     try:
         for seed in range(100):
-            operations = scenario(random.Random(seed), 20)
+            operations = scenario(random.Random(seed), 6)
             try:
                 await twins.play(operations)
             except Difference as difference:

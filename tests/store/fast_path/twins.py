@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from kagzi.core.run import commands as c
 from kagzi.core.run import outcomes as o
+from kagzi.core.states import KindCode, StepCode
 from kagzi.store.protocol import Claimed, Store
 
 from .scenarios import Batch, Operation, Scenario, Verb
@@ -41,6 +42,7 @@ class Tally:
         self.fast = 0
         self.accepted: Counter[type[c.Command]] = Counter()
         self.refused: Counter[type[c.Command]] = Counter()
+        self.counted: Counter[str] = Counter()  # runs that told of waits and of retries
 
     def note(self, written: Written) -> None:
         self.batches += 1
@@ -56,6 +58,7 @@ class Tally:
         never = [kind.__name__ for kind in get_args(c.Command) if not self.accepted[kind]]
         assert not never, f"no command of these kinds was accepted: {never}"
         assert self.refused.total() > self.batches // 4, "too few commands were refused"
+        assert min(self.counted["waits"], self.counted["retries"]) > self.batches // 20, f"too few: {self.counted}"
 
     def __str__(self) -> str:
         counts = [f"{kind.__name__} {self.accepted[kind]}+{self.refused[kind]}" for kind in get_args(c.Command)]
@@ -127,9 +130,31 @@ class Twins(ABC):
     async def _compare_tables(self, commands: Sequence[c.Command]) -> None:
         fast, careful = await self.tables(self.fast), await self.tables(self.careful)
         if fast == careful:
+            self.tally.counted.update(_check_counts(fast))
             return
         lines = [line for table in fast for line in _unlike_rows(table, fast[table], careful[table])]
         raise Difference("\n".join(["the rows differ after", *(f"  {command}" for command in commands), *lines]))
+
+
+def _check_counts(tables: Tables) -> Counter[str]:
+    """Every run says of its open steps what the steps say. Returns how many say something."""
+    waits, retried = Counter[object](), Counter[object]()
+    for step in tables["steps"]:
+        match step["kind"], step["status"], step["attempt"]:
+            case KindCode.SIGNAL, StepCode.RUNNING, _:
+                waits[step["run_id"]] += 1
+            case KindCode.FUNCTION, StepCode.PENDING | StepCode.RUNNING, int(attempt) if attempt > 1:
+                retried[step["run_id"]] += 1
+            case _:
+                pass
+    counted = Counter[str]()
+    for run in tables["runs"]:
+        run_id, is_open = run["run_id"], run["finished_at"] is None
+        expected = (waits[run_id], retried[run_id]) if is_open else (0, 0)
+        if (run["awaits_signal"], run["retrying_steps"]) != expected:
+            raise Difference(f"waits and retries of the steps: {expected}\n  {run}")
+        counted.update({"waits": expected[0] > 0, "retries": expected[1] > 0})
+    return counted
 
 
 def _unlike(what: object, fast: object, careful: object) -> str:

@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from kagzi.store.postgres import PostgresMigrator, PostgresStore
+from kagzi.store.postgres import PostgresStore
 from kagzi.system import SystemRng
 
 
 @pytest.fixture
-async def url(postgres_url: str) -> str:
-    await PostgresMigrator(postgres_url).migrate()
-    return postgres_url
+def url(migrated_postgres_url: str) -> str:
+    return migrated_postgres_url
 
 
 @pytest.fixture

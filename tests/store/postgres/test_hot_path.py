@@ -1,13 +1,18 @@
 """What the hot path costs, counted: statements, commits, and new versions of rows."""
 
-import asyncpg
+from collections.abc import Awaitable
 
+import asyncpg
+import msgspec
+
+from kagzi.core.records import RunFilter
 from kagzi.core.run.commands import Command, CompleteRun
 from kagzi.core.run.outcomes import Begun, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.store.postgres import PostgresStore
+from kagzi.store.protocol import Want
 
-from .verbs import NOW, OUTPUT, TERMS, begin, complete, running, start, write
+from .verbs import LEASE_US, NOW, OUTPUT, TERMS, begin, complete, running, signal, start, write
 
 
 async def test_a_hundred_steps_of_a_hundred_runs_are_one_statement_and_one_commit(store: PostgresStore) -> None:
@@ -47,6 +52,47 @@ async def test_starts_of_a_batch_are_one_statement(store: PostgresStore) -> None
     statements = store.statements
     await write(store, *(start() for _ in range(100)))
     assert store.statements - statements == 1
+
+
+async def test_what_each_operation_costs_in_statements_and_commits(store: PostgresStore) -> None:
+    """Counted with BEGIN and COMMIT. A number that grows is a round trip more for everybody."""
+    leased = await running(store, 3)
+    costs: dict[str, tuple[int, int]] = {}
+
+    async def cost(name: str, operation: Awaitable[object]) -> None:
+        statements, transactions = store.statements, store.transactions
+        await operation
+        costs[name] = (store.statements - statements, store.transactions - transactions)
+
+    one = leased[0]
+    await cost("a step", write(store, begin(one, "a"), complete(one, "a")))
+    await cost("steps of two runs", write(store, *(begin(each, "b") for each in leased[1:])))
+    await cost("their results", write(store, *(complete(each, "b") for each in leased[1:])))
+    await cost("a start", write(store, start()))
+    labelled = msgspec.structs.replace(start(), labels={"team": "x"}, signal=signal("approved"))
+    await cost("a start with labels and a signal", write(store, labelled))
+    wants = [Want("default", "ship", ("1",), "worker", 10)]
+    await cost("claims", store.claim(wants, 5, NOW, NOW + LEASE_US))
+    await cost("nothing to claim", store.claim(wants, 5, NOW, NOW + LEASE_US))
+    await cost("leases that end", store.fire(NOW + 2 * LEASE_US, end_leases=True, limit=10))
+    await cost("nothing that is due", store.fire(NOW + 2 * LEASE_US, end_leases=True, limit=10))
+    await cost("a list", store.list_runs("default", RunFilter(), None, 10))
+    await cost("a list by type", store.list_runs("default", RunFilter(workflow_types=("ship",)), None, 10))
+    await cost("a list by version", store.list_runs("default", RunFilter(version="1"), None, 10))
+    assert costs == {
+        "a step": (1, 1),
+        "steps of two runs": (1, 1),
+        "their results": (1, 1),
+        "a start": (1, 1),
+        "a start with labels and a signal": (1, 1),
+        "claims": (4, 1),
+        "nothing to claim": (3, 1),
+        "leases that end": (5, 1),
+        "nothing that is due": (3, 1),
+        "a list": (1, 0),
+        "a list by type": (1, 0),
+        "a list by version": (1, 0),
+    }
 
 
 async def test_looking_ahead_is_one_statement(store: PostgresStore) -> None:

@@ -4,13 +4,15 @@ import asyncio
 
 import asyncpg
 
-from kagzi.core.records import RunLease
+from kagzi.core.records import RunKey, RunLease
 from kagzi.core.run.outcomes import Begun, Busy, Recorded
+from kagzi.core.states import RunCode
 from kagzi.store.postgres import PostgresStore
-from kagzi.store.protocol import Want
+from kagzi.store.protocol import Signalled, Want
+from tests.support.polling import until
 from tests.support.timeouts import LOADED_MACHINE_S
 
-from .verbs import LEASE_US, NOW, begin, complete, running, start, write
+from .verbs import LEASE_US, NOW, begin, complete, running, signal, start, write
 
 
 async def lock(connection: asyncpg.Connection, leased: RunLease) -> None:
@@ -67,3 +69,28 @@ async def test_a_heartbeat_neither_waits_for_a_locked_run_nor_calls_it_lost(
         await lock(connection, locked)
         async with asyncio.timeout(LOADED_MACHINE_S):
             assert (await store.renew([locked, free], NOW, NOW + LEASE_US)).lost == ()
+
+
+async def test_a_signal_that_waited_for_a_run_that_continues_as_new_goes_to_the_successor(
+    store: PostgresStore, connection: asyncpg.Connection
+) -> None:
+    command = start(workflow_id="poll")
+    await write(store, command)
+    old, new = command.run.run_id, start().run.run_id
+    async with connection.transaction():
+        await connection.execute(
+            f"CREATE TEMP TABLE successor ON COMMIT DROP AS SELECT * FROM runs WHERE run_id = '{old}'"
+        )
+        await connection.execute("UPDATE successor SET run_id = $1, request_id = 'another'", new)
+        ended = "UPDATE runs SET status = $2, continued_as = $3, finished_at = 1, ready_at = NULL WHERE run_id = $1"
+        await connection.execute(ended, old, int(RunCode.COMPLETED), new)
+        await connection.execute("INSERT INTO runs SELECT * FROM successor")
+        signalling = asyncio.create_task(store.signal_run("default", workflow_id="poll", signal=signal("go"), now=NOW))
+        await until(lambda: waits_for_a_lock(connection))
+    async with asyncio.timeout(LOADED_MACHINE_S):
+        signalled, _ = await signalling
+    assert signalled == Signalled(RunKey("default", new), delivered=False)
+
+
+async def waits_for_a_lock(connection: asyncpg.Connection) -> bool:
+    return bool(await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))

@@ -5,19 +5,20 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from kagzi.store import postgres
-from kagzi.store.postgres.parameters import number_parameters
+from kagzi.store.postgres.parameters import FlatArray, number_parameters
 from kagzi.store.postgres.statements import PARAMETERS, STATEMENTS
 
 FOLDER = Path(postgres.__file__).parent
 SHARED = FOLDER.parent / "operate"
 
 # Helpers that add what they know themselves.
-ADDED = {"read_page": {"page_bytes"}, "_read": {"namespace", "workflow_type", "versions", "now"}}
-ADDED["list_page"] = ADDED["read_page"] | {"limit"}
-ADDED["_export"] = ADDED["list_page"] | {"run_id"}
+ADDED = {"page": {"page_bytes", "limit"}, "_read": {"namespace", "workflow_type", "versions", "build_id", "now"}}
+ADDED["list_page"] = ADDED["page"]
+ADDED["_export"] = ADDED["page"] | {"run_id"}
 
 
 def calls() -> Iterator[tuple[str, str, str, ast.Call]]:
@@ -73,6 +74,21 @@ def test_a_table_is_sent_as_one_array_per_column() -> None:
     assert parameters.in_order({"g": rows, "now": 5}) == [5, (1, 2), ("x", None)]
     assert parameters.in_order({"g": [{"a": 1, "b": None}], "now": 5}) == [5, (1,), ()], "nothing but NULL"
     assert parameters.in_order({"g": [], "now": 5}) == [5, (), ()]
+
+
+async def test_the_driver_writes_every_element_and_asks_none_what_it_is(connection: asyncpg.Connection) -> None:
+    """An element that could be an array itself is refused as one of the type: nobody looked at it before."""
+    sent = "SELECT * FROM unnest($1::int[], $2::text[], $3::bytea[]) AS g (a, b, c)"
+    arrays = ((1, None, 3), ("x", "", None), (b"\x00", None, b""))
+    statement = await connection.prepare(sent)
+    assert [tuple(row) for row in await statement.fetch(*map(FlatArray, arrays))] == list(zip(*arrays, strict=True))
+    again = [FlatArray(array) for array in arrays]
+    for _ in range(2):  # as the driver does if a plan has become invalid
+        assert len(await connection.fetch(sent, *again)) == 3
+    for nested in ((1, [2]), FlatArray((1, [2]))):
+        with pytest.raises(asyncpg.DataError) as refused:
+            await statement.fetch(nested, (), ())
+        assert ("non-homogeneous" in str(refused.value)) == (not isinstance(nested, FlatArray))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ async def pooled(url: str) -> AsyncIterator[PostgresStore]:
     """A store that takes its PostgreSQL for a pooler; its sessions were set otherwise by somebody else."""
     store = PostgresStore(f"{url}&pgbouncer=true", rng=SystemRng())
     await store.open()
-    for link in (store._hot, store._duty, *store._questions._links, *store._readers._links):
+    for link in (store._hot, store._duty, *store._questions.links, *store._readers.links):
         async with link.use() as session:
             await session._connection.execute(LEFT_BEHIND)
     yield store

@@ -218,7 +218,7 @@ async def test_another_server_does_not_return_what_a_lost_backend_left_behind(
 
 async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do those who write, and lose their connections with it, take it away from those who look."""
-    monkeypatch.setattr(connections, "STATEMENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connections, "call_timeout_s", lambda _: 0.5)
     monkeypatch.setattr(barrier, "CROSSING_TIMEOUT_S", 0.5)
     store = await opened(url)
     [leased] = await running(store, 1)
@@ -232,7 +232,7 @@ async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytes
     assert run.status is RunStatus.RUNNING
     assert len((await store.list_runs("default", RunFilter(), None, 10)).rows) == 1
     assert await store.endings_of([leased.run]) == [RunStatus.RUNNING]
-    assert await pair.waiting() <= len(store._questions._links), "backends are left behind"
+    assert await pair.waiting() <= len(store._questions.links), "backends are left behind"
     await store.close()
 
 
@@ -245,7 +245,7 @@ async def test_who_gives_up_waiting_does_not_make_the_commit_visible(
     pair: Pair, url: str, monkeypatch: pytest.MonkeyPatch, how: str, command: str
 ) -> None:
     if how == "driver timeout":
-        monkeypatch.setattr(connections, "STATEMENT_TIMEOUT_S", 1.0)
+        monkeypatch.setattr(connections, "call_timeout_s", lambda _: 1.0)
     store = await opened(url)
     request = await COMMANDS[command](store)
     before = await state(url)

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from kagzi.store.sqlite import SqliteMigrator, SqliteStore
+from kagzi.store.sqlite import SqliteStore
 from tests.store.conformance.verbs import StoreHarness
 from tests.support.clock import FakeClock
+from tests.support.migrated import copy_migrated_sqlite
 from tests.support.providers import CountingIds, LoadedRng
 
 
 @pytest.fixture
-async def path(tmp_path: Path) -> str:
-    path = str(tmp_path / "kagzi.db")
-    await SqliteMigrator(path).migrate()
-    return path
+def path(tmp_path: Path) -> str:
+    path = tmp_path / "kagzi.db"
+    copy_migrated_sqlite(path)
+    return str(path)
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """A file of an earlier schema keeps what it holds, and goes on as if it had always been of this one."""
 
 import sqlite3
+from contextlib import closing
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from kagzi.store.sql_files import load_migrations
 from kagzi.store.sqlite import SqliteMigrator, SqliteStore
 from kagzi.store.sqlite.statements import PACKAGE
 from tests.store.conformance.invariants import check_invariants
+from tests.store.conformance.test_open_counts import count_again, some_open_steps
 from tests.store.conformance.verbs import StoreHarness, begin, complete_run, fail_run, leased, payload, the
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds, LoadedRng
@@ -74,6 +77,23 @@ async def test_what_was_there_is_there(old_path: str) -> None:
         await store.close()
 
 
+async def test_open_waits_and_retries_are_counted_once_they_are_columns(tmp_path: Path) -> None:
+    """What runs of an older schema have open: the migration says it of them."""
+    path = str(tmp_path / "kagzi.db")
+    await SqliteMigrator(path).migrate()
+    store = SqliteStore(path, rng=LoadedRng())
+    await store.open()
+    try:
+        await some_open_steps(StoreHarness(store, FakeClock(), CountingIds()))
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("UPDATE runs SET awaits_signal = 0, retrying_steps = 0")
+            database.execute(count_again(PACKAGE))
+        counted = {(run.awaits_signal, run.retrying_steps) for run in await check_invariants(store)}
+        assert counted == {(0, 0), (2, 0), (1, 1)}
+    finally:
+        await store.close()
+
+
 async def test_it_goes_on(old_path: str) -> None:
     await SqliteMigrator(old_path).migrate()
     store = SqliteStore(old_path, rng=LoadedRng())
@@ -91,3 +111,35 @@ async def test_it_goes_on(old_path: str) -> None:
         await check_invariants(store)
     finally:
         await store.close()
+
+
+async def test_minutes_that_were_noted_stay_and_are_summed_up_to_hours(tmp_path: Path) -> None:
+    path = str(tmp_path / "kagzi.db")
+    hour, end = 3_600_000_000 * 480_000, 3_600_000_000 * 480_001
+    database = sqlite3.connect(path)
+    database.execute(
+        "CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum "
+        "TEXT NOT NULL) STRICT"
+    )
+    for migration in takewhile(lambda each: each.name != "hourly_stats", load_migrations(PACKAGE)):
+        database.executescript(migration.sql)
+        database.execute(
+            "INSERT INTO schema_migrations VALUES (?, ?, ?)", (migration.version, migration.name, migration.checksum)
+        )
+    for minute in (hour, hour + 60_000_000, end):
+        database.execute("INSERT INTO run_stats VALUES ('default', 'ship', ?, 2, 1, 1, 0, 5, 9)", (minute,))
+    database.execute("INSERT INTO rolled_up VALUES (1, ?)", (end + 120_000_000,))
+    database.commit()
+    database.close()
+    await SqliteMigrator(path).migrate()
+    store = SqliteStore(path, rng=LoadedRng())
+    await store.open()
+    minutes = (await store.stats("default", "", hour, end + 3_600_000_000, 60_000_000, 10)).buckets
+    hours = (await store.stats("default", "", hour, end + 3_600_000_000, 3_600_000_000, 10)).buckets
+    await store.close()
+    assert [(row.minute, row.started, row.p50_us) for row in minutes] == [
+        (hour, 2, 5),
+        (hour + 60_000_000, 2, 5),
+        (end, 2, 5),
+    ]
+    assert [(row.minute, row.started, row.failed, row.p50_us) for row in hours] == [(hour, 4, 2, None), (end, 2, 1, 5)]

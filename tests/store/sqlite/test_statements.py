@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from kagzi.store.sql_files import load_migrations, load_statements
-from kagzi.store.sqlite.statements import PACKAGE, SQL, SQL_MANY
+from kagzi.store.sqlite.statements import ENDED_SOURCES, PACKAGE, SQL, SQL_MANY
 
 TEXTS = {**SQL, **{f"{name}_{rows}": text for name, texts in SQL_MANY.items() for rows, text in texts}}
 
 # Read by people, in pages or by name: these may look at what they filter.
 UNHURRIED = {"get_namespace", "list_older_workers", "list_newer_workers", "note_heartbeats"}
+# Done once an hour, over a table with a few rows for each API key.
+UNHURRIED |= {"forget_secrets"}
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +50,8 @@ def reads_one_end(name: str, line: str) -> bool:
     if line == "SCAN runs USING INDEX runs_cascade":
         return name in ("poll", "cascades")
     if line == "SCAN workers USING INDEX workers_present":
-        return name == "expire_workers"
-    return name == "poll" and line == "SCAN runs USING INDEX runs_pending"
+        return name in ("expire_workers", "worker_gauges")
+    return name in ("poll", "pending_types") and line == "SCAN runs USING INDEX runs_pending"
 
 
 @pytest.mark.parametrize("name", ["insert_steps_64", "complete_steps_64", "advance_runs", "complete_runs"])
@@ -64,7 +66,18 @@ def test_what_is_taken_in_order_lies_in_order(database: sqlite3.Connection, name
     assert not [row for row in plan if "TEMP B-TREE" in row[3]], plan
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(SQL) if "_runs_by_" in name and "count" not in name])
+# By end, what few runs have in common is sorted: of these the index has another order.
+SORTED = {
+    f"{verb}_ended_runs_by_{source}" for verb in ("older", "newer") for source in ENDED_SOURCES if source != "end"
+} | {
+    *("older_runs_by_run_ids", "newer_runs_by_run_ids"),  # of those that are named, a thousand at most
+    *("older_runs_by_worker", "newer_runs_by_worker"),  # of those that one worker holds
+}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in sorted({*SQL} - SORTED) if "_runs_by_" in name and "count" not in name]
+)
 def test_lists_come_in_order_from_their_index(database: sqlite3.Connection, name: str) -> None:
     plan = database.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", parameters(SQL[name])).fetchall()
     assert not [row for row in plan if "TEMP B-TREE FOR ORDER BY" in row[3]], plan

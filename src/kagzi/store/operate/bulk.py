@@ -1,26 +1,30 @@
 """Bulk operations: one action on every run that a filter matches."""
 
 from ...core.bulk import Batch, BulkOperation, BulkProgress
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
-from ..rows import read_bulk, write_json
+from ..rows import read_bulk, require_storable, write_json
 from ..sessions import NIL_ID, Purpose, Session, Sessions, first, list_page, position, scan, verb
-from ..storable import require_storable
+from .audit import note_audit
 
 
-async def _add(session: Session, operation: BulkOperation) -> BulkOperation:
+async def _add(session: Session, operation: BulkOperation, *, audit: AuditEntry | None = None) -> BulkOperation:
     require_storable(reason=operation.reason, request_id=operation.request_id)
-    await session.write(
-        "insert_bulk",
-        operation_id=operation.operation_id,
-        namespace=operation.namespace,
-        action=operation.action,
-        filter=write_json(operation.where),
-        reason=operation.reason,
-        request_id=operation.request_id,
-        created_at=operation.created_at,
-    )
+    async with session.transaction():
+        inserted = await session.read(
+            "insert_bulk",
+            operation_id=operation.operation_id,
+            namespace=operation.namespace,
+            action=operation.action,
+            filter=write_json(operation.where),
+            reason=operation.reason,
+            request_id=operation.request_id,
+            created_at=operation.created_at,
+        )
+        if inserted:
+            await note_audit(session, audit)
     [row] = await session.read("get_bulk_by_request", namespace=operation.namespace, request_id=operation.request_id)
     return read_bulk(row)
 
@@ -37,8 +41,12 @@ async def _list(session: Session, namespace: str, cursor: Cursor | None, limit: 
     )
 
 
-async def _stop(session: Session, namespace: str, operation_id: str, now: Timestamp) -> BulkOperation | None:
-    await session.write("stop_bulk", operation_id=operation_id, namespace=namespace, now=now)
+async def _stop(
+    session: Session, namespace: str, operation_id: str, now: Timestamp, *, audit: AuditEntry | None = None
+) -> BulkOperation | None:
+    async with session.transaction():
+        if await session.read("stop_bulk", operation_id=operation_id, namespace=namespace, now=now):
+            await note_audit(session, audit)
     return await _get(session, namespace, operation_id)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
@@ -11,6 +12,7 @@ from ..protocol.namespaces import Measured, NamespaceChores
 from ..rows import read_namespace, write_json
 from ..sessions import NIL_ID, Purpose, Session, Sessions, first, list_page, scan, verb
 from ..sql_files import NAMESPACE_TABLES
+from .audit import note_audit
 
 
 async def get_namespace(session: Session, namespace: str) -> NamespaceRecord | None:
@@ -28,8 +30,23 @@ async def _after(session: Session, namespace: str, limit: int) -> list[Namespace
     return [read_namespace(row) for row in rows]
 
 
-async def _put(session: Session, record: NamespaceRecord, now: Timestamp, *, new: bool = False) -> bool:
-    rows = await session.write(
+async def _put(
+    session: Session,
+    record: NamespaceRecord,
+    now: Timestamp,
+    *,
+    new: bool = False,
+    audit: AuditEntry | None = None,
+) -> bool:
+    async with session.transaction():
+        done = await _put_row(session, record, now, new=new)
+        if done:
+            await note_audit(session, audit)
+    return done
+
+
+async def _put_row(session: Session, record: NamespaceRecord, now: Timestamp, *, new: bool) -> bool:
+    rows = await session.read(
         "put_namespace",
         namespace=record.namespace,
         enabled=record.enabled,
@@ -46,7 +63,9 @@ async def _put(session: Session, record: NamespaceRecord, now: Timestamp, *, new
     return bool(rows)
 
 
-async def _update(session: Session, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord | None:
+async def _update(
+    session: Session, record: NamespaceRecord, fields: Collection[str], *, audit: AuditEntry | None = None
+) -> NamespaceRecord | None:
     """Only these fields: a concurrent change of others is kept."""
     async with session.transaction():
         row = await first(session, "lock_namespace", namespace=record.namespace)
@@ -54,7 +73,8 @@ async def _update(session: Session, record: NamespaceRecord, fields: Collection[
         if before is None or before.deleting:
             return None
         updated = msgspec.structs.replace(before, **{field: getattr(record, field) for field in fields})
-        await _put(session, updated, updated.created_at)
+        await _put_row(session, updated, updated.created_at, new=False)
+        await note_audit(session, audit)
     return updated
 
 

@@ -1,12 +1,15 @@
 """Workflow types as queues: their limits, how far those are used, and how many runs wait."""
 
+from collections.abc import Mapping
+
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
 from ...core.workflow_types.queues import Pressure, TypeLimits, WorkflowTypeRecord, begins_at
-from ..rows import Row, read_limits
+from ..rows import Row, read_limits, require_storable
 from ..sessions import Purpose, Session, Sessions, first, list_page, scan, verb
-from ..storable import require_storable
+from .audit import note_audit
 
 
 async def _get_limits(session: Session, namespace: str, workflow_type: str) -> TypeLimits | None:
@@ -14,7 +17,15 @@ async def _get_limits(session: Session, namespace: str, workflow_type: str) -> T
     return None if row is None else read_limits(row)
 
 
-async def _put_limits(session: Session, namespace: str, workflow_type: str, limits: TypeLimits, now: Timestamp) -> None:
+async def _put_limits(
+    session: Session,
+    namespace: str,
+    workflow_type: str,
+    limits: TypeLimits,
+    now: Timestamp,
+    *,
+    audit: AuditEntry | None = None,
+) -> None:
     require_storable(namespace=namespace, workflow_type=workflow_type)
     async with session.transaction():
         await session.read("create_namespace", namespace=namespace, now=now)
@@ -32,6 +43,7 @@ async def _put_limits(session: Session, namespace: str, workflow_type: str, limi
             starts_per_second_per_key=limits.starts_per_second_per_key,
             when_full=limits.when_full,
         )
+        await note_audit(session, audit)
 
 
 async def _list(
@@ -41,14 +53,12 @@ async def _list(
     limit: int,
     *,
     workflow_type: str = "",
-    count_cap: int,
 ) -> Rows[WorkflowTypeRecord]:
     def read(row: Row) -> WorkflowTypeRecord:
         return WorkflowTypeRecord(
             namespace=namespace,
             workflow_type=row["name"],
             limits=TypeLimits() if row["workflow_type"] is None else read_limits(row),
-            open_runs=row["open_runs"],
         )
 
     return await list_page(
@@ -60,8 +70,12 @@ async def _list(
         namespace=namespace,
         cursor="" if cursor is None else cursor.id,
         workflow_type=workflow_type or None,
-        count_cap=count_cap,
     )
+
+
+async def _open_runs(session: Session, namespace: str, cap: int) -> Mapping[str, int]:
+    rows = await session.read("open_by_type", namespace=namespace, cap=cap)
+    return {row["workflow_type"]: row["runs"] for row in rows}
 
 
 async def _pressure(session: Session, namespace: str, workflow_type: str, key: str) -> Pressure | None:
@@ -84,4 +98,5 @@ class Queues(Sessions):
     get_type_limits = verb(Purpose.READ, _get_limits)
     put_type_limits = verb(Purpose.WRITE, _put_limits)
     list_workflow_types = scan(_list)
+    open_runs_by_type = scan(_open_runs)
     type_pressure = verb(Purpose.READ, _pressure)

@@ -22,7 +22,7 @@ async def _purge_leftovers(session: Session, limit: int) -> bool:
             return False
         run_id: str = leftover["run_id"]
         remaining = limit
-        for statement in ("delete_some_signals", "delete_some_attempts", "delete_some_steps"):
+        for statement in ("delete_some_signals", "delete_some_attempts", "delete_some_logs", "delete_some_steps"):
             if remaining > 0:
                 remaining -= len(await session.read(statement, run_id=run_id, limit=remaining))
         if remaining > 0:

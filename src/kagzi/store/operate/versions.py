@@ -1,20 +1,38 @@
 """Versions of workflow types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...core import limits
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
-from ...core.records import Rows
+from ...core.records import Rows, Served
 from ...core.times import Timestamp
+from ...core.workflow_types.schemas import (
+    NOTHING_REGISTERED,
+    RegisteredSchemas,
+    TypeSchemas,
+    digest_of,
+    read_document,
+    write_document,
+)
 from ...core.workflow_types.versions import VersionChange, VersionMark, VersionRecord, check_change
 from ..rows import Row
 from ..sessions import AFTER_ALL, Purpose, Session, Sessions, list_page, scan, verb
+from .audit import note_audit
 
 
 def _mark(row: Row) -> VersionMark:
-    return VersionMark(row["workflow_type"], row["version"], bool(row["deprecated"]), bool(row["is_default"]))
+    return VersionMark(
+        row["workflow_type"], row["version"], bool(row["deprecated"]), bool(row["is_default"]), _registered(row)
+    )
+
+
+def _registered(row: Row) -> RegisteredSchemas:
+    if row["schemas_digest"] is None:
+        return NOTHING_REGISTERED
+    return RegisteredSchemas(row["schemas_digest"], row["earlier_digest"] or "", row["schemas_at"])
 
 
 def _record(row: Row) -> VersionRecord:
@@ -38,7 +56,13 @@ async def _versions_of(session: Session, namespace: str, workflow_types: Sequenc
 
 
 async def _change(
-    session: Session, namespace: str, workflow_type: str, version: str, change: VersionChange
+    session: Session,
+    namespace: str,
+    workflow_type: str,
+    version: str,
+    change: VersionChange,
+    *,
+    audit: AuditEntry | None = None,
 ) -> Sequence[VersionMark]:
     async with session.transaction():
         rows = await session.read("lock_versions", namespace=namespace, workflow_type=workflow_type)
@@ -58,6 +82,7 @@ async def _change(
                     version=version,
                     deprecated=change == "deprecate",
                 )
+        await note_audit(session, audit)
         return await _versions_of(session, namespace, (workflow_type,))
 
 
@@ -90,9 +115,38 @@ async def _list(
     )
 
 
+_NOTHING = digest_of(write_document(TypeSchemas()))
+
+
+async def note_schemas(
+    session: Session, namespace: str, schemas: Mapping[Served, TypeSchemas], now: Timestamp
+) -> Sequence[Served]:
+    """In the transaction of a registration, after its versions were noted. Returns those whose schemas were other ones
+    before: nothing is written for the rest."""
+    documents = {served: write_document(each) for served, each in schemas.items()}
+    digests = {served: digest_of(document) for served, document in documents.items()}
+    rows = [
+        {"workflow_type": served.workflow_type, "version": served.version, "digest": digest}
+        for served, digest in digests.items()
+    ]
+    changed = await session.read("changed_schemas", namespace=namespace, schemas=rows, nothing=_NOTHING)
+    changed_types = [Served(row["workflow_type"], row["version"]) for row in changed]
+    for served in changed_types:
+        key = {"namespace": namespace, "digest": digests[served], "now": now}
+        await session.read("add_schemas", **key, document=documents[served])
+        await session.read("set_schemas", **key, workflow_type=served.workflow_type, version=served.version)
+    return changed_types
+
+
+async def _get_schemas(session: Session, namespace: str, digests: Sequence[str]) -> Mapping[str, TypeSchemas]:
+    rows = await session.read("get_schemas", namespace=namespace, digests=list(digests))
+    return {row["digest"]: read_document(row["document"]) for row in rows}
+
+
 class Versions(Sessions):
     """Implements `store.protocol.VersionVerbs`."""
 
     versions_of = verb(Purpose.READ, _versions_of)
+    get_schemas = verb(Purpose.READ, _get_schemas)
     change_version = verb(Purpose.WRITE, _change)
     list_versions = scan(_list)

@@ -1,10 +1,11 @@
 """Workers: which are connected, what they serve, and what happened to them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...core import limits
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows, Served, WorkerRecord
 from ...core.run.outcomes import Refused
@@ -23,14 +24,22 @@ from ...core.workers import (
     troubled,
     with_liveness,
 )
-from ..rows import Row, read_worker, read_worker_event, write_json, write_strings
+from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
+from ..rows import Row, read_worker, read_worker_event, require_storable, write_json, write_strings
 from ..sessions import AFTER_ALL, Purpose, Session, Sessions, first, list_page, position, scan, verb
-from ..storable import require_storable
+from .audit import note_audit
+from .versions import note_schemas
 
+_NO_SCHEMAS = TypeSchemas()
 _decode_served = msgspec.json.Decoder(tuple[Served, ...]).decode
 
 
-async def _register(session: Session, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
+async def _register(
+    session: Session,
+    worker: WorkerRecord,
+    now: Timestamp,
+    schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS,
+) -> Registration | Refused:
     require_storable(
         worker_id=worker.worker_id,
         namespace=worker.namespace,
@@ -64,11 +73,13 @@ async def _register(session: Session, worker: WorkerRecord, now: Timestamp) -> R
         served = {(each.workflow_type, each.version) for each in worker.served}
         versions = [{"workflow_type": name, "version": version} for name, version in sorted(served)]
         new_versions = await session.read("note_versions", namespace=worker.namespace, versions=versions, now=now)
+        every = {each: schemas.get(each, _NO_SCHEMAS) for each in worker.served}
+        changed = await note_schemas(session, worker.namespace, every, now)
         known_before = before is not None
         await note_events(
             session, worker.namespace, worker.worker_id, registered(worker, known_before=known_before), now
         )
-    return Registration(known_before, _status(row) is WorkerStatus.DRAINING, bool(new_versions))
+    return Registration(known_before, _status(row) is WorkerStatus.DRAINING, bool(new_versions or changed))
 
 
 async def _refuse_session(session: Session, worker: WorkerRecord, now: Timestamp) -> Refused | None:
@@ -117,10 +128,19 @@ async def set_status(session: Session, namespace: str, worker_id: str, status: W
     return True
 
 
-async def _drain(session: Session, namespace: str, worker_id: str, detail: str, now: Timestamp) -> WorkerRecord | None:
+async def _drain(
+    session: Session,
+    namespace: str,
+    worker_id: str,
+    detail: str,
+    now: Timestamp,
+    *,
+    audit: AuditEntry | None = None,
+) -> WorkerRecord | None:
     async with session.transaction():
         if await session.read("drain_worker", namespace=namespace, worker_id=worker_id):
             await note_events(session, namespace, worker_id, [(WorkerEventKind.DRAINING, detail)], now)
+            await note_audit(session, audit)
         return await _get(session, namespace, worker_id)
 
 
@@ -204,6 +224,7 @@ async def _list_events(
 async def _forget(session: Session, before: Timestamp, limit: int) -> int:
     events = await session.write("forget_worker_events", before=before, limit=limit)
     workers = await session.write("forget_workers", before=before, limit=limit)
+    await session.write("forget_schemas", before=before)
     return len(events) + len(workers)
 
 

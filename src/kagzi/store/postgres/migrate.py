@@ -27,7 +27,7 @@ class PostgresMigrator:
         self._known = load_migrations(_PACKAGE)
 
     async def status(self) -> SchemaStatus:
-        async with connected(self._target) as connection, connection.transaction():
+        async with connected(self._target) as connection, schema_transaction(self._target, connection):
             return await self.status_on(connection)
 
     async def status_on(self, connection: asyncpg.Connection) -> SchemaStatus:
@@ -38,8 +38,10 @@ class PostgresMigrator:
         """Apply what is missing. Any number of servers may do this at once."""
         async with connected(self._target) as connection:
             while True:
-                async with connection.transaction():
+                async with schema_transaction(self._target, connection):
                     await connection.execute(STATEMENTS["lock_schema"], timeout=_LOCK_TIMEOUT_S)
+                    if self._target.options.schema:
+                        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._target.options.schema}")
                     await connection.execute(STATEMENTS["create_schema_table"])
                     status = self._status(await connection.fetch(STATEMENTS["applied_migrations"]))
                     if status.current == status.latest:
@@ -60,6 +62,15 @@ class PostgresMigrator:
     def _status(self, rows: list[Row]) -> SchemaStatus:
         applied = [AppliedMigration(row["version"], row["name"], row["checksum"]) for row in rows]
         return schema_status(self._target.place, self._known, applied)
+
+
+@asynccontextmanager
+async def schema_transaction(target: Target, connection: asyncpg.Connection) -> AsyncGenerator[None]:
+    """A transaction in which names without a schema are those of Kagzi's. (`read_options` has checked its name.)"""
+    async with connection.transaction():
+        if target.options.schema:
+            await connection.execute(f"SET LOCAL search_path = {target.options.schema}")
+        yield
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ its column has no type.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import cast
 
@@ -74,7 +74,13 @@ class Parameters:
 class _Columns:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        self._values: Callable[[Mapping[str, object]], tuple[object, ...]] = itemgetter(*names)
+        self._values: Callable[[Mapping[str, object]], tuple[object, ...]] = (
+            itemgetter(*names) if len(names) > 1 else self._value
+        )
+
+    def _value(self, row: Mapping[str, object]) -> tuple[object, ...]:
+        """Of one name itemgetter returns no tuple."""
+        return tuple(row[name] for name in self.names)
 
     def arrays(self, rows: Table) -> Sequence[object]:
         """`unnest` fills up short arrays with NULL, so an array of nothing but None is sent as an empty one: the driver
@@ -85,7 +91,21 @@ class _Columns:
             raise TypeError(f"rows of {sorted(rows[0])}, expected {sorted(self.names)}")
         count = len(rows)
         arrays = zip(*map(self._values, rows), strict=True)
-        return [() if array[0] is None and array.count(None) == count else array for array in arrays]
+        return [() if array[0] is None and array.count(None) == count else FlatArray(array) for array in arrays]
+
+
+class FlatArray(tuple[object, ...]):
+    """A column, which the driver goes through twice: first it asks every element whether it is an array itself, and
+    then it writes them. None of ours is, and asking costs more than writing, so the first time there is nothing to see.
+    """
+
+    _shape_known = False
+
+    def __iter__(self) -> Iterator[object]:
+        if self._shape_known:
+            return super().__iter__()
+        self._shape_known = True
+        return iter(())
 
 
 def number_parameters(text: str) -> tuple[str, Parameters]:

@@ -6,7 +6,7 @@ import asyncpg
 from ...core.errors import InvalidArgument, PreconditionFailed, SchemaMismatch
 from ...core.limits import TABLE_PARTS_MAX
 from .connection.connection import Target
-from .migrate import PostgresMigrator, connected
+from .migrate import PostgresMigrator, connected, schema_transaction
 from .statements import STATEMENTS
 
 TABLES = ("steps", "step_attempts", "signals")
@@ -31,7 +31,7 @@ class PostgresPartitioner:
         """
         if not 2 <= parts <= TABLE_PARTS_MAX:
             raise InvalidArgument(f"parts={parts} is not in 2..{TABLE_PARTS_MAX}.", field="parts")
-        async with connected(self._target) as connection, connection.transaction():
+        async with connected(self._target) as connection, schema_transaction(self._target, connection):
             await connection.execute(STATEMENTS["lock_schema"])
             await self._refuse_old_schema(connection)
             current = [await self._parts(connection, table) for table in TABLES]

@@ -10,7 +10,8 @@ PACKAGE = __package__ or "kagzi.store.postgres"
 
 _ORDERS = ("older", "newer")
 _STATUSES = ("one_status", "each_status")
-_TYPES = ("one_type", "each_type", "any_type")
+_MERGED_TYPES = ("each_version", "all_types")
+_TYPES = ("one_type", "each_type", "any_type", *_MERGED_TYPES)
 
 
 # Lists whose rows may be wide, and the columns that make them so. See part_bounded_page.
@@ -33,10 +34,16 @@ _LISTS: Mapping[str, tuple[str, ...]] = {
     "list_types": ("name",),
     "list_namespaces": ("namespace", "retention::text"),
     "list_bulks": ("filter::text", "reason"),
+    "list_keys": ("name",),
+    "list_all_keys": ("name",),
+    "list_audit": ("subject", "details::text"),
+    "list_all_audit": ("subject", "details::text"),
 }
 _PAGES: Mapping[str, tuple[str, ...]] = {
     **{f"{name}_{direction}": wide for name, wide in _LISTS.items() for direction in ("next", "prev")},
     "list_steps": _WIDE_PAYLOADS,
+    "list_step_logs": ("lines",),
+    "signal_waits": ("input", "input_meta::text"),
     "step_attempts": ("error::text",),
     "endings_of": ("error::text", "output", "output_meta::text"),
     "export_steps": _WIDE_PAYLOADS,
@@ -45,13 +52,31 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "export_links": ("step_id",),
 }
 
+# What part_new_runs says about parents and signals, and without them.
+_FAMILY = {
+    "parent_columns": ", watched, parent_run_id, parent_step_id, on_close",
+    "parent_values": ", p.run_id IS NOT NULL, p.parent_run_id, p.parent_step_id, p.on_close",
+    "with_parents": "{parents}",
+    "may_start": "(n.enabled OR p.run_id IS NOT NULL)",
+    "with_signals": "{signals}",
+    "not_signalled_before": "\n{unless_signalled}",
+}
+_PLAIN = dict.fromkeys(_FAMILY, "") | {"may_start": "n.enabled"}
+
 
 def _load() -> dict[str, str]:
     texts = load_statements(PACKAGE, uuid_type=True)
     parts = {name.removeprefix("part_"): _without_comments(text) for name, text in texts.items() if _is_part(name)}
     live = {"namespace": ":namespace", "since": "(SELECT until FROM known)", "until": ":until"}
     rolled = {"namespace": "n.namespace", "since": "span.since", "until": "span.until"}
-    parts |= {"live_minutes": expand(parts["minutes"], live), "rolled_minutes": expand(parts["minutes"], rolled)}
+    parts |= {
+        "live_minutes": expand(parts["minutes"], {**parts, **live}),
+        "rolled_minutes": expand(parts["minutes"], {**parts, **rolled}),
+    }
+    parts |= {
+        "new_family_runs": expand(parts["new_runs"], {**parts, **_FAMILY}),
+        "new_plain_runs": expand(parts["new_runs"], _PLAIN),
+    }
     statements = {name: expand(text, parts) for name, text in texts.items() if not _is_part(name)}
     for name, wide in _PAGES.items():
         statements[name] = _bounded(statements[name], wide, parts)
@@ -91,37 +116,77 @@ def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
     several."""
     lists: dict[str, str] = {}
     for labelled, order, status, workflow_type in product((False, True), _ORDERS, _STATUSES, _TYPES):
-        pieces = {
-            **parts,
-            "source": parts["labelled_runs" if labelled else "plain_runs"],
-            "with_status": parts[status],
-            "with_type": parts[workflow_type],
-            "beyond": parts[f"{order}_than_cursor"],
-            "order": parts[f"{order}_order"],
-            "at": "l" if labelled else "r",
-            "page": parts["page_of_runs"],
-        }
-        each = [parts[f"over_{part}"] for part in (status, workflow_type) if part.startswith("each_")]
-        if each:
-            pieces |= {"over": ", ".join(each), "merged_order": parts[f"{order}_merged_order"]}
+        if labelled and workflow_type in _MERGED_TYPES:
+            continue  # labels give the order
         name = list_name(labelled=labelled, order=order, status=status, workflow_type=workflow_type)
-        page = "-- See part_page_of_runs.\n" + expand(parts["merged_pages" if each else "page_of_runs"], pieces)
-        lists[name] = _bounded(page, _WIDE_RUN, parts)
-    for labelled in (False, True):
+        page = _page_of_runs(parts, labelled=labelled, order=order, status=status, workflow_type=workflow_type)
+        lists[name] = _bounded(f"-- See part_page_of_runs.\n{page}", _WIDE_RUN, parts)
+    for order, status in product(_ORDERS, _STATUSES):
+        page = _page_of_runs(parts, ended=True, order=order, status=status, workflow_type="any_type")
+        lists[ended_list_name(order=order, status=status)] = _bounded(
+            f"-- See part_ended_runs.\n{page}", _WIDE_RUN, parts
+        )
+    every = {**parts, "with_status": parts["any_status"], "with_type": parts["any_type"]}
+    page = expand(parts["searched_runs"], every)
+    lists["search_runs"] = _bounded(f"-- See part_searched_ids.\n{page}", _WIDE_RUN, parts)
+    lists["count_searched_runs"] = "-- See part_searched_ids.\n" + expand(
+        parts["counted_runs"], {**every, "source": f"({parts['searched_ids']}) AS r"}
+    )
+    for name, source, with_type in (
+        ("count_runs", "plain_runs", "any_type"),
+        ("count_runs_of_version", "plain_runs", "of_all_types"),
+        ("count_labelled_runs", "labelled_runs", "any_type"),
+    ):
         pieces = {
             **parts,
-            "source": parts["labelled_runs" if labelled else "plain_runs"],
+            "source": parts[source],
             "with_status": parts["any_status"],
-            "with_type": parts["any_type"],
+            "with_type": parts[with_type],
             "beyond": "true",
         }
-        name = "count_labelled_runs" if labelled else "count_runs"
         lists[name] = "-- See part_counted_runs.\n" + expand(parts["counted_runs"], pieces)
     return lists
 
 
+def _page_of_runs(
+    parts: Mapping[str, str],
+    *,
+    labelled: bool = False,
+    ended: bool = False,
+    order: str,
+    status: str,
+    workflow_type: str,
+) -> str:
+    pieces = {
+        **parts,
+        "source": parts["labelled_runs" if labelled else "ended_runs" if ended else "plain_runs"],
+        "time": "finished_at" if ended else "created_at",
+        "with_status": parts[status],
+        "with_type": parts["each_type" if workflow_type == "all_types" else workflow_type],
+        "beyond": parts[f"{order}_than_cursor"],
+        "order": parts[f"{order}_order"],
+        "at": "l" if labelled else "r",
+        "page": parts["page_of_runs"],
+    }
+    over = [part for part in (status, workflow_type) if part.startswith("each_") or part in _MERGED_TYPES]
+    if not over:
+        return expand(parts["page_of_runs"], pieces)
+    pieces |= {
+        "over": ", ".join(parts[f"over_{part}"] for part in over),
+        "merged_order": parts[f"{order}_merged_order"],
+    }
+    if workflow_type != "each_version":
+        return expand(parts["merged_pages"], pieces)
+    pieces["page_without_version"] = expand(parts["page_of_runs"], {**pieces, "with_type": parts["no_version"]})
+    return expand(parts["merged_versions"], pieces)
+
+
 def list_name(*, labelled: bool, order: str, status: str, workflow_type: str) -> str:
     return f"list_{order}_{'labelled_' if labelled else ''}runs_of_{status}_and_{workflow_type}"
+
+
+def ended_list_name(*, order: str, status: str) -> str:
+    return f"list_{order}_ended_runs_of_{status}"
 
 
 _NUMBERED = {name: number_parameters(text) for name, text in _load().items()}

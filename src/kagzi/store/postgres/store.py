@@ -4,40 +4,33 @@ from collections.abc import Sequence
 
 from ...core.effects import Effects
 from ...core.errors import SchemaMismatch
-from ...core.pages.cursor import Cursor
 from ...core.providers import Rng
 from ...core.records import (
-    HistoryPage,
-    Lease,
-    Rows,
     RunEnd,
-    RunFilter,
     RunKey,
-    RunLease,
     RunRecord,
-    Served,
-    StepRecord,
 )
-from ...core.run.commands import Command, SendSignal, SignalReplacement
-from ...core.run.outcomes import Existing, Outcome, Refused, Started
+from ...core.run.commands import Command
+from ...core.run.outcomes import Outcome
 from ...core.states import RunStatus
 from ...core.times import Timestamp
+from ..operate.audit import Audit
 from ..operate.bulk import BulkOperations
+from ..operate.counts import ListCounts
+from ..operate.gauges import Gauges
+from ..operate.keys import Keys
+from ..operate.signal_waits import read_signal_waits
+from ..operate.step_logs import StepLogs
+from ..operate.timeline import read_timeline
 from ..operate.versions import Versions
 from ..protocol import (
     Claimed,
-    Fired,
-    Fork,
-    Heartbeat,
     LeaseTerms,
-    PendingWork,
-    Renewal,
-    Signalled,
-    SignalReplaced,
-    TypeKey,
     Want,
 )
+from ..sessions import Purpose, scan, verb
 from .claim import claims, leases, timers
+from .claim.permits import Leasing
 from .connection.connections import Connections
 from .migrate import PostgresMigrator
 from .operate.namespaces import PostgresNamespaces
@@ -47,11 +40,7 @@ from .operate.schedules import PostgresSchedules
 from .operate.stats import PostgresStats
 from .operate.transfers import PostgresTransfers
 from .operate.workers import PostgresWorkers
-from .run import control as controls
-from .run import retry_and_fork, steps
-from .run import runs as run_questions
-from .run import signal_changes as replacements
-from .run.counts import ListCounts
+from .run import control, retry_and_fork, runs, signal_changes, steps, wakes
 from .run.watching import PostgresEvents
 from .write import signals
 from .write.write import Writer
@@ -62,9 +51,13 @@ OLDEST_VERSION = 15
 class PostgresStore(
     PostgresTransfers,
     BulkOperations,
+    Keys,
+    Audit,
     ListCounts,
+    Gauges,
     PostgresNamespaces,
     PostgresStats,
+    StepLogs,
     PostgresSchedules,
     PostgresRetention,
     PostgresWorkers,
@@ -76,6 +69,7 @@ class PostgresStore(
     """Implements `protocol.Store`. `fast_path=False`, for tests and bisecting: load, decide, save each command."""
 
     name: str = "postgresql"
+    start_batches: int = 2
 
     def __init__(self, url: str, *, rng: Rng, fast_path: bool = True) -> None:
         super().__init__(url)
@@ -129,126 +123,58 @@ class PostgresStore(
         async with self._hot.use() as session:
             return await self._writer.write(session, batch, now, terms)
 
-    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
+    async def claim(
+        self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp, *, old_before: Timestamp = 0
+    ) -> Claimed:
         async with self._duty.use(confirm=False) as session:
-            return await self._claims.claim(session, wants, nonce, now, until)
+            return await self._claims.claim(session, wants, Leasing(nonce, now, until, old_before))
 
-    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
-        async with self._readers.use(confirm=False) as session:
-            return await claims.history(session, run, lease, after, known_seq)
-
-    async def renew(
-        self, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
-    ) -> Renewal:
-        async with self._duty.use(confirm=False) as session:
-            return await leases.renew(session, leased, until, now - grace_us)
-
-    async def shorten_leases(self, leased: Sequence[RunLease], until: Timestamp) -> None:
-        async with self._duty.use(confirm=False) as session:
-            await leases.shorten_leases(session, leased, until)
-
-    async def release(self, leased: Sequence[RunLease], now: Timestamp) -> Effects:
-        async with self._duty.use(confirm=False) as session:
-            return await leases.release(session, leased, now)
-
-    async def lost_before_ack(self, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
-        async with self._duty.use(confirm=False) as session:
-            return await leases.lost_before_ack(session, leased, now, untils)
-
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
-        async with self._duty.use(confirm=False) as session:
-            return await timers.fire(session, now, end_leases=end_leases, limit=limit, claim_cap=claim_cap)
-
-    async def poll(self, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None) -> PendingWork:
-        async with self._duty.use(confirm=False) as session:
-            return await timers.poll(session, heartbeats, after)
+    history = verb(Purpose.READ, claims.history)
+    renew = verb(Purpose.LEASES, leases.renew)
+    shorten_leases = verb(Purpose.LEASES, leases.shorten_leases)
+    release = verb(Purpose.LEASES, leases.release)
+    lost_before_ack = verb(Purpose.LEASES, leases.lost_before_ack)
+    fire = verb(Purpose.LEASES, timers.fire)
+    poll = verb(Purpose.LEASES, timers.poll)
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
-        async with self._readers.use(confirm=False) as session:
-            run = await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
+        run = await self._get_run(namespace, run_id=run_id, workflow_id=workflow_id)
         if run is None or not run.status.ended or not self._target.barrier.needed:
             return run
-        async with self._questions.use() as session:  # an end is final as soon as somebody has heard of it
-            return await run_questions.get_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
+        # An end is final as soon as somebody has heard of it.
+        return await self._confirm_run(namespace, run_id=run_id, workflow_id=workflow_id)
 
-    async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        async with self._scan(namespace) as session:
-            return await run_questions.list_runs(session, namespace, where, cursor, limit)
-
-    async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        async with self._scan(namespace) as session:
-            return await run_questions.count_runs(session, namespace, where, cap)
-
-    async def endings_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
-        async with self._readers.use(confirm=False) as session:
-            endings = await run_questions.endings_of(session, runs)
+    async def endings_of(self, keys: Sequence[RunKey], /) -> Sequence[RunEnd | RunStatus | None]:
+        endings = await self._endings_of(keys)
         if not any(isinstance(each, RunEnd) for each in endings) or not self._target.barrier.needed:
             return endings
-        async with self._questions.use() as session:  # as above
-            return await run_questions.endings_of(session, runs)
+        return await self._confirm_endings(keys)
 
-    async def cancel_run(
-        self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
-    ) -> tuple[RunStatus | None, Effects]:
-        async with self._questions.use() as session:
-            return await controls.cancel_run(session, run, reason, now, cancel_by)
-
-    async def signal_run(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal, now: Timestamp
-    ) -> tuple[Signalled | Refused | None, Effects]:
-        async with self._questions.use() as session:
-            return await signals.signal_run(
-                session, namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=now
-            )
-
-    async def replace_signal(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
-    ) -> tuple[SignalReplaced | Refused | None, Effects]:
-        async with self._questions.use() as session:
-            return await replacements.replace_signal(session, RunKey(namespace, run_id), workflow_id, change, now)
-
-    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-        async with self._questions.use() as session:
-            return await controls.terminate_run(session, run, reason, now)
-
-    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-        async with self._questions.use() as session:
-            return await controls.pause_run(session, run, reason, now)
-
-    async def resume_run(self, run: RunKey, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-        async with self._questions.use() as session:
-            return await controls.resume_run(session, run, now)
-
-    async def retry_run(
-        self, run: RunKey, from_step: str, request_id: str, now: Timestamp
-    ) -> tuple[RunStatus | Refused | None, Effects]:
-        async with self._questions.use() as session:
-            return await retry_and_fork.retry_run(session, run, from_step, request_id, now)
-
-    async def fork_run(self, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
-        async with self._questions.use() as session:
-            return await retry_and_fork.fork_run(session, fork, now)
-
-    async def resume_diverged(self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp) -> Effects:
-        async with self._questions.use() as session:
-            return await controls.resume_diverged(session, namespace, served, build_id, now)
-
-    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
-        async with self._duty.use(confirm=False) as session:
-            return await controls.cascade(session, now, cancel_by, limit)
+    _get_run = verb(Purpose.READ, runs.get_run)
+    _confirm_run = verb(Purpose.WRITE, runs.get_run)
+    _endings_of = verb(Purpose.READ, runs.endings_of)
+    _confirm_endings = verb(Purpose.WRITE, runs.endings_of)
+    ended_run_of_request = verb(Purpose.READ, runs.ended_run_of_request)
+    list_runs = scan(runs.list_runs)
+    count_runs = scan(runs.count_runs)
+    cancel_run = verb(Purpose.WRITE, control.cancel_run)
+    signal_run = verb(Purpose.WRITE, signals.signal_run)
+    replace_signal = verb(Purpose.WRITE, signal_changes.replace_signal)
+    terminate_run = verb(Purpose.WRITE, control.terminate_run)
+    pause_run = verb(Purpose.WRITE, control.pause_run)
+    resume_run = verb(Purpose.WRITE, control.resume_run)
+    adopt_run = verb(Purpose.WRITE, control.adopt_run)
+    wake_run = verb(Purpose.WRITE, wakes.wake_run)
+    retry_run = verb(Purpose.WRITE, retry_and_fork.retry_run)
+    fork_run = verb(Purpose.WRITE, retry_and_fork.fork_run)
+    resume_diverged = verb(Purpose.WRITE, control.resume_diverged)
+    cascade = verb(Purpose.LEASES, control.cascade)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    async def list_steps(
-        self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
-    ) -> Rows[StepRecord] | None:
-        async with self._scan(run.namespace) as session:
-            return await steps.list_steps(
-                session, run, name=name, after_begun_seq=after_begun_seq, limit=limit, payloads=payloads
-            )
-
-    async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
-        async with self._readers.use(confirm=False) as session:
-            return await steps.get_step(session, run, step_id)
+    list_steps = scan(steps.list_steps)
+    timeline = scan(read_timeline)
+    signal_waits = scan(read_signal_waits)
+    get_step = verb(Purpose.READ, steps.get_step)

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from ...core.bulk import Batch, BulkOperation, BulkProgress
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
@@ -11,7 +12,7 @@ from ...core.times import Timestamp
 class BulkVerbs(Protocol):
     """Durable: they continue after a restart. One server at a time works on an operation and renews that."""
 
-    async def add_bulk(self, operation: BulkOperation) -> BulkOperation:
+    async def add_bulk(self, operation: BulkOperation, *, audit: AuditEntry | None = None) -> BulkOperation:
         """Keep it; returns the one that was kept, which is an earlier one if its request_id was used before."""
         ...
 
@@ -21,7 +22,9 @@ class BulkVerbs(Protocol):
         """Newest first by (created_at, operation_id)."""
         ...
 
-    async def stop_bulk(self, namespace: str, operation_id: str, now: Timestamp) -> BulkOperation | None:
+    async def stop_bulk(
+        self, namespace: str, operation_id: str, now: Timestamp, *, audit: AuditEntry | None = None
+    ) -> BulkOperation | None:
         """End it where it is. One that has finished stays as it is. None: no such operation."""
         ...
 

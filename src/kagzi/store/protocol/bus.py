@@ -24,12 +24,13 @@ class Bus(Protocol):
 
 class RemoteNotice(NamedTuple):
     """What another server may have to do: notify the worker of a leased run; let a worker drain; or, with a workflow
-    type in place of a run, forget its versions, or say when permits of it become free."""
+    type in place of a run, forget its versions, or say when permits of it become free; or, with a key in place of a
+    run, read it again."""
 
     worker_id: str
     namespace: str
     run_id: str
-    kind: str  # an event of core/effects.py; "drain"; "versions", "permits"
+    kind: str  # an event of core/effects.py; "drain"; "versions", "permits", "keys"
 
 
 class EndedRun(NamedTuple):

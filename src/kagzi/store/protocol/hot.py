@@ -22,13 +22,15 @@ class LeaseTerms(msgspec.Struct, frozen=True, gc=False):
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
-    """A worker's free slots for one type. `versions`: what it serves, best first, to which it pins unpinned runs."""
+    """A worker's free slots for one type. `versions`: what it serves, best first, to which it pins unpinned runs.
+    `build_id`: of its code, for runs that are pinned to one."""
 
     namespace: str
     workflow_type: str
     versions: tuple[str, ...]
     worker_id: str
     limit: int
+    build_id: str = ""
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -116,15 +118,21 @@ class HotVerbs(Protocol):
         """
         ...
 
-    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
+    async def claim(
+        self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp, *, old_before: Timestamp = 0
+    ) -> Claimed:
         """Lease PENDING runs to the workers that want them, highest priority first, then longest ready.
 
         Of a type with limits per key the keys are served in turn. Limits hold exactly, however many servers claim: runs
         are counted and taken under the lock of the type. Runs of a paused type are not taken.
 
-        A run pinned to a version goes only to a want that has it; an unpinned one is pinned to the want's first. Raises
-        the lease counter; never takes a run that is locked, past its deadline, or beyond its namespace's
-        running_runs_limit. Input and first history page are read after the locks are held.
+        A run pinned to a version goes only to a want that has it; an unpinned one is pinned to the want's first. A run
+        pinned to a build (`pinned_build`) goes only to a want of that build. Raises the lease counter; never takes a
+        run that is locked, past its deadline, or beyond its namespace's running_runs_limit. Input and first history
+        page are read after the locks are held.
+
+        The first claim of a run that was created before `old_before`, or that has `OWN_TRACE_SEQ` records, is noted in
+        it: from that one on, each has a trace of its own.
         """
         ...
 

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import NamespaceRecord, Rows
 from ...core.times import Timestamp
@@ -41,15 +42,21 @@ class NamespaceVerbs(Protocol):
         """By name. A "prev" cursor reads towards the beginning; its rows come by name, too."""
         ...
 
-    async def put_namespace(self, record: NamespaceRecord, now: Timestamp, *, new: bool = False) -> bool:
+    async def put_namespace(
+        self, record: NamespaceRecord, now: Timestamp, *, new: bool = False, audit: AuditEntry | None = None
+    ) -> bool:
         """Insert or, unless it is to be `new`, replace: limits, retention and all. False: it was there."""
         ...
 
-    async def update_namespace(self, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord | None:
+    async def update_namespace(
+        self, record: NamespaceRecord, fields: Collection[str], *, audit: AuditEntry | None = None
+    ) -> NamespaceRecord | None:
         """Take these fields of the record; the others stay as they are. None: there is none, or it is being deleted."""
         ...
 
-    async def delete_namespace(self, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
+    async def delete_namespace(
+        self, namespace: str, now: Timestamp, cap: int, *, audit: AuditEntry | None = None
+    ) -> Deletion | None:
         """From now on it takes nothing new, and is to be removed; unless runs are open in it, or schedules are enabled.
         None: there is none."""
         ...

@@ -1,9 +1,8 @@
 """Figures for charts."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from ...core.stats import StatsBucket
+from ...core.stats import LiveStats, NotedStats
 from ...core.times import Timestamp
 
 ROLLED_UP_AT_ONCE_US = 300_000_000
@@ -12,20 +11,25 @@ ROLLED_UP_AT_MOST_US = 86_400_000_000
 
 
 class StatsVerbs(Protocol):
-    """Per minute, kept apart from the runs: what happened stays known when they are gone."""
+    """Per minute and per hour, kept apart from the runs: what happened stays known when they are gone."""
 
     async def roll_up(self, now: Timestamp) -> bool:
         """Note what happened in the minutes that have passed since this was last done, and in the one before again; a
-        few of them at a time. Returns whether there are more. Whoever does it twice changes nothing."""
+        few of them at a time; and sum up the hours that are over, in the same transaction. Returns whether there are
+        more. Whoever does it twice changes nothing."""
         ...
 
-    async def stats(
-        self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, limit: int
-    ) -> Sequence[StatsBucket]:
-        """Minutes from `since` to before `until` (both whole minutes), oldest first, at most `limit`: as they were
-        noted, and the latest as the runs tell."""
+    async def stats(  # noqa: PLR0917  a question, and how much of an answer
+        self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, step_us: int, limit: int, /
+    ) -> NotedStats:
+        """By steps (one of core.stats.STEPS) from `since` to before `until`, both whole steps, oldest first, at most
+        `limit` of times and types: as they were noted. Hours are read instead of minutes if the steps are as long."""
         ...
 
-    async def purge_stats(self, before: Timestamp, limit: int) -> bool:
-        """Forget up to `limit` minutes before that. Returns whether there may be more."""
+    async def live_stats(self, namespace: str, since: Timestamp, until: Timestamp, /) -> LiveStats:
+        """The minutes before `until` that are not noted yet, none before `since`, as the runs tell: of all types."""
+        ...
+
+    async def purge_stats(self, minutes_before: Timestamp, hours_before: Timestamp, limit: int, /) -> bool:
+        """Forget up to `limit` minutes, and hours, before that. Returns whether there may be more."""
         ...

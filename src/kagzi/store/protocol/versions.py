@@ -1,11 +1,13 @@
 """Versions of workflow types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
+from ...core.workflow_types.schemas import TypeSchemas
 from ...core.workflow_types.versions import VersionChange, VersionMark, VersionRecord
 
 
@@ -16,8 +18,18 @@ class VersionVerbs(Protocol):
         """All that are known of these types, the latest first seen first; at most limits.VERSIONS of each."""
         ...
 
+    async def get_schemas(self, namespace: str, digests: Sequence[str]) -> Mapping[str, TypeSchemas]:
+        """By digest, those of these that are known."""
+        ...
+
     async def change_version(
-        self, namespace: str, workflow_type: str, version: str, change: VersionChange
+        self,
+        namespace: str,
+        workflow_type: str,
+        version: str,
+        change: VersionChange,
+        *,
+        audit: AuditEntry | None = None,
     ) -> Sequence[VersionMark]:
         """Atomic. Returns what is known of the type after it. Raises what core.versions.check_change raises."""
         ...

@@ -1,30 +1,37 @@
 """Who executes runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ...core.effects import Effects
+from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
-from ...core.records import Rows, WorkerRecord
+from ...core.records import Rows, Served, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import Diagnostic, Registration, WorkerEvent
+from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
 
 
 class WorkerVerbs(Protocol):
     """Workers, and what became of them. Each change is kept as an event of the worker, in the same transaction."""
 
-    async def register_worker(self, worker: WorkerRecord, now: Timestamp) -> Registration | Refused:
-        """Insert or refresh; also notes each (type, version) it serves, and its namespace. A process that was told to
-        drain and comes back (same id, host and pid) is DRAINING still."""
+    async def register_worker(
+        self, worker: WorkerRecord, now: Timestamp, schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS
+    ) -> Registration | Refused:
+        """Insert or refresh; also notes each (type, version) it serves, its namespace, and the `schemas` of what it
+        serves if they are not those that were registered last. A process that was told to drain and comes back (same
+        id, host and pid) is DRAINING still."""
         ...
 
     async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
         """False: unknown."""
         ...
 
-    async def drain_worker(self, namespace: str, worker_id: str, detail: str, now: Timestamp) -> WorkerRecord | None:
+    async def drain_worker(
+        self, namespace: str, worker_id: str, detail: str, now: Timestamp, *, audit: AuditEntry | None = None
+    ) -> WorkerRecord | None:
         """DRAINING, unless it has left. Returns it as it is now; None: unknown."""
         ...
 

@@ -7,7 +7,8 @@
 INSERT INTO bulk_operations (operation_id, namespace, action, filter, reason, request_id, created_at)
 VALUES (:operation_id::uuid, :namespace::text, :action::text, :filter::text::json, :reason::text, :request_id::text,
     :created_at::bigint)
-ON CONFLICT (namespace, request_id) DO NOTHING;
+ON CONFLICT (namespace, request_id) DO NOTHING
+RETURNING 1;
 
 -- name: get_bulk_by_request
 -- The one that was kept.
@@ -26,7 +27,8 @@ ORDER BY created_at {DESC|ASC}, operation_id {DESC|ASC} LIMIT :limit::bigint;
 -- name: stop_bulk
 -- Where it is.
 UPDATE bulk_operations SET finished_at = :now::bigint, stopped = true
-WHERE operation_id = :operation_id::uuid AND namespace = :namespace::text AND finished_at IS NULL;
+WHERE operation_id = :operation_id::uuid AND namespace = :namespace::text AND finished_at IS NULL
+RETURNING 1;
 
 -- name: claim_bulk
 -- The one longest left alone that no other server works on.

@@ -26,7 +26,7 @@ SET paused = excluded.paused, max_running = excluded.max_running, max_running_pe
 DELETE FROM workflow_keys WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text;
 
 -- name: list_types
--- By name: types with limits, and those that workers have served. Open runs are counted among the oldest of the namespace.
+-- By name: types with limits, and those that workers have served.
 WITH names AS (
     SELECT workflow_type FROM workflow_types
     WHERE namespace = :namespace::text AND workflow_type {>|<} :cursor::text
@@ -36,16 +36,9 @@ WITH names AS (
     WHERE namespace = :namespace AND workflow_type {>|<} :cursor
         AND (:workflow_type IS NULL OR workflow_type = :workflow_type)
     ORDER BY workflow_type {ASC|DESC} LIMIT :limit::bigint
-), opened AS (
-    SELECT workflow_type, count(*) AS runs FROM (
-        SELECT workflow_type FROM runs /* INDEXED BY runs_by_status */
-        WHERE namespace = :namespace AND created_at >= 0 AND status IN ({RUN.OPEN})
-        ORDER BY created_at, run_id LIMIT :count_cap::bigint
-    ) AS oldest GROUP BY workflow_type
 )
-SELECT t.*, names.workflow_type AS name, coalesce(opened.runs, 0) AS open_runs FROM names
+SELECT t.*, names.workflow_type AS name FROM names
 LEFT JOIN workflow_types AS t ON t.namespace = :namespace AND t.workflow_type = names.workflow_type
-LEFT JOIN opened ON opened.workflow_type = names.workflow_type
 ORDER BY names.workflow_type {ASC|DESC};
 
 -- name: type_pressure

@@ -1,13 +1,14 @@
 -- name: part_run_payloads
--- Input, context and output are rows of the history.
+-- Input, context, output and state are rows beside the steps.
 i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta, o.output,
-o.output_meta
+o.output_meta, st.output AS state, st.output_meta AS state_meta, st.finished_at AS state_at
 
 -- name: part_with_payloads
--- Three seeks by primary key.
+-- Four seeks by primary key.
 LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
 LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
 LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
+LEFT JOIN steps AS st ON st.run_id = r.run_id AND st.step_id = '$state'
 
 -- name: fork_source
 -- A run as a fork begins it: what it was given, and what describes it.

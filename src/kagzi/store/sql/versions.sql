@@ -1,6 +1,6 @@
 -- name: lock_versions
 -- Of one type, so that two changes are decided one after the other.
-SELECT workflow_type, version, deprecated, is_default FROM workflow_versions
+SELECT workflow_type, version, deprecated, is_default, schemas_digest, earlier_digest, schemas_at FROM workflow_versions
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text
 ORDER BY version FOR UPDATE;
 
@@ -48,3 +48,34 @@ FROM page AS p
 LEFT JOIN opened ON opened.workflow_type = p.workflow_type AND opened.version = p.version
 LEFT JOIN serving ON serving.workflow_type = p.workflow_type AND serving.version = p.version
 ORDER BY p.first_seen_at {DESC|ASC}, p.workflow_type {DESC|ASC}, p.version {DESC|ASC};
+
+-- name: changed_schemas
+-- Of what a worker registers, what is not the latest already: usually nothing. Who never registered anything registered nothing.
+SELECT s.workflow_type, s.version, s.digest
+FROM rows(:schemas) AS s (workflow_type text, version text, digest text)
+JOIN workflow_versions AS v
+    ON v.namespace = :namespace::text AND v.workflow_type = s.workflow_type AND v.version = s.version
+WHERE coalesce(v.schemas_digest, :nothing::text) <> s.digest
+ORDER BY s.workflow_type, s.version;
+
+-- name: add_schemas
+-- What the next statement refers to. The time keeps it from being deleted meanwhile.
+INSERT INTO workflow_schemas (namespace, digest, document, added_at)
+VALUES (:namespace::text, :digest::text, :document::text, :now::bigint)
+ON CONFLICT (namespace, digest) DO UPDATE SET added_at = excluded.added_at;
+
+-- name: set_schemas
+-- The latest of a version.
+UPDATE workflow_versions
+SET earlier_digest = schemas_digest, schemas_digest = :digest::text, schemas_at = :now::bigint
+WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND version = :version::text
+    AND coalesce(schemas_digest, '') <> :digest;
+
+-- name: forget_schemas
+-- Those that no version refers to any more.
+DELETE FROM workflow_schemas
+WHERE added_at < :before::bigint AND NOT EXISTS (
+    SELECT 1 FROM workflow_versions AS v
+    WHERE v.namespace = workflow_schemas.namespace
+        AND (v.schemas_digest = workflow_schemas.digest OR v.earlier_digest = workflow_schemas.digest)
+);

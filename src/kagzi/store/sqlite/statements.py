@@ -26,12 +26,14 @@ _CODES = CODES | {f"WORKER.{status.name}": f"'{status.value}'" for status in Wor
 _VALUES = re.compile(r"\{values(?::(\d+))?\}")
 _INSERTED = re.compile(r"INSERT INTO \w+ \(([^)]*)\)")
 _ROWS = re.compile(r"\brows\(:([a-z_]+)\)(?: WITH ORDINALITY)? AS ([a-z]+) \(([^)]*)\)")
+# What a text has to contain for a pattern to match, since few do and looking for a word is quick: every start of a
+# process does it for hundreds of texts.
 _TRANSLATIONS = (
-    (re.compile(r"::(?:double precision|[a-z]+)(?:\[\])?"), ""),
-    (re.compile(r"\s+FOR UPDATE(?: OF [a-z]+)?(?: SKIP LOCKED)?"), ""),
-    (re.compile(r"/\* (INDEXED BY [a-z_]+) \*/"), r"\1"),
-    (re.compile(r"\bIS NOT DISTINCT FROM\b"), "IS"),
-    (re.compile(r"\bgreatest\("), "max("),
+    ("::", re.compile(r"::(?:double precision|[a-z]+)(?:\[\])?"), ""),
+    ("FOR UPDATE", re.compile(r"\s+FOR UPDATE(?: OF [a-z]+)?(?: SKIP LOCKED)?"), ""),
+    ("/* INDEXED", re.compile(r"/\* (INDEXED BY [a-z_]+) \*/"), r"\1"),
+    ("IS NOT DISTINCT", re.compile(r"\bIS NOT DISTINCT FROM\b"), "IS"),
+    ("greatest(", re.compile(r"\bgreatest\("), "max("),
 )
 _RUN_SOURCES = (
     "created",
@@ -40,12 +42,19 @@ _RUN_SOURCES = (
     "type_version",
     "version",
     "workflow_id",
+    "run_ids",
     "parent",
     "label",
     "schedule",
     "key",
+    "worker",
     "problem",
+    "failing",
+    "waiting",
 )
+_SEARCHES = ("run_id_prefix", "workflow_id_prefix")
+ENDED_SOURCES = ("end", "workflow_id", "run_ids", "parent", "problem", "failing")
+"""By what lists by end are read: all that ended in one way, or what few runs have."""
 
 
 def _without_comments(text: str) -> str:
@@ -53,9 +62,11 @@ def _without_comments(text: str) -> str:
 
 
 def _translated(text: str) -> str:
-    text = _ROWS.sub(_json_rows, text)
-    for pattern, replacement in _TRANSLATIONS:
-        text = pattern.sub(replacement, text)
+    if "rows(:" in text:
+        text = _ROWS.sub(_json_rows, text)
+    for word, pattern, replacement in _TRANSLATIONS:
+        if word in text:
+            text = pattern.sub(replacement, text)
     return text
 
 
@@ -75,6 +86,7 @@ def _inserted(text: str) -> list[str]:
 def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
     texts = {name: _translated(_without_comments(text)) for name, text in load_statements(PACKAGE, _CODES).items()}
     parts = {name.removeprefix("part_"): text for name, text in texts.items() if name.startswith("part_")}
+    parts["time"] = "created_at"
     single: dict[str, str] = {}
     many: dict[str, tuple[tuple[int, str], ...]] = {}
     for name, text in texts.items():
@@ -90,6 +102,12 @@ def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
         source_parts = {**parts, "source": parts[f"runs_by_{source}"], "order": order}
         for verb in ("older_runs", "newer_runs", "count_runs"):
             single[f"{verb}_by_{source}"] = expand(parts[verb], source_parts)
+    for source in ENDED_SOURCES:
+        source_parts = {**parts, "source": parts[f"runs_by_{source}"], "order": "r", "time": "finished_at"}
+        for verb in ("older", "newer", "count"):
+            single[f"{verb}_ended_runs_by_{source}"] = expand(parts[f"{verb}_runs"], source_parts)
+    for source in _SEARCHES:
+        single[f"some_runs_by_{source}"] = expand(parts["some_runs"], {**parts, "source": parts[f"runs_by_{source}"]})
     return single, many
 
 

@@ -3,40 +3,31 @@
 from collections.abc import Sequence
 
 from ...core.effects import NO_EFFECTS, Effects
-from ...core.pages.cursor import Cursor
-from ...core.records import (
-    HistoryPage,
-    Lease,
-    Rows,
-    RunEnd,
-    RunFilter,
-    RunKey,
-    RunLease,
-    RunRecord,
-    Served,
-    StepRecord,
-)
-from ...core.run.commands import Command, SendSignal, SignalReplacement
-from ...core.run.outcomes import Existing, Outcome, Refused, Started
+from ...core.records import RunEnd, RunKey
+from ...core.run.commands import Command
+from ...core.run.outcomes import Outcome
 from ...core.states import RunStatus
 from ...core.times import Timestamp
+from ..operate.audit import Audit
 from ..operate.bulk import BulkOperations
+from ..operate.counts import ListCounts
+from ..operate.gauges import Gauges
+from ..operate.keys import Keys
+from ..operate.signal_waits import read_signal_waits
+from ..operate.step_logs import StepLogs
+from ..operate.timeline import read_timeline
 from ..operate.versions import Versions
 from ..protocol import (
-    Claimed,
-    Fired,
-    Fork,
     Heartbeat,
     LeaseTerms,
     PendingWork,
-    Renewal,
-    Signalled,
-    SignalReplaced,
     TypeKey,
-    Want,
 )
+from ..sessions import Purpose, scan, verb
 from .claim import claims, leases, timers
 from .connection.connections import Connections
+from .connection.inline import OPERATIONS, is_small
+from .connection.session import on_database, on_writer
 from .operate.namespaces import SqliteNamespaces
 from .operate.queues import SqliteQueues
 from .operate.retention import SqliteRetention
@@ -44,10 +35,8 @@ from .operate.schedules import SqliteSchedules
 from .operate.stats import SqliteStats
 from .operate.transfers import SqliteTransfers
 from .operate.workers import SqliteWorkers
-from .run import control, retry_and_fork, steps
+from .run import control, retry_and_fork, signal_changes, steps, wakes
 from .run import runs as run_rows
-from .run import signal_changes as replacements
-from .run.counts import ListCounts
 from .run.watching import SqliteEvents
 from .write import children, signals
 from .write.write import write
@@ -56,8 +45,11 @@ from .write.write import write
 class SqliteStore(
     SqliteTransfers,
     BulkOperations,
+    Keys,
+    Audit,
     SqliteNamespaces,
     SqliteStats,
+    StepLogs,
     SqliteSchedules,
     SqliteRetention,
     SqliteWorkers,
@@ -65,42 +57,22 @@ class SqliteStore(
     SqliteEvents,
     SqliteQueues,
     ListCounts,
+    Gauges,
     Connections,
 ):
     """Keeps `store.protocol.Store` in one SQLite file, or in memory."""
 
-    name = "sqlite"
+    name: str = "sqlite"
+    start_batches: int = 1
 
     # --- hot ---------------------------------------------------------------------------------------------------------
 
     async def write(
         self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
     ) -> tuple[Sequence[Outcome], Effects]:
-        return await self._write(lambda writer: write(writer, batch, now, terms)) if batch else ([], NO_EFFECTS)
-
-    async def claim(self, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
-        return await self._change(claims.claim, wants, nonce, now, until) if wants else Claimed()
-
-    async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
-        return await self._read(claims.history, run, lease, after, known_seq)
-
-    async def renew(
-        self, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
-    ) -> Renewal:
-        return await self._change(leases.renew, leased, until, now - grace_us) if leased else Renewal((), ())
-
-    async def shorten_leases(self, leased: Sequence[RunLease], until: Timestamp) -> None:
-        if leased:
-            await self._change(leases.shorten_leases, leased, until)
-
-    async def release(self, leased: Sequence[RunLease], now: Timestamp) -> Effects:
-        return await self._change(leases.release, leased, now) if leased else NO_EFFECTS
-
-    async def lost_before_ack(self, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
-        return await self._change(leases.lost_before_ack, leased, now, untils) if leased else NO_EFFECTS
-
-    async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
-        return await self._change(timers.fire, now, end_leases, limit, claim_cap)
+        if not batch:
+            return [], NO_EFFECTS
+        return await self._write(lambda writer: write(writer, batch, now, terms), small=is_small(batch))
 
     async def poll(self, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None) -> PendingWork:
         await self._check_files()
@@ -108,72 +80,39 @@ class SqliteStore(
             await self._change(timers.note_heartbeats, heartbeats)
         return await self._read(timers.poll, after)
 
+    claim = verb(Purpose.LEASES, on_writer(claims.claim))
+    renew = verb(Purpose.LEASES, on_writer(leases.renew))
+    shorten_leases = verb(Purpose.LEASES, on_writer(leases.shorten_leases))
+    release = verb(Purpose.LEASES, on_writer(leases.release))
+    lost_before_ack = verb(Purpose.LEASES, on_writer(leases.lost_before_ack))
+    history = verb(Purpose.READ, on_database(claims.history))
+    fire = verb(Purpose.LEASES, on_writer(timers.fire))
+
     # --- runs --------------------------------------------------------------------------------------------------------
 
-    async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
-        return await self._read(run_rows.get_run, namespace, run_id, workflow_id)
-
-    async def list_runs(self, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int) -> Rows[RunRecord]:
-        return await self._scan(namespace, run_rows.list_runs, namespace, where, cursor, limit)
-
-    async def count_runs(self, namespace: str, where: RunFilter, cap: int) -> int:
-        return await self._scan(namespace, run_rows.count_runs, namespace, where, cap)
-
     async def endings_of(self, runs: Sequence[RunKey]) -> Sequence[RunEnd | RunStatus | None]:
-        return await self._read(run_rows.endings_of, runs) if runs else []
+        return await (self._read_small if len(runs) <= OPERATIONS else self._read)(run_rows.endings_of, runs)
 
-    async def cancel_run(
-        self, run: RunKey, reason: str, now: Timestamp, cancel_by: Timestamp
-    ) -> tuple[RunStatus | None, Effects]:
-        return await self._change(control.cancel_run, run, reason, now, cancel_by)
-
-    async def signal_run(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal, now: Timestamp
-    ) -> tuple[Signalled | Refused | None, Effects]:
-        return await self._change(signals.signal_run, namespace, run_id, workflow_id, signal, now)
-
-    async def replace_signal(
-        self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement, now: Timestamp
-    ) -> tuple[SignalReplaced | Refused | None, Effects]:
-        return await self._change(replacements.replace_signal, namespace, run_id, workflow_id, change, now)
-
-    async def terminate_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-        return await self._change(control.terminate_run, run, reason, now)
-
-    async def pause_run(self, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-        return await self._change(control.pause_run, run, reason, now)
-
-    async def resume_run(self, run: RunKey, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-        return await self._change(control.resume_run, run, now)
-
-    async def retry_run(
-        self, run: RunKey, from_step: str, request_id: str, now: Timestamp
-    ) -> tuple[RunStatus | Refused | None, Effects]:
-        return await self._change(retry_and_fork.retry_run, run, from_step, request_id, now)
-
-    async def fork_run(self, fork: Fork, now: Timestamp) -> tuple[Started | Existing | Refused | None, Effects]:
-        return await self._change(retry_and_fork.fork_run, fork, now)
-
-    async def resume_diverged(self, namespace: str, served: Sequence[Served], build_id: str, now: Timestamp) -> Effects:
-        return await self._change(control.resume_diverged, namespace, served, build_id, now) if served else NO_EFFECTS
-
-    async def cascade(self, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
-        return await self._change(children.cascade, now, cancel_by, limit)
+    resume_diverged = verb(Purpose.WRITE, on_writer(control.resume_diverged))
+    get_run = verb(Purpose.READ, on_database(run_rows.get_run))
+    ended_run_of_request = verb(Purpose.READ, on_database(run_rows.ended_run_of_request))
+    list_runs = scan(on_database(run_rows.list_runs))
+    count_runs = scan(on_database(run_rows.count_runs))
+    cancel_run = verb(Purpose.WRITE, on_writer(control.cancel_run))
+    signal_run = verb(Purpose.WRITE, on_writer(signals.signal_run))
+    replace_signal = verb(Purpose.WRITE, on_writer(signal_changes.replace_signal))
+    terminate_run = verb(Purpose.WRITE, on_writer(control.terminate_run))
+    pause_run = verb(Purpose.WRITE, on_writer(control.pause_run))
+    resume_run = verb(Purpose.WRITE, on_writer(control.resume_run))
+    adopt_run = verb(Purpose.WRITE, on_writer(control.adopt_run))
+    wake_run = verb(Purpose.WRITE, on_writer(wakes.wake_run))
+    retry_run = verb(Purpose.WRITE, on_writer(retry_and_fork.retry_run))
+    fork_run = verb(Purpose.WRITE, on_writer(retry_and_fork.fork_run))
+    cascade = verb(Purpose.LEASES, on_writer(children.cascade))
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    async def list_steps(
-        self, run: RunKey, *, name: str | None, after_begun_seq: int, limit: int, payloads: bool
-    ) -> Rows[StepRecord] | None:
-        return await self._scan(
-            run.namespace,
-            steps.list_steps,
-            run,
-            name=name,
-            after_begun_seq=after_begun_seq,
-            limit=limit,
-            payloads=payloads,
-        )
-
-    async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None:
-        return await self._read(steps.get_step, run, step_id)
+    list_steps = scan(on_database(steps.list_steps))
+    timeline = scan(read_timeline)
+    signal_waits = scan(read_signal_waits)
+    get_step = verb(Purpose.READ, on_database(steps.get_step))

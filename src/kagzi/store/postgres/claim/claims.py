@@ -12,7 +12,7 @@ from ...rows import history_reader, read_labels, read_payload
 from ..connection.connection import Row, Rows, Session
 from ..connection.failures import CONTENTION
 from ..parameters import Table
-from .permits import LimitedClaim, lock_types
+from .permits import Leasing, LimitedClaim, lock_types
 
 _STEP_OVERHEAD_BYTES = 64
 # More rows than fit into a page: the one after the last tells that there are more.
@@ -23,11 +23,12 @@ _read_step = history_reader()
 
 
 class _Wanted(NamedTuple):
-    """Everybody who wants runs of one type at the same versions."""
+    """Everybody who wants runs of one type at the same versions, with the same build."""
 
     namespace: str
     workflow_type: str
     versions: tuple[str, ...]
+    build_id: str
 
     @property
     def key(self) -> TypeKey:
@@ -41,10 +42,8 @@ class Claims:
         self._namespaces: set[str] = set()
         self._types: set[TypeKey] = set()
 
-    async def claim(
-        self, session: Session, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp
-    ) -> Claimed:
-        claim = _Claim(session, nonce, now, until)
+    async def claim(self, session: Session, wants: Sequence[Want], leasing: Leasing) -> Claimed:
+        claim = _Claim(session, leasing)
         for wanted in _without_overlap(wants):
             await self._claim(claim, wanted)
         return claim.answer()
@@ -79,11 +78,10 @@ class _Taken(NamedTuple):
 
 
 class _Claim:
-    def __init__(self, session: Session, nonce: int, now: Timestamp, until: Timestamp) -> None:
+    def __init__(self, session: Session, leasing: Leasing) -> None:
         self.session = session
-        self._nonce = nonce
-        self._now = now
-        self._until = until
+        self._leasing = leasing
+        self._now = leasing.now
         self._runs: list[ClaimedRun] = []
         self._limited: set[TypeKey] = set()
         self._waiting_types: set[TypeKey] = set()
@@ -124,9 +122,7 @@ class _Claim:
         ):
             rows = await self.session.read(
                 "claim_runs",
-                now=self._now,
-                nonce=self._nonce,
-                until=self._until,
+                **self._leasing.parameters,
                 most_bytes=CLAIM_BYTES,
                 **_tables(part),
             )
@@ -138,9 +134,7 @@ class _Claim:
             short |= {group.key for group in part if group.namespace in limits and len(rows) < total}
         for group, wants in wanted.items():
             if (row := limited_types.get(group.key)) is not None:
-                limited_claim = LimitedClaim(
-                    self.session, row, wants, nonce=self._nonce, now=self._now, until=self._until
-                )
+                limited_claim = LimitedClaim(self.session, row, wants, self._leasing)
                 taken.limited_claims.append(limited_claim)
                 rows = await limited_claim.claim(await self._spare(group.namespace, limits))
                 taken.runs.extend(await _with_history(self.session, rows, self._now))
@@ -197,13 +191,13 @@ def _apart(wanted: dict[_Wanted, list[Want]], limited: set[str]) -> list[dict[_W
 
 
 def _without_overlap(wants: Sequence[Want]) -> list[dict[_Wanted, list[Want]]]:
-    """Wants by type and versions; those of one type with other versions come later: they may mean the same runs."""
+    """Wants by type, versions and build; those of one type with others come later: they may mean the same runs."""
     parts: list[dict[_Wanted, list[Want]]] = []
     seen: list[dict[tuple[str, str], _Wanted]] = []
     for want in wants:
         if want.limit <= 0:
             continue
-        group = _Wanted(want.namespace, want.workflow_type, want.versions)
+        group = _Wanted(want.namespace, want.workflow_type, want.versions, want.build_id)
         for part, groups in zip(parts, seen, strict=True):
             if groups.setdefault(group[:2], group) == group:
                 part.setdefault(group, []).append(want)
@@ -230,6 +224,7 @@ def _tables(wanted: dict[_Wanted, list[Want]]) -> dict[str, Table]:
                 "namespace": group.namespace,
                 "workflow_type": group.workflow_type,
                 "first_version": group.versions[0] if group.versions else "",
+                "build_id": group.build_id,
                 "wanted": total,
             }
         )
@@ -280,18 +275,21 @@ def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[Cl
                 labels=read_labels(row["labels"]),
                 created_at=row["created_at"],
                 claimed_at=now,
+                ready_at=row["was_ready_at"],
+                started_at=row["started_at"],
                 deadline_at=row["deadline_at"],
                 last_seq=row["seq"],
                 history=_page(steps),
                 cancel_requested=row["cancel_requested_at"] is not None,
                 cancel_reason=row["cancel_reason"] or "",
                 parent_run_id=row["parent_run_id"],
+                own_traces_from=row["own_traces_from"],
             )
         )
     return claimed
 
 
-async def history(session: Session, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
+async def history(session: Session, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
     rows = await session.read(
         "next_page",
         namespace=run.namespace,

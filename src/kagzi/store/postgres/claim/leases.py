@@ -13,8 +13,10 @@ _TRIES = 5
 _PAUSE_S = 0.02
 
 
-async def renew(session: Session, leased: Sequence[RunLease], until: Timestamp, overdue_at: Timestamp) -> Renewal:
-    rows = await session.write("renew_leases", until=until, overdue_at=overdue_at, **_arrays(leased))
+async def renew(
+    session: Session, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
+) -> Renewal:
+    rows = await session.write("renew_leases", until=until, overdue_at=now - grace_us, **_arrays(leased))
     lost = _at(leased, [row["n"] for row in rows if row["lost"]])
     cancelled: dict[int, str] = {row["n"]: row["cancel_reason"] or "" for row in rows if row["cancelling"]}
     runs = [each.run for each in _at(leased, list(cancelled))]
@@ -39,19 +41,19 @@ async def shorten_leases(session: Session, leased: Sequence[RunLease], until: Ti
 
 
 async def lost_before_ack(
-    session: Session, leases: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]
+    session: Session, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]
 ) -> Effects:
-    until_of = dict(zip(leases, untils, strict=True))
+    until_of = dict(zip(leased, untils, strict=True))
     return await _hand_back(
-        leases,
+        leased,
         lambda some: session.write(
             "lost_before_ack", now=now, untils=[until_of[each] for each in some], **_arrays(some)
         ),
     )
 
 
-async def release(session: Session, leases: Sequence[RunLease], now: Timestamp) -> Effects:
-    return await _hand_back(leases, lambda some: session.write("release_leases", now=now, **_arrays(some)))
+async def release(session: Session, leased: Sequence[RunLease], now: Timestamp) -> Effects:
+    return await _hand_back(leased, lambda some: session.write("release_leases", now=now, **_arrays(some)))
 
 
 async def _hand_back(leases: Sequence[RunLease], write: Callable[[Sequence[RunLease]], Awaitable[Rows]]) -> Effects:

@@ -1,14 +1,29 @@
 """Claims of runs whose type has limits: under the lock of the type, count who holds a permit, choose, lease."""
 
 from collections.abc import Iterable, Sequence, Set
+from typing import Any, NamedTuple
 
 from ....core.times import Timestamp
+from ....core.traces.ids import OWN_TRACE_SEQ
 from ....core.workflow_types.queues import Candidate, TypePermits, choose
 from ...protocol import TypeKey, Want
 from ...rows import read_limits
 from ..connection.connection import Row, Rows, Session
 
 _KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves
+
+
+class Leasing(NamedTuple):
+    """What a claim writes into the runs that it takes."""
+
+    nonce: int
+    now: Timestamp
+    until: Timestamp
+    old_before: Timestamp = 0
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self._asdict() | {"long_seq": OWN_TRACE_SEQ}
 
 
 async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey, Row]:
@@ -23,17 +38,15 @@ async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey
 
 
 class LimitedClaim:
-    """The claim of runs of one type under its limits, for workers that serve the same versions."""
+    """The claim of runs of one type under its limits, for workers of one build that serve the same versions."""
 
-    def __init__(
-        self, session: Session, row: Row, wants: Sequence[Want], *, nonce: int, now: Timestamp, until: Timestamp
-    ) -> None:
+    def __init__(self, session: Session, row: Row, wants: Sequence[Want], leasing: Leasing) -> None:
         self._session = session
         self._wants = wants
         self._versions = list(wants[0].versions)
-        self._nonce = nonce
-        self._now = now
-        self._until = until
+        self._build_id = wants[0].build_id
+        self._leasing = leasing
+        self._now = leasing.now
         self._turn: str = row["turn"]
         self._due_at: Timestamp = row["next_start_at"]
         self.limits = read_limits(row)
@@ -56,10 +69,9 @@ class LimitedClaim:
         rows = await self._session.read(
             "claim_chosen",
             **self._type,
-            now=self._now,
-            nonce=self._nonce,
-            until=self._until,
+            **self._leasing.parameters,
             version=self._versions[0],
+            build_id=self._build_id,
             run_ids=[candidate.run_id for candidate in chosen],
             worker_ids=workers[: len(chosen)],
             next_start_at=self._due_at,
@@ -153,7 +165,8 @@ class LimitedClaim:
         return running, places, candidates
 
     async def _read(self, statement: str, /, **parameters: object) -> Rows:
-        return await self._session.read(statement, **self._type, versions=self._versions, now=self._now, **parameters)
+        builds = {"versions": self._versions, "build_id": self._build_id}
+        return await self._session.read(statement, **self._type, **builds, now=self._now, **parameters)
 
 
 def _candidate(row: Row, place: int) -> Candidate:

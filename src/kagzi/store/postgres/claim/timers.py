@@ -7,16 +7,16 @@ from ....core.effects import Effects, merge
 from ....core.error_details import ErrorDetail
 from ....core.events import LOST_RETRY_AT
 from ....core.limits import LOST_ATTEMPT_NUMBERS, POLL_TYPES
+from ....core.pages.pauses import PAUSED
 from ....core.records import HOLDER_DIED, Lease, RunKey, RunLease
 from ....core.run.control import after_lost_lease, cancelled_error, deadline_error, fire_effects
 from ....core.run.refusals import lost_attempt
-from ....core.run.status import require_transition
-from ....core.states import RunCode
+from ....core.states import RunCode, require_transition
 from ....core.times import Timestamp
 from ...protocol import ExpiredLease, Fired, Heartbeat, PendingWork, TypeKey
 from ...rows import write_error
 from ..connection.connection import Row, Session
-from ..write.endings import End, notify_parents, run_head
+from ..write.endings import End, note_pause, notify_parents, run_head
 
 _BEFORE_ALL_TYPES = TypeKey("", "")
 _ENDED = (RunCode.FAILED, RunCode.CANCELLED)
@@ -32,7 +32,7 @@ class _Due(NamedTuple):
 
 
 async def fire(
-    session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int
+    session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10
 ) -> tuple[Fired, Effects]:
     """Lock what is due, then do it: the second statement sees everything recorded before the locks were held."""
     async with session.transaction():
@@ -64,6 +64,9 @@ async def fire(
                 for each in due
             ]
             await session.read("fire_runs", now=now, runs=runs)
+            for each in due:
+                if each.status is RunCode.PAUSED and each.error is not None:
+                    await note_pause(session, _run(each).run_id, PAUSED, now, each.error)
         ended = [each for each in due if each.status in _ENDED]
         endings: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
         notified = await notify_parents(session, endings, now)
@@ -120,7 +123,9 @@ def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
     return None
 
 
-async def poll(session: Session, heartbeats: Sequence[Heartbeat], after: TypeKey | None) -> PendingWork:
+async def poll(
+    session: Session, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None
+) -> PendingWork:
     namespace, workflow_type = after or _BEFORE_ALL_TYPES
     rows = [
         {

@@ -20,7 +20,7 @@ from .failures import LOSSES
 
 _log = logging.getLogger(__name__)
 
-CHANNEL = "kagzi_wake"
+_CHANNEL = "kagzi_wake"
 PAYLOAD_BYTES = 7_900
 """PostgreSQL refuses 8,000."""
 
@@ -57,6 +57,8 @@ class PostgresBus:
     def __init__(self, url: str, *, server_id: str) -> None:
         self._target = Target(url)
         self._server_id = server_id
+        schema = self._target.options.schema
+        self.channel = f"{_CHANNEL}_{schema}" if schema else _CHANNEL
         self._sender = Link(self._target, Counters(), HOT_SETTINGS)
         self._on_wake: Callable[[Wake], None] | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -73,7 +75,7 @@ class PostgresBus:
     async def publish(self, wake: Wake) -> None:
         async with self._sender.use(confirm=False) as session:
             for payload in _payloads(self._server_id, wake):
-                await session.read("notify", channel=CHANNEL, payload=payload)
+                await session.read("notify", channel=self.channel, payload=payload)
 
     async def close(self) -> None:
         task, self._listening = self._listening, None
@@ -127,7 +129,7 @@ class PostgresBus:
         lost = asyncio.Event()
         connection.add_termination_listener(lambda _: lost.set())
         try:
-            await connection.add_listener(CHANNEL, self._received)
+            await connection.add_listener(self.channel, self._received)
         except (*LOSSES, asyncpg.PostgresError) as error:
             connection.terminate()
             raise self._target.lost(error) from error
@@ -148,7 +150,7 @@ class PostgresBus:
         try:
             message = _decoder.decode(str(payload))
         except msgspec.MsgspecError:
-            _log.warning("a notification on %s was not understood: another version of Kagzi?", CHANNEL)
+            _log.warning("a notification on %s was not understood: another version of Kagzi?", self.channel)
             self._deliver(POLL_AGAIN)
             return
         if message.server_id != self._server_id:

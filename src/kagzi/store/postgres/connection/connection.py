@@ -7,21 +7,21 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
 from ....core import limits
 from ....core.errors import Contended, KagziError, StoreBroken, Unavailable
+from ....core.text.database_options import DatabaseOptions, read_options
 from ....core.text.database_urls import check_database_url
 from ..statements import PARAMETERS, STATEMENTS
 from .barrier import Barrier, Connection
 from .failures import LOSSES, Failure, describe, failure_of, fault
 
 CONNECT_TIMEOUT_S = 10.0
-STATEMENT_TIMEOUT_S = 20.0
-"""When a call gives up although the server said nothing; the server itself gives up before that."""
+_SILENCE_S = 5.0
 CLOSE_TIMEOUT_S = 2.0
 
 Row: TypeAlias = asyncpg.Record
@@ -29,7 +29,6 @@ Rows: TypeAlias = Sequence[Row]
 
 _COMMON_SETTINGS = {
     "jit": "off",
-    "statement_timeout": "15s",
     "idle_in_transaction_session_timeout": "30s",
     "client_min_messages": "warning",  # a commit that stopped waiting for its standby says so with a warning
 }
@@ -53,8 +52,12 @@ QUERY_SETTINGS: Mapping[str, str] = {
     # A list shows a few rows of many: no plan that reads them all is a good one, and none may take all processors.
     "enable_seqscan": "off",
     "max_parallel_workers_per_gather": "0",
-    "lock_timeout": "2s",
 }
+
+
+def call_timeout_s(options: DatabaseOptions) -> float:
+    """When a call gives up although the server said nothing; the server itself gives up before that."""
+    return options.statement_timeout_ms / 1_000 + _SILENCE_S
 
 
 class Target:
@@ -67,13 +70,25 @@ class Target:
     def __init__(self, url: str) -> None:
         """Raises InvalidArgument."""
         check_database_url(url)
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        self.pooled = options.pop("pgbouncer", "").lower() in ("true", "1", "yes")
-        self.dsn = urlunsplit(parts._replace(query=urlencode(options, safe="/")))
-        host = options.get("host") or parts.hostname or "localhost"
-        self.place = f"PostgreSQL at {host}{parts.path}"
+        self.dsn, self.options = read_options(url)
+        self.pooled = self.options.pooled
+        parts = urlsplit(self.dsn)
+        host = dict(parse_qsl(parts.query)).get("host") or parts.hostname or "localhost"
+        schema = f", schema {self.options.schema}" if self.options.schema else ""
+        self.place = f"PostgreSQL at {host}{parts.path}{schema}"
         self.barrier = Barrier()
+
+    def settings(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Those of a session for one kind of work, completed by what the URL says."""
+        options = self.options
+        chosen = {
+            "statement_timeout": _in_ms(options.statement_timeout_ms),
+            "lock_timeout": _in_ms(options.lock_timeout_ms),
+            **settings,
+        }
+        if options.schema:
+            chosen["search_path"] = options.schema
+        return chosen
 
     async def connect(self, settings: Mapping[str, str]) -> Connection:
         """A new connection, or Unavailable. A pooled one has no settings: each transaction begins with them."""
@@ -95,7 +110,7 @@ class Target:
             self.dsn,
             connection_class=Connection,
             timeout=CONNECT_TIMEOUT_S,
-            command_timeout=STATEMENT_TIMEOUT_S,
+            command_timeout=call_timeout_s(self.options),
             statement_cache_size=0,  # a Session keeps what it prepares; a pooler hands other people's names around
             server_settings={"application_name": "kagzi", **settings},
         )
@@ -106,6 +121,14 @@ class Target:
         """The driver's error in our words; it names neither user nor password."""
         reason = str(error) or type(error).__name__
         return Unavailable(f"{self.place} is unavailable: {reason}")
+
+
+def _in_ms(milliseconds: int) -> str:
+    """As PostgreSQL shows it: `_has_settings` compares."""
+    for size, unit in ((60_000, "min"), (1_000, "s")):
+        if milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
 
 
 def _is_refused_setting(error: BaseException) -> bool:
@@ -264,11 +287,17 @@ class Link:
     def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str]) -> None:
         self._target = target
         self._counters = counters
-        self._settings = settings
+        self._settings = target.settings(settings)
         self._turn = asyncio.Lock()
         self._connection: Connection | None = None
         self._session: Session | None = None
         self._opening: asyncio.Task[Session] | None = None
+
+    @property
+    def state(self) -> str:
+        if self._turn.locked():
+            return "used"
+        return "closed" if self._connection is None else "idle"
 
     @asynccontextmanager
     async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:

@@ -1,6 +1,7 @@
 """The connections of a store on PostgreSQL, by what they are for. Each noun's verbs are a class on top of this."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
@@ -10,7 +11,8 @@ from ...scans import ScanTurns
 from ...sessions import Purpose, Sessions
 from .connection import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, Session, Target
 
-QUERY_CONNECTIONS = 4
+_FIXED = 4
+"""Connections that every server has: two for the work of workers, two to wake other servers (`PostgresBus`)."""
 
 Result = TypeVar("Result")
 
@@ -20,8 +22,8 @@ class LinkPool:
 
     def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str], *, size: int) -> None:
         self._free = asyncio.Semaphore(size)
-        self._links = [Link(target, counters, settings) for _ in range(size)]
-        self._idle = list(self._links)
+        self.links = [Link(target, counters, settings) for _ in range(size)]
+        self._idle = list(self.links)
 
     @asynccontextmanager
     async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
@@ -35,7 +37,7 @@ class LinkPool:
                 self._idle.append(link)
 
     async def close(self) -> None:
-        for link in self._links:
+        for link in self.links:
             await link.close()
 
 
@@ -51,9 +53,10 @@ class Connections(Counters, Sessions):
         self._target = Target(url)
         self._hot = Link(self._target, self, HOT_SETTINGS)
         self._duty = Link(self._target, self, HOT_SETTINGS)
-        self._questions = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
-        self._readers = LinkPool(self._target, self, QUERY_SETTINGS, size=QUERY_CONNECTIONS)
-        self._scans = ScanTurns(limits.SCANS_AT_ONCE)
+        size = (self._target.options.pool_size - _FIXED) // 2
+        self._questions = LinkPool(self._target, self, QUERY_SETTINGS, size=size)
+        self._readers = LinkPool(self._target, self, QUERY_SETTINGS, size=size)
+        self._scans = ScanTurns(min(limits.SCANS_AT_ONCE, size - 1))
 
     @asynccontextmanager
     async def _scan(self, namespace: str) -> AsyncGenerator[Session]:
@@ -79,6 +82,12 @@ class Connections(Counters, Sessions):
                 return self._duty.use(confirm=False)
             case Purpose.READ:
                 return self._readers.use(confirm=False)
+
+    @property
+    def connections(self) -> Mapping[str, int]:
+        links = (self._hot, self._duty, *self._questions.links, *self._readers.links)
+        states = Counter(link.state for link in links)
+        return {"used": states["used"], "idle": states["idle"], "closed": states["closed"]}
 
     async def close(self) -> None:
         await self._hot.close()

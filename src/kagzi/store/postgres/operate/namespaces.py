@@ -3,7 +3,9 @@
 import asyncio
 
 from ....core.errors import Unavailable
+from ....core.keys.audit import AuditEntry
 from ....core.times import Timestamp
+from ...operate.audit import note_audit
 from ...operate.namespaces import Namespaces, get_namespace
 from ...protocol.namespaces import Deletion
 from ..connection.connection import Session
@@ -16,12 +18,16 @@ _WRITERS_PAUSE_S = 0.01
 class PostgresNamespaces(Namespaces, Connections):
     """Implements `store.protocol.NamespaceVerbs`."""
 
-    async def delete_namespace(self, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
+    async def delete_namespace(
+        self, namespace: str, now: Timestamp, cap: int, *, audit: AuditEntry | None = None
+    ) -> Deletion | None:
         async with self._questions.use() as session:
-            return await _delete_namespace(session, namespace, now, cap)
+            return await _delete_namespace(session, namespace, now, cap, audit)
 
 
-async def _delete_namespace(session: Session, namespace: str, now: Timestamp, cap: int) -> Deletion | None:
+async def _delete_namespace(
+    session: Session, namespace: str, now: Timestamp, cap: int, audit: AuditEntry | None
+) -> Deletion | None:
     """Disable it, wait until the transactions have ended that may not know so, then count what is open: starts do not
     lock the namespace, so that only the end of their transactions tells."""
     before = await get_namespace(session, namespace)
@@ -38,6 +44,7 @@ async def _delete_namespace(session: Session, namespace: str, now: Timestamp, ca
         [schedules] = await session.read("count_enabled_schedules", namespace=namespace, cap=cap)
         if not open_runs["runs"] and not schedules["schedules"]:
             await session.read("grant_deletion", namespace=namespace)
+            await note_audit(session, audit)
             return Deletion(granted=True)
         await session.read("refuse_deletion", namespace=namespace, enabled=before.enabled)
     return Deletion(granted=False, open_runs=open_runs["runs"], schedules=schedules["schedules"])

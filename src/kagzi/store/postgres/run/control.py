@@ -1,10 +1,12 @@
-"""What people do to runs: cancel, terminate, pause, resume; and what that does to their children."""
+"""What people do to runs: cancel, terminate, pause, resume, adopt; and what that does to their children."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from ....core.effects import NO_EFFECTS, Effects, merge, pending_effects
 from ....core.ids import is_uuid
+from ....core.keys.audit import AuditEntry
+from ....core.pages.pauses import PAUSED, RESUMED, pause_note
 from ....core.records import RunKey, Served
 from ....core.run.control import (
     after_cancel,
@@ -13,19 +15,22 @@ from ....core.run.control import (
     can_resume,
     cancel_effects,
     cancelled_error,
+    decide_adoption,
     end_effects,
     pause_effects,
     reopen_effects,
     terminated_error,
 )
+from ....core.run.outcomes import Refused
 from ....core.run.refusals import cascade_reason
 from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
+from ...operate.audit import note_audit
 from ...protocol import TypeKey
 from ...rows import write_error
 from ..connection.connection import Row, Session
 from ..connection.failures import CONTENTION
-from ..write.endings import MovedError, lock_family, notify_parents, run_head, run_locked
+from ..write.endings import MovedError, lock_family, note_pause, notify_parents, run_head, run_locked
 
 _TRIES = 3
 
@@ -92,15 +97,16 @@ async def _terminate(session: Session, row: Row, reason: str, now: Timestamp) ->
 
 
 async def pause_run(session: Session, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-    return await with_run(session, run, lambda row: _pause(session, row, reason))
+    return await with_run(session, run, lambda row: _pause(session, row, reason, now))
 
 
-async def _pause(session: Session, row: Row, reason: str) -> tuple[RunStatus, Effects]:
+async def _pause(session: Session, row: Row, reason: str, now: Timestamp) -> tuple[RunStatus, Effects]:
     cancel_requested = row["cancel_requested_at"] is not None
     then = after_pause(row["status"], pause_requested=row["pause_requested"], cancel_requested=cancel_requested)
     if then is None:
         return _unchanged(row)
     await session.read("pause_run", run_id=row["run_id"], reason=reason)
+    await note_pause(session, row["run_id"], PAUSED, now, pause_note(row["run_id"], reason))
     return RUN_STATUS_OF_CODE[then], pause_effects(run_head(row), reason)
 
 
@@ -112,7 +118,32 @@ async def _resume(session: Session, row: Row, now: Timestamp) -> tuple[RunStatus
     if not can_resume(row["status"], pause_requested=row["pause_requested"]):
         return _unchanged(row)
     [resumed] = await session.read("resume_run", run_id=row["run_id"], now=now)
+    await note_pause(session, row["run_id"], RESUMED, now, pause_note(row["run_id"]))
     status = RUN_STATUS_OF_CODE[resumed["status"]]
+    return status, reopen_effects(run_head(row), status)
+
+
+async def adopt_run(
+    session: Session, run: RunKey, build_id: str, now: Timestamp, *, audit: AuditEntry | None = None
+) -> tuple[RunStatus | Refused | None, Effects]:
+    return await with_run(session, run, lambda row: _adopt(session, row, build_id, now, audit))
+
+
+async def _adopt(
+    session: Session, row: Row, build_id: str, now: Timestamp, audit: AuditEntry | None
+) -> tuple[RunStatus | Refused, Effects]:
+    run_id = row["run_id"]
+    [pinned] = await session.read("pinned_build", run_id=run_id)
+    adoption = decide_adoption(run_id, row["status"], pinned["pinned_build"], build_id)
+    if isinstance(adoption, Refused):
+        return adoption, NO_EFFECTS
+    if not adoption.changes:
+        return _unchanged(row)
+    await session.read("pin_build", run_id=run_id, build_id=adoption.build_id)
+    await note_audit(session, audit)
+    if adoption.resumes:
+        return await _resume(session, row, now)
+    status = RUN_STATUS_OF_CODE[row["status"]]
     return status, reopen_effects(run_head(row), status)
 
 
@@ -122,7 +153,14 @@ async def resume_diverged(
     pairs = sorted({(each.workflow_type, each.version) for each in served})
     types, versions = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     rows = await session.write(
-        "resume_diverged", namespace=namespace, workflow_types=types, versions=versions, build_id=build_id, now=now
+        "resume_diverged",
+        namespace=namespace,
+        workflow_types=types,
+        versions=versions,
+        build_id=build_id,
+        now=now,
+        resumed=RESUMED,
+        note=write_error(pause_note("")),
     )
     return pending_effects(TypeKey(row["namespace"], row["workflow_type"]) for row in rows)
 

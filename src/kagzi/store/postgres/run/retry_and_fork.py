@@ -17,7 +17,8 @@ from ...rows import fork_start, read_error, write_strings
 from ..connection.connection import Row, Session
 from ..write.endings import End, MovedError, link_children, notify_parents, run_head
 from ..write.namespace_quota import NamespaceQuotas
-from ..write.starts import find_starts, insert_runs, taken
+from ..write.new_runs import insert_runs
+from ..write.starts import find_starts, taken
 from .control import with_run
 
 

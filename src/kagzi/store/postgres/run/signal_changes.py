@@ -1,8 +1,11 @@
 """Replaces or drops a signal whose value no code has received."""
 
+from functools import partial
+
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.error_details import ErrorDetail
 from ....core.ids import is_uuid
+from ....core.pages.pauses import RESUMED, pause_note
 from ....core.records import RunKey
 from ....core.run import misfits, refusals
 from ....core.run.commands import SignalReplacement
@@ -12,34 +15,49 @@ from ....core.run.outcomes import Refused
 from ....core.run.state import NEVER
 from ....core.states import RUN_STATUS_OF_CODE, RunStatus
 from ....core.times import Timestamp
-from ...protocol import SignalReplaced
+from ...protocol import SignalCheck, SignalReplaced, fits_any_run
 from ...rows import read_error, require_payload, write_error, write_strings
 from ..connection.connection import Row, Session
 from ..connection.failures import CONTENTION
-from ..write.endings import run_head, run_locked
+from ..write.endings import note_pause, run_head, run_locked
+from ..write.signals import lock_signalled_run
 
 _TRIES = 3
 
 
 async def replace_signal(
-    session: Session, run: RunKey, workflow_id: str, change: SignalReplacement, now: Timestamp
+    session: Session,
+    namespace: str,
+    *,
+    run_id: str = "",
+    workflow_id: str = "",
+    change: SignalReplacement,
+    now: Timestamp,
+    check: SignalCheck = fits_any_run,
 ) -> tuple[SignalReplaced | Refused | None, Effects]:
-    if run.run_id and not is_uuid(run.run_id):
+    if run_id and not is_uuid(run_id):
         return None, NO_EFFECTS
     for _ in range(_TRIES):
         try:
             async with session.transaction():
-                rows = await session.read(
-                    "lock_signalled_run", namespace=run.namespace, run_id=run.run_id or None, workflow_id=workflow_id
+                row = await lock_signalled_run(
+                    session, namespace, run_id=run_id, workflow_id=workflow_id, request_id=change.request_id
                 )
-                return await _replace(session, run_head(rows[0]), change, now) if rows else (None, NO_EFFECTS)
+                if row is None:
+                    return None, NO_EFFECTS
+                head, version = run_head(row), row["version"] or ""
+                return await _replace(session, head, change, now, partial(check, version=version))
         except CONTENTION:
             continue
-    raise run_locked(run.run_id or workflow_id)
+    raise run_locked(run_id or workflow_id)
 
 
 async def _replace(
-    session: Session, head: RunHead, change: SignalReplacement, now: Timestamp
+    session: Session,
+    head: RunHead,
+    change: SignalReplacement,
+    now: Timestamp,
+    check: "partial[Refused | None]",
 ) -> tuple[SignalReplaced | Refused, Effects]:
     run, status = head.run, RUN_STATUS_OF_CODE[head.status]
     replaced = SignalReplaced(run, status, resumed=False)
@@ -47,6 +65,8 @@ async def _replace(
         return replaced if _is_repeat(change, known) else misfits.request_used(change.request_id), NO_EFFECTS
     if status.ended:
         return refusals.takes_no_signals(run.run_id, status.value), NO_EFFECTS
+    if (refused := check(head.workflow_type)) is not None:
+        return refused, NO_EFFECTS
     problem = None
     if status is RunStatus.PAUSED:
         [paused] = await session.read("problem_of", run_id=run.run_id)
@@ -95,6 +115,7 @@ async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what wa
         for following in await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=None):
             await session.read("bind_signal", run_id=run.run_id, number=following["number"], step_id=step_id)
     await session.read("give_bound_signal", run_id=run.run_id, step_id=step_id, now=now)
+    await note_pause(session, run.run_id, RESUMED, now, pause_note(run.run_id))
     return RUN_STATUS_OF_CODE[resumed["status"]]
 
 

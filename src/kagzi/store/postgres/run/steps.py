@@ -8,7 +8,6 @@ from ....core.records import Rows, RunKey, StepRecord, shown_step
 from ...pages import shown_attempts
 from ...rows import read_attempt, read_step
 from ..connection.connection import Row, Session
-from .pages import read_page
 
 
 async def list_steps(
@@ -16,15 +15,13 @@ async def list_steps(
 ) -> Rows[StepRecord] | None:
     if not is_uuid(run.run_id):
         return None
-    rows, more = await read_page(
-        session,
+    rows, more = await session.page(
         "list_steps",
         limit,
         namespace=run.namespace,
         run_id=run.run_id,
         name=name,
         after=after_begun_seq,
-        limit=limit + 1,
         payloads=payloads,
     )
     if not rows:
@@ -44,12 +41,10 @@ async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | 
 async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> tuple[list[StepRecord], bool]:
     """The steps with their earlier attempts, as many as fit; whether some were left out. See pages.shown_attempts."""
     retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
-    rows_read: list[Row] = []
+    rows_read: Sequence[Row] = ()
     truncated = False
     if retried:
-        rows_read, truncated = await read_page(
-            session, "step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried, limit=PAGE_ATTEMPTS + 1
-        )
+        rows_read, truncated = await session.page("step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried)
     shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in rows_read], truncated=truncated)
     steps = [
         shown_step(

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from ....core.events import LOST_RETRY_AT, RunEvent, RunEventPage, RunMark, Source, event_kind
 from ....core.ids import is_uuid
 from ....core.limits import HISTORY_PAGE_BYTES
+from ....core.pages.pauses import is_pause_note, pause_event
 from ....core.records import RunKey
+from ....core.run.wakes import WOKEN, planned_wake_at, woken_event
 from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
 from ...rows import read_error, read_payload
 from ..connection.connection import Row
@@ -24,6 +26,7 @@ class PostgresEvents(Connections):
                 after_seq=after_seq,
                 limit=limit,
                 page_bytes=HISTORY_PAGE_BYTES,
+                woken=WOKEN,
             )
         if not rows:
             return None
@@ -49,15 +52,21 @@ def _mark(row: Row) -> RunMark:
         pause_requested=row["pause_requested"],
         pause_reason=row["pause_reason"] or "",
         cancel_requested=row["cancel_requested"],
+        state_at=row["state_at"],
     )
 
 
 def _event(row: Row) -> RunEvent:
     source = Source(row["source"])
+    if is_pause_note(row["step_id"]):
+        return pause_event(row["step_id"], row["seq"], row["finished_at"])
+    if row["step_id"] == WOKEN:
+        return woken_event(row["seq"], row["finished_at"], row["attempt"], read_error(row["error"]))
     # An attempt may outlive its step: that of a run which was tried again from an earlier one.
     kind = STEP_KIND_OF_CODE[row["kind"] or KindCode.FUNCTION]
     status = STEP_STATUS_OF_CODE[row["status"] or StepCode.FAILED]
     begun = source in (Source.BEGUN, Source.ATTEMPT_BEGUN)
+    wake_at = planned_wake_at(read_error(row["first_wake"]), row["wake_at"])
     lost = row["retry_at"] == LOST_RETRY_AT
     return RunEvent(
         seq=row["seq"],
@@ -68,6 +77,6 @@ def _event(row: Row) -> RunEvent:
         attempt=row["attempt"],
         output=read_payload(row["output"], row["output_meta"]),
         error=read_error(row["error"]),
-        until=row["wake_at"] if begun else row["retry_at"] if kind is StepKind.FUNCTION and not lost else None,
+        until=wake_at if begun else row["retry_at"] if kind is StepKind.FUNCTION and not lost else None,
         child_run_id=row["child_run_id"],
     )

@@ -127,6 +127,10 @@ UNION ALL
 SELECT run_id::text, namespace, workflow_type, lease, nonce, worker_id, status FROM freed
 ORDER BY run_id;
 
+-- name: context_metadata
+-- Of a context that is replaced: what is the server's in it stays.
+SELECT output_meta FROM steps WHERE run_id = :run_id::uuid AND step_id = '$context';
+
 -- name: continue_run
 -- A run that has just ended goes on as another: it takes the id, what describes it, its place in its parent, whoever waits for
 -- it or begins after it, and the signals nobody has consumed.
@@ -144,8 +148,14 @@ WITH old AS MATERIALIZED (
     INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)
     SELECT :new_run_id, '$input', '$input', {KIND.INPUT}, {STEP.COMPLETED}, 0, :now, :now, :input::bytea, :input_meta::text::json
     UNION ALL
+    SELECT :new_run_id, '$context', '$context', {KIND.CONTEXT}, {STEP.COMPLETED}, 0, :now, :now, :context::bytea, :context_meta::text::json
+    WHERE :context IS NOT NULL
+    UNION ALL
     SELECT :new_run_id, step_id, name, kind, {STEP.COMPLETED}, 0, :now, :now, output, output_meta FROM steps
-    WHERE run_id = :run_id AND step_id = '$context'
+    WHERE run_id = :run_id AND step_id = '$context' AND :context IS NULL
+    UNION ALL
+    SELECT :new_run_id, step_id, name, kind, {STEP.COMPLETED}, 0, :now, finished_at, output, output_meta FROM steps
+    WHERE run_id = :run_id AND step_id = '$state'
 ), labelled AS (
     INSERT INTO run_labels (namespace, key, value, created_at, run_id)
     SELECT old.namespace, l.key, l.value, :now, :new_run_id FROM old CROSS JOIN LATERAL json_each_text(old.labels) AS l (key, value)

@@ -1,5 +1,5 @@
 -- name: claim_runs
--- Lock and lease what is wanted: each group is a type, a set of versions and how many; locked rows are passed over.
+-- Lock and lease what is wanted: each group is a type, a set of versions, a build and how many; locked rows are passed over.
 -- History is read by the next statement: this one locks new rows but would read with an old snapshot.
 -- Runs of namespaces that limit running ones are marked: unless their row is locked, the claim is taken back. So are those of
 -- types with limits, of which one is enough to tell.
@@ -8,17 +8,17 @@ WITH groups AS MATERIALIZED (
     SELECT g.*,
         (SELECT array_agg(v.version) FROM rows(:versions) AS v (n int, version text) WHERE v.n = g.n) AS versions,
         n.running_runs_limit AS run_limit, t.limiting IS TRUE AS type_limited
-    FROM rows(:groups) WITH ORDINALITY AS g (namespace text, workflow_type text, first_version text, wanted bigint, n)
+    FROM rows(:groups) WITH ORDINALITY AS g (namespace text, workflow_type text, first_version text, build_id text, wanted bigint, n)
     LEFT JOIN namespaces AS n ON n.namespace = g.namespace
     LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type
 ), picked AS MATERIALIZED (
-    SELECT groups.n, groups.run_limit IS NOT NULL AS limited, groups.type_limited, p.run_id,
+    SELECT groups.n, groups.run_limit IS NOT NULL AS limited, groups.type_limited, p.run_id, p.ready_at AS was_ready_at,
         row_number() OVER (PARTITION BY groups.n ORDER BY p.priority DESC, p.ready_at, p.run_id) AS place
     FROM groups
     CROSS JOIN LATERAL (
         SELECT r.run_id, r.priority, r.ready_at FROM runs AS r
         WHERE r.namespace = groups.namespace AND r.workflow_type = groups.workflow_type AND r.ready_at IS NOT NULL
-            AND (r.version IS NULL OR r.version = ANY (groups.versions))
+            AND (r.version IS NULL OR r.version = ANY (groups.versions)) AND (r.pinned_build IS NULL OR r.pinned_build = groups.build_id)
             AND (r.deadline_at > :now::bigint) IS NOT FALSE
         ORDER BY r.priority DESC, r.ready_at, r.run_id
         LIMIT CASE
@@ -43,16 +43,21 @@ WITH groups AS MATERIALIZED (
     UPDATE runs AS r
     SET status = {RUN.RUNNING}, lease = r.lease + 1, nonce = :nonce::bigint, lease_until = :until::bigint, worker_id = w.worker_id,
         version = coalesce(r.version, groups.first_version), ready_at = NULL, claimed_at = :now,
-        started_at = coalesce(r.started_at, :now)
+        started_at = coalesce(r.started_at, :now),
+        own_traces_from = CASE
+            WHEN r.own_traces_from = 0 AND (r.created_at < :old_before::bigint OR r.seq >= :long_seq::bigint) THEN r.lease + 1
+            ELSE r.own_traces_from
+        END
     FROM sized AS picked
     JOIN groups ON groups.n = picked.n
     JOIN rows(:shares) AS w (n int, worker_id text, after bigint, until bigint)
         ON w.n = picked.n AND picked.place > w.after AND picked.place <= w.until
     WHERE r.run_id = picked.run_id AND picked.before < :most_bytes::bigint
-    RETURNING r.*, picked.n, picked.place, picked.limited, picked.type_limited
+    RETURNING r.*, picked.n, picked.place, picked.limited, picked.type_limited, picked.was_ready_at
 )
 SELECT run_id::text AS run_id, namespace, lease, nonce, worker_id, workflow_id, workflow_type, version, attempt, labels,
-    created_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id, limited, type_limited,
+    created_at, started_at, was_ready_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id, own_traces_from,
+    limited, type_limited,
     EXISTS (SELECT 1 FROM sized WHERE sized.before >= :most_bytes) AS truncated
 FROM taken ORDER BY n, place;
 
@@ -68,7 +73,7 @@ CROSS JOIN LATERAL (
                 wake_at, child_run_id::text AS child_run_id, details, details_meta,
                 CASE WHEN kind >= {KIND.FIRST_PAYLOAD} THEN 0 ELSE :step_bytes::bigint + coalesce(octet_length(output), 0) + octet_length(step_id)
                     + coalesce(octet_length(error::text), 0) + coalesce(octet_length(details), 0) END AS bytes
-            FROM steps WHERE steps.run_id = wanted.run_id AND kind <> {KIND.OUTPUT} AND begun_seq >= 0
+            FROM steps WHERE steps.run_id = wanted.run_id AND kind NOT IN ({KIND.OUTPUT}, {KIND.STATE}) AND begun_seq >= 0
             ORDER BY steps.begun_seq LIMIT :page_steps::bigint
         ) AS s
     ) AS sized
@@ -118,7 +123,8 @@ SELECT count(*) AS runs FROM runs WHERE namespace = :namespace::text AND lease_u
 -- The first of a queue, of all or only of those never claimed.
 SELECT run_id::text AS run_id, '' AS key, priority, ready_at, lease = 0 AS first, 0 AS place FROM runs
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND ready_at IS NOT NULL
-    AND (version IS NULL OR version = ANY (:versions::text[])) AND (deadline_at > :now::bigint) IS NOT FALSE
+    AND (version IS NULL OR version = ANY (:versions::text[])) AND (pinned_build IS NULL OR pinned_build = :build_id::text)
+    AND (deadline_at > :now::bigint) IS NOT FALSE
     AND (lease = 0 OR NOT :only_new::bool)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit::bigint;
 
@@ -126,7 +132,8 @@ ORDER BY priority DESC, ready_at, run_id LIMIT :limit::bigint;
 -- The first of those that were claimed before: rates do not count them.
 SELECT run_id::text AS run_id, coalesce(concurrency_key, '') AS key, priority, ready_at, false AS first FROM runs
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND ready_at IS NOT NULL AND lease > 0
-    AND (version IS NULL OR version = ANY (:versions::text[])) AND (deadline_at > :now::bigint) IS NOT FALSE
+    AND (version IS NULL OR version = ANY (:versions::text[])) AND (pinned_build IS NULL OR pinned_build = :build_id::text)
+    AND (deadline_at > :now::bigint) IS NOT FALSE
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit::bigint;
 
 -- name: pending_by_key
@@ -182,17 +189,19 @@ LEFT JOIN LATERAL (
     SELECT r.run_id, r.priority, r.ready_at, r.lease = 0 AS first FROM runs AS r
     WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.concurrency_key IS NOT NULL AND r.concurrency_key = k.key
         AND r.ready_at IS NOT NULL AND (r.version IS NULL OR r.version = ANY (:versions::text[]))
+        AND (r.pinned_build IS NULL OR r.pinned_build = :build_id::text)
         AND (r.deadline_at > :now::bigint) IS NOT FALSE
     ORDER BY r.priority DESC, r.ready_at, r.run_id
     LIMIT CASE WHEN k.key <> '' AND running.runs >= :max_running_per_key::bigint THEN 0 ELSE :limit::bigint END
 ) AS p ON true
 UNION ALL
 SELECT '', 0, h.run_id::text, h.priority, h.ready_at, h.lease = 0, 0 FROM capacity CROSS JOIN LATERAL (
-    SELECT r.run_id, r.priority, r.ready_at, r.lease, r.version, r.deadline_at, r.concurrency_key FROM runs AS r
+    SELECT r.run_id, r.priority, r.ready_at, r.lease, r.version, r.pinned_build, r.deadline_at, r.concurrency_key FROM runs AS r
     WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.ready_at IS NOT NULL AND capacity.some
     ORDER BY r.priority DESC, r.ready_at, r.run_id LIMIT 100
 ) AS h
-WHERE h.concurrency_key IS NULL AND (h.version IS NULL OR h.version = ANY (:versions)) AND (h.deadline_at > :now) IS NOT FALSE
+WHERE h.concurrency_key IS NULL AND (h.version IS NULL OR h.version = ANY (:versions))
+    AND (h.pinned_build IS NULL OR h.pinned_build = :build_id) AND (h.deadline_at > :now) IS NOT FALSE
 UNION ALL
 SELECT running.key, NULL, NULL, NULL, NULL, NULL, running.runs FROM running
 ORDER BY 2 NULLS FIRST;
@@ -203,12 +212,12 @@ SELECT concurrency_key AS key, next_start_at FROM workflow_keys
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND concurrency_key = ANY (:keys::text[]);
 
 -- name: claim_chosen
--- Lease the runs that the limits allow, unless somebody has locked them; and note where the next claim goes on, and when the
+-- Lease the runs that the limits allow, unless somebody has locked them or adopted them to another build; and note where the next claim goes on, and when the
 -- next start is due: if nothing could be leased, nothing was started.
 WITH picked AS MATERIALIZED (
-    SELECT r.run_id, g.place, g.worker_id FROM runs AS r
+    SELECT r.run_id, r.ready_at AS was_ready_at, g.place, g.worker_id FROM runs AS r
     JOIN unnest(:run_ids::uuid[], :worker_ids::text[]) WITH ORDINALITY AS g (run_id, worker_id, place) ON g.run_id = r.run_id
-    WHERE r.status + 0 = {RUN.PENDING}
+    WHERE r.status + 0 = {RUN.PENDING} AND (r.pinned_build IS NULL OR r.pinned_build = :build_id::text)
     FOR UPDATE OF r SKIP LOCKED
 ), turned AS (
     UPDATE workflow_types SET next_start_at = :next_start_at::bigint, turn = :turn::text
@@ -218,12 +227,16 @@ WITH picked AS MATERIALIZED (
     UPDATE runs AS r
     SET status = {RUN.RUNNING}, lease = r.lease + 1, nonce = :nonce::bigint, lease_until = :until::bigint, worker_id = picked.worker_id,
         version = coalesce(r.version, :version::text), ready_at = NULL, claimed_at = :now::bigint,
-        started_at = coalesce(r.started_at, :now)
+        started_at = coalesce(r.started_at, :now),
+        own_traces_from = CASE
+            WHEN r.own_traces_from = 0 AND (r.created_at < :old_before::bigint OR r.seq >= :long_seq::bigint) THEN r.lease + 1
+            ELSE r.own_traces_from
+        END
     FROM picked WHERE r.run_id = picked.run_id
-    RETURNING r.*, picked.place
+    RETURNING r.*, picked.place, picked.was_ready_at
 )
 SELECT run_id::text AS run_id, namespace, lease, nonce, worker_id, workflow_id, workflow_type, version, attempt, labels,
-    created_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id
+    created_at, started_at, was_ready_at, deadline_at, seq, cancel_requested_at, cancel_reason, parent_run_id::text AS parent_run_id, own_traces_from
 FROM taken ORDER BY place;
 
 -- name: note_turn

@@ -7,7 +7,9 @@ SET cancel_requested_at = coalesce(cancel_requested_at, :now::bigint), cancel_by
     finished_at = CASE WHEN :status = {RUN.CANCELLED} THEN :now END, nonce = CASE WHEN status IN ({RUN.SLEEPING}, {RUN.PAUSED}) AND :status = {RUN.PENDING} THEN 0 ELSE nonce END,
     ready_at = CASE WHEN :status = {RUN.PENDING} THEN coalesce(ready_at, :now) END,
     problem = CASE WHEN :status = {RUN.PENDING} THEN NULL ELSE problem END, diverged = false, pause_requested = false,
-    pause_reason = NULL, cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, blocked_by = NULL, seq = seq + 1
+    pause_reason = NULL, cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, blocked_by = NULL, seq = seq + 1,
+    awaits_signal = CASE WHEN :status = {RUN.CANCELLED} THEN 0 ELSE awaits_signal END,
+    retrying_steps = CASE WHEN :status = {RUN.CANCELLED} THEN 0 ELSE retrying_steps END
 WHERE run_id = :run_id::uuid
 RETURNING cancel_reason;
 
@@ -19,6 +21,16 @@ SET pause_requested = status = {RUN.RUNNING}, pause_reason = :reason::text, seq 
     status = CASE WHEN status = {RUN.RUNNING} THEN {RUN.RUNNING} ELSE {RUN.PAUSED} END, ready_at = NULL, due_at = NULL, wait_reason = NULL
 WHERE run_id = :run_id::uuid
 RETURNING status;
+
+-- name: note_pause
+-- That it was paused, or resumed, under a number of its own. Nobody's lease: no repeat of a worker is answered from it.
+WITH r AS (
+    UPDATE runs SET seq = seq + 1 WHERE run_id = :run_id::uuid RETURNING run_id, seq
+)
+INSERT INTO step_attempts (
+    run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, retry_at, error, forgotten
+)
+SELECT r.run_id, :what::text, r.seq, r.seq, r.seq, 0, 0, :now::bigint, :now, :note::text::json, r.seq FROM r;
 
 -- name: resume_run
 -- PENDING, with nothing held against it, unless it was to begin later, or after another run; or the request to pause is
@@ -43,19 +55,35 @@ SET pause_requested = false, pause_reason = NULL, seq = seq + 1, paused_due_at =
 WHERE run_id = :run_id::uuid
 RETURNING status, seq;
 
+-- name: pinned_build
+-- Of a run that is locked.
+SELECT pinned_build FROM runs WHERE run_id = :run_id::uuid;
+
+-- name: pin_build
+-- From now on only workers of this build may claim it; NULL: all. Its seq says so to whoever has read it and is about to write.
+UPDATE runs SET pinned_build = :build_id::text, seq = seq + 1 WHERE run_id = :run_id::uuid;
+
 -- name: resume_diverged
--- Paused because other code did not fit, and not yet tried by this build.
+-- Paused because other code did not fit, not yet tried by this build, and not pinned to another one.
 WITH fitting AS MATERIALIZED (
     SELECT r.run_id FROM runs AS r
     JOIN unnest(:workflow_types::text[], :versions::text[]) AS served (workflow_type, version)
         ON served.workflow_type = r.workflow_type AND served.version = r.version
     WHERE r.diverged AND r.namespace = :namespace::text AND NOT (coalesce(r.tried_builds, '{}') @> ARRAY[:build_id::text])
+        AND (r.pinned_build IS NULL OR r.pinned_build = :build_id)
     ORDER BY r.run_id FOR UPDATE OF r
+), resumed AS (
+    UPDATE runs AS r
+    SET status = {RUN.PENDING}, ready_at = :now::bigint, problem = NULL, diverged = false, lost_leases = 0, nonce = 0, seq = r.seq + 1
+    FROM fitting WHERE r.run_id = fitting.run_id
+    RETURNING r.run_id, r.namespace, r.workflow_type, r.seq
+), noted AS (
+    INSERT INTO step_attempts (
+        run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, retry_at, error, forgotten
+    )
+    SELECT run_id, :resumed::text, seq, seq, seq, 0, 0, :now, :now, :note::text::json, seq FROM resumed
 )
-UPDATE runs AS r
-SET status = {RUN.PENDING}, ready_at = :now::bigint, problem = NULL, diverged = false, lost_leases = 0, nonce = 0, seq = r.seq + 1
-FROM fitting WHERE r.run_id = fitting.run_id
-RETURNING r.namespace, r.workflow_type;
+SELECT namespace, workflow_type FROM resumed;
 
 -- name: lock_cascading
 -- Parents some of whose children may have to be cancelled.
@@ -88,3 +116,40 @@ FROM runs WHERE run_id = ANY (:run_ids::uuid[]) ORDER BY run_id FOR UPDATE SKIP 
 -- name: end_cascade
 -- Nothing is left to be cancelled.
 UPDATE runs SET cascade_due = false WHERE run_id = ANY (:run_ids::uuid[]);
+
+-- name: run_to_wake
+-- Until when a run waits, whether as a whole or for one of its steps, and what is noted of the same request. Notes of wakes have
+-- one place among the attempts: only they are read.
+SELECT r.attempt, r.due_at, r.blocked_by::text AS blocked_by,
+    NOT EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = r.run_id AND s.due_at = r.due_at) AS waits_itself,
+    (SELECT a.error FROM step_attempts AS a WHERE a.run_id = r.run_id AND a.step_id = :woken::text
+        AND a.error -> 'metadata' ->> 'request_id' = :request_id::text LIMIT 1) AS known
+FROM runs AS r WHERE r.run_id = :run_id::uuid;
+
+-- name: step_to_wake
+-- One step, by its id.
+SELECT step_id, name, kind, status, attempt, wake_at, retry_at, child_run_id::text AS child_run_id FROM steps
+WHERE run_id = :run_id::uuid AND step_id = :step_id::text AND kind < {KIND.FIRST_PAYLOAD};
+
+-- name: steps_to_wake
+-- Sleeps and retries that are ahead, nearest first.
+SELECT step_id, name, kind, status, attempt, wake_at, retry_at, child_run_id::text AS child_run_id FROM steps
+WHERE run_id = :run_id::uuid AND due_at IS NOT NULL AND due_at < :never::bigint
+    AND ((kind = {KIND.SLEEP} AND status = {STEP.RUNNING}) OR (kind = {KIND.FUNCTION} AND status = {STEP.PENDING}))
+ORDER BY due_at LIMIT :limit::bigint;
+
+-- name: note_wake
+-- The step (if it is one) is due now, and the history has a number for that. Nobody's lease: no repeat of a worker is answered from
+-- the note. It is forgotten at its own number, so that several can be kept of one attempt.
+WITH r AS (
+    UPDATE runs SET seq = seq + 1 WHERE run_id = :run_id::uuid RETURNING run_id, seq
+), s AS (
+    UPDATE steps AS s
+    SET due_at = :now::bigint, wake_at = CASE WHEN s.kind = {KIND.SLEEP} THEN :now ELSE s.wake_at END,
+        retry_at = CASE WHEN s.status = {STEP.PENDING} THEN :now END
+    FROM r WHERE s.run_id = r.run_id AND s.step_id = :step_id::text
+)
+INSERT INTO step_attempts (
+    run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, retry_at, error, forgotten
+)
+SELECT r.run_id, :woken::text, :attempt::int, r.seq, r.seq, 0, 0, :now, :due_at::bigint, :note::text::json, r.seq FROM r;

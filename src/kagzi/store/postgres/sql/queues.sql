@@ -22,3 +22,11 @@ CROSS JOIN LATERAL (
 ) AS w
 GROUP BY t.workflow_type, w.version
 ORDER BY t.workflow_type, coalesce(w.version, '');
+
+-- name: open_by_type
+-- Among the oldest of the namespace.
+SELECT workflow_type, count(*) AS runs FROM (
+    SELECT workflow_type FROM runs
+    WHERE namespace = :namespace::text AND created_at >= 0 AND status IN ({RUN.OPEN})
+    ORDER BY created_at, run_id LIMIT :cap::bigint
+) AS oldest GROUP BY workflow_type;

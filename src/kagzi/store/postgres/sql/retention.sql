@@ -1,8 +1,11 @@
 -- name: ended_runs
--- Runs to forget, oldest first.
-SELECT run_id::text AS run_id, finished_at FROM runs
-WHERE namespace = :namespace::text AND finished_at >= :after::bigint AND finished_at <= :until::bigint AND status = ANY (:statuses::smallint[])
-ORDER BY finished_at LIMIT :limit::bigint;
+-- Runs to forget, oldest first: the oldest of each status, by the index of ends.
+SELECT r.run_id::text AS run_id, r.finished_at FROM unnest(:statuses::smallint[]) AS s (status) CROSS JOIN LATERAL (
+    SELECT run_id, finished_at FROM runs
+    WHERE namespace = :namespace::text AND status = s.status AND finished_at >= :after::bigint AND finished_at <= :until::bigint
+    ORDER BY finished_at LIMIT :limit::bigint
+) AS r
+ORDER BY r.finished_at LIMIT :limit;
 
 -- name: lock_runs_to_delete
 -- Those that may go now, locked. Whose children are still to be cancelled stays until they are.
@@ -27,6 +30,8 @@ WITH labels AS (
     DELETE FROM step_attempts WHERE run_id = ANY (:short_run_ids)
 ), signals AS (
     DELETE FROM signals WHERE run_id = ANY (:short_run_ids)
+), logs AS (
+    DELETE FROM step_logs WHERE run_id = ANY (:short_run_ids)
 ), gone AS (
     DELETE FROM steps WHERE run_id = ANY (:short_run_ids)
 ), left_over AS (

@@ -92,8 +92,19 @@ UPDATE runs
 SET status = {RUN.PENDING}, ready_at = :now::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0, nonce = 0,
     seq = seq + 1 + :moved::bigint, result_seq = CASE WHEN :moved > 0 THEN seq + 1 + :moved ELSE result_seq END,
     cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = :children_due::bool, retry_request_id = :request_id::text,
-    deadline_at = CASE WHEN deadline_at <= :now THEN NULL ELSE deadline_at END
+    deadline_at = CASE WHEN deadline_at <= :now THEN NULL ELSE deadline_at END,
+    awaits_signal = {signal_waits}, retrying_steps = {retried_steps}
 WHERE run_id = :run_id::uuid;
+
+-- name: part_signal_waits
+-- Counted anew where many steps of a run have changed at once. Open waits have a due time.
+(SELECT count(*) FROM steps AS s
+ WHERE s.run_id = runs.run_id AND s.due_at IS NOT NULL AND s.kind = {KIND.SIGNAL} AND s.status = {STEP.RUNNING})
+
+-- name: part_retried_steps
+-- As above: an attempt has failed, and there is no result.
+(SELECT count(*) FROM steps AS s
+ WHERE s.run_id = runs.run_id AND s.kind = {KIND.FUNCTION} AND s.status IN ({STEP.PENDING}, {STEP.RUNNING}) AND s.attempt > 1)
 
 -- name: ended_children
 -- Children that ended while their parent had: nobody was told.
@@ -136,7 +147,7 @@ WITH replaced AS MATERIALIZED (
         CASE WHEN NOT s.ended AND s.kind IN ({KIND.SLEEP}, {KIND.SIGNAL}, {KIND.CHILD}) THEN coalesce(s.wake_at, :never::bigint) END
     FROM source AS s LEFT JOIN replaced AS g ON g.step_id = s.step_id
     WHERE s.first < :before
-    RETURNING step_id, seq
+    RETURNING step_id, seq, kind, status
 ), attempts AS (
     INSERT INTO step_attempts (
         run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error
@@ -146,7 +157,8 @@ WITH replaced AS MATERIALIZED (
     WHERE a.run_id = :run_id AND a.forgotten = 0
 )
 UPDATE runs SET forked_from = :run_id, seq = :before - 1, result_seq = coalesce((SELECT max(copied.seq) FROM copied), 0),
-    steps = (SELECT count(*) FROM copied)
+    steps = (SELECT count(*) FROM copied),
+    awaits_signal = (SELECT count(*) FROM copied WHERE kind = {KIND.SIGNAL} AND status = {STEP.RUNNING})
 WHERE run_id = :new_run_id;
 
 -- name: open_children

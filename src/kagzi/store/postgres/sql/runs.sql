@@ -14,9 +14,9 @@ FROM (
 ORDER BY r.created_at DESC, r.status IN ({RUN.ENDED}) LIMIT 1;
 
 -- name: run_payloads
--- Input, context and output of a run.
-SELECT ltrim(step_id, '$') AS name, output, output_meta FROM steps
-WHERE run_id = :run_id::uuid AND step_id IN ('$input', '$context', '$output');
+-- Input, context, output and state of a run.
+SELECT ltrim(step_id, '$') AS name, output, output_meta, finished_at FROM steps
+WHERE run_id = :run_id::uuid AND step_id IN ('$input', '$context', '$output', '$state');
 
 -- name: part_one_status
 -- NULL: any. One value is an equality, so that its index gives the order of the list.
@@ -46,6 +46,57 @@ r.workflow_type = t.workflow_type
 -- See part_merged_pages.
 unnest(:workflow_types::text[]) AS t (workflow_type)
 
+-- name: part_each_version
+-- See part_merged_versions.
+r.workflow_type = t.workflow_type AND r.version = t.version
+
+-- name: part_no_version
+-- A run that no worker has claimed yet may have none.
+r.workflow_type = t.workflow_type AND r.version IS NULL AND t.version IS NULL
+
+-- name: part_over_each_version
+-- The versions of which these types have runs, by skipping from one to the next in the index, and none at all.
+(
+    WITH RECURSIVE versions (workflow_type, version) AS (
+        SELECT g.workflow_type, n.version FROM unnest(:workflow_types::text[]) AS g (workflow_type) CROSS JOIN LATERAL (
+            SELECT r.version FROM runs AS r
+            WHERE r.namespace = :namespace::text AND r.workflow_type = g.workflow_type AND r.created_at >= 0 AND r.version IS NOT NULL
+            ORDER BY r.namespace, r.workflow_type, r.version LIMIT 1
+        ) AS n
+        UNION ALL
+        SELECT v.workflow_type, n.version FROM versions AS v CROSS JOIN LATERAL (
+            SELECT r.version FROM runs AS r
+            WHERE r.namespace = :namespace AND r.workflow_type = v.workflow_type AND r.created_at >= 0 AND r.version > v.version
+            ORDER BY r.namespace, r.workflow_type, r.version LIMIT 1
+        ) AS n
+    )
+    SELECT workflow_type, version FROM versions
+    UNION ALL
+    SELECT g.workflow_type, NULL FROM unnest(:workflow_types) AS g (workflow_type)
+) AS t
+
+-- name: part_over_all_types
+-- The types of which a namespace has runs, as above.
+(
+    WITH RECURSIVE types (workflow_type) AS (
+        (
+            SELECT r.workflow_type FROM runs AS r WHERE r.namespace = :namespace::text AND r.created_at >= 0
+            ORDER BY r.namespace, r.workflow_type LIMIT 1
+        )
+        UNION ALL
+        SELECT n.workflow_type FROM types AS g CROSS JOIN LATERAL (
+            SELECT r.workflow_type FROM runs AS r
+            WHERE r.namespace = :namespace AND r.created_at >= 0 AND r.workflow_type > g.workflow_type
+            ORDER BY r.namespace, r.workflow_type LIMIT 1
+        ) AS n
+    )
+    SELECT workflow_type FROM types
+) AS t
+
+-- name: part_of_all_types
+-- For a version of whatever type: with every type the index finds it at once.
+r.workflow_type = ANY (ARRAY(SELECT t.workflow_type FROM {over_all_types}))
+
 -- name: part_any_type
 -- Where order does not matter, or there are too many to merge.
 (:workflow_types::text[] IS NULL OR r.workflow_type = ANY (:workflow_types))
@@ -60,11 +111,17 @@ r.namespace = :namespace::text AND r.created_at >= 0 AND {with_status} AND {with
         UNION ALL
         SELECT e.run_id FROM runs AS e WHERE e.namespace = :namespace AND e.workflow_id = :workflow_id AND e.status IN ({RUN.ENDED})
     )))
+    AND (:run_ids::uuid[] IS NULL OR r.run_id = ANY (:run_ids))
     AND (:version::text IS NULL OR r.version = :version)
     AND (:parent_run_id::uuid IS NULL OR r.parent_run_id = :parent_run_id)
     AND (:schedule_id::text IS NULL OR r.schedule_id = :schedule_id)
     AND (:concurrency_key::text IS NULL OR r.concurrency_key = :concurrency_key)
+    AND (:worker_id::text IS NULL OR (r.worker_id = :worker_id AND r.lease_until IS NOT NULL))
     AND (:with_problem::bool IS NULL OR (r.problem IS NOT NULL) = :with_problem)
+    AND (:failing::bool IS NULL OR (r.retrying_steps > 0 OR r.problem IS NOT NULL) = :failing)
+    AND (:waiting::bool IS NULL OR (r.awaits_signal > 0) = :waiting)
+    AND (:ended_after::bigint IS NULL OR r.finished_at >= :ended_after)
+    AND (:ended_before::bigint IS NULL OR r.finished_at < :ended_before)
 
 -- name: part_has_labels
 -- Looked for in the run itself, in a form that the planner takes for neither rare nor usual, and that makes no join of it.
@@ -83,27 +140,54 @@ WHERE l.namespace = :namespace::text AND l.key = (:label_keys::text[])[1] AND l.
 
 -- name: part_older_than_cursor
 -- The cursor is the last row seen.
-(:cursor_at::bigint IS NULL OR ({at}.created_at, {at}.run_id) < (:cursor_at, :cursor_id::uuid))
+(:cursor_at::bigint IS NULL OR ({at}.{time}, {at}.run_id) < (:cursor_at, :cursor_id::uuid))
 
 -- name: part_newer_than_cursor
 -- As above.
-(:cursor_at::bigint IS NULL OR ({at}.created_at, {at}.run_id) > (:cursor_at, :cursor_id::uuid))
+(:cursor_at::bigint IS NULL OR ({at}.{time}, {at}.run_id) > (:cursor_at, :cursor_id::uuid))
 
 -- name: part_older_order
 -- Newest first.
-{at}.created_at DESC, {at}.run_id DESC
+{at}.{time} DESC, {at}.run_id DESC
 
 -- name: part_newer_order
 -- The page before: read towards the newer, nearest first; the reader turns it around.
-{at}.created_at, {at}.run_id
+{at}.{time}, {at}.run_id
 
 -- name: part_older_merged_order
 -- As above; ids are text by then.
-r.created_at DESC, r.run_id COLLATE "C" DESC
+r.{time} DESC, r.run_id COLLATE "C" DESC
 
 -- name: part_newer_merged_order
 -- As above.
-r.created_at, r.run_id COLLATE "C"
+r.{time}, r.run_id COLLATE "C"
+
+-- name: part_ended_runs
+-- One status, by the index of ends; few runs that have something else in common are sorted instead.
+runs AS r WHERE {run_conditions} AND r.finished_at IS NOT NULL AND (:label_keys::text[] IS NULL OR {has_labels}) AND {beyond}
+
+-- name: part_searched_ids
+-- Ids that begin so, as run id and as workflow id of what is open and of what has ended. So many are looked at, whatever else is asked
+-- for: run ids of others are among them. The newest first, as ids sort by time.
+(SELECT r.run_id FROM (
+    SELECT * FROM runs WHERE run_id >= :first_run_id::uuid AND run_id <= :last_run_id::uuid ORDER BY run_id DESC LIMIT :most_ids::bigint
+) AS r WHERE {run_conditions} AND (:label_keys::text[] IS NULL OR {has_labels}) LIMIT :limit::bigint)
+UNION
+(SELECT r.run_id FROM (
+    SELECT * FROM runs
+    WHERE namespace = :namespace AND status IN ({RUN.OPEN}) AND workflow_id >= :first_id::text AND workflow_id < :end_of_ids::text
+    ORDER BY workflow_id DESC LIMIT :most_ids
+) AS r WHERE {run_conditions} AND (:label_keys IS NULL OR {has_labels}) LIMIT :limit)
+UNION
+(SELECT r.run_id FROM (
+    SELECT * FROM runs
+    WHERE namespace = :namespace AND status IN ({RUN.ENDED}) AND workflow_id >= :first_id AND workflow_id < :end_of_ids
+    ORDER BY workflow_id DESC LIMIT :most_ids
+) AS r WHERE {run_conditions} AND (:label_keys IS NULL OR {has_labels}) LIMIT :limit)
+
+-- name: part_searched_runs
+-- The first that are found, in the order of the list.
+SELECT {run.shown:r read} FROM runs AS r WHERE r.run_id = ANY (ARRAY({searched_ids})) ORDER BY r.created_at DESC, r.run_id DESC LIMIT :limit::bigint
 
 -- name: part_page_of_runs
 -- One more row than a page has tells whether there are more.
@@ -113,6 +197,10 @@ SELECT {run.shown:r read} FROM {source} ORDER BY {order} LIMIT :limit::bigint
 -- Several values of a column: a page of each, by its index, and the first page of all these. In one snapshot, so that a run
 -- which changes its status is neither missed nor told twice.
 SELECT r.* FROM {over} CROSS JOIN LATERAL ({page}) AS r ORDER BY {merged_order} LIMIT :limit::bigint
+
+-- name: part_merged_versions
+-- The same of types: their index has the version before the time, so that it serves both questions.
+SELECT r.* FROM {over} CROSS JOIN LATERAL (({page}) UNION ALL ({page_without_version})) AS r ORDER BY {merged_order} LIMIT :limit::bigint
 
 -- name: part_counted_runs
 -- How many there are, counted no further than anybody wants to know.

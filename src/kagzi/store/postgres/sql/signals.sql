@@ -1,13 +1,54 @@
 -- name: lock_signalled_run
 -- The run that is signalled: by its id, or the open one with that workflow id; if none is open the latest, which says so.
-SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs
+-- Whether there are other runs that may have had the signal before, see runs_to_search.
+SELECT run_id::text AS run_id, namespace, workflow_type, version, status, lease, nonce, worker_id, continued_as IS NOT NULL AS continued,
+    EXISTS (
+        SELECT 1 FROM runs AS b WHERE b.namespace = :namespace::text AND b.workflow_id = :workflow_id::text AND b.status IN ({RUN.ENDED})
+    ) AS has_ended_runs
+FROM runs
 WHERE run_id = coalesce(
     :run_id::uuid,
-    (SELECT o.run_id FROM runs AS o WHERE o.namespace = :namespace::text AND o.workflow_id = :workflow_id::text AND o.status IN ({RUN.OPEN})),
+    (SELECT o.run_id FROM runs AS o WHERE o.namespace = :namespace AND o.workflow_id = :workflow_id AND o.status IN ({RUN.OPEN})),
     (SELECT e.run_id FROM runs AS e WHERE e.namespace = :namespace AND e.workflow_id = :workflow_id AND e.status IN ({RUN.ENDED})
      ORDER BY e.created_at DESC, e.run_id DESC LIMIT 1)
 ) AND namespace IS NOT DISTINCT FROM :namespace
 FOR UPDATE;
+
+-- name: part_earlier_runs
+-- Of a workflow id, the latest first, at most so many: where a request that is made again is searched for.
+(
+    SELECT run_id, status, retry_request_id FROM runs
+    WHERE namespace = :namespace::text AND workflow_id = :workflow_id::text AND status IN ({RUN.ENDED})
+    ORDER BY created_at DESC LIMIT :most_runs::bigint
+) AS e
+
+-- name: ended_run_with_signal
+-- Which ended run of a workflow id has had this signal.
+SELECT e.run_id::text AS run_id, e.status FROM {earlier_runs}
+JOIN signals AS s ON s.run_id = e.run_id AND s.request_id = :request_id::text
+LIMIT 1;
+
+-- name: later_run_with_signal
+-- Which of the runs that a run continued as has this signal: nobody had consumed it, so it was passed on.
+WITH RECURSIVE later AS (
+    SELECT run_id, namespace, continued_as, 0 AS n FROM runs WHERE run_id = :run_id::uuid
+    UNION ALL
+    SELECT r.run_id, r.namespace, r.continued_as, later.n + 1
+    FROM later JOIN runs AS r ON r.run_id = later.continued_as AND r.namespace IS NOT DISTINCT FROM later.namespace
+    WHERE later.n < :most_runs::bigint
+)
+SELECT later.run_id::text AS run_id FROM later JOIN signals AS s ON s.run_id = later.run_id AND s.request_id = :request_id::text
+LIMIT 1;
+
+-- name: ended_run_with_wake
+-- Which ended run of a workflow id this request has woken.
+SELECT e.run_id::text AS run_id FROM {earlier_runs}
+JOIN step_attempts AS a ON a.run_id = e.run_id AND a.step_id = :woken::text AND a.error -> 'metadata' ->> 'request_id' = :request_id::text
+LIMIT 1;
+
+-- name: ended_run_with_retry
+-- Which ended run of a workflow id was tried again by this request.
+SELECT e.run_id::text AS run_id FROM {earlier_runs} WHERE e.retry_request_id = :request_id::text LIMIT 1;
 
 -- name: find_signal
 -- Under the run's lock: whether this signal came before, who waits for its name, and how many nobody has waited for.
@@ -28,6 +69,7 @@ WITH run AS (
     SET seq = r.seq + 1,
         result_seq = CASE WHEN :step_id::text IS NULL THEN r.result_seq ELSE r.seq + 1 END,
         lost_leases = CASE WHEN :step_id IS NULL THEN r.lost_leases ELSE 0 END,
+        awaits_signal = r.awaits_signal - (:step_id IS NOT NULL)::int,
         status = CASE WHEN :step_id IS NOT NULL AND r.status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE r.status END,
         nonce = CASE WHEN :step_id IS NOT NULL AND r.status = {RUN.SLEEPING} THEN 0 ELSE r.nonce END,
         ready_at = CASE WHEN :step_id IS NOT NULL AND r.status = {RUN.SLEEPING} THEN :now::bigint ELSE r.ready_at END,
@@ -91,17 +133,21 @@ FROM steps WHERE run_id = :run_id::uuid AND step_id = :step_id::text AND status 
 
 -- name: reopen_wait
 -- It waits as before its value came. No lease: nobody's repeat is answered from it.
+WITH run AS (
+    UPDATE runs SET awaits_signal = awaits_signal + 1 WHERE run_id = :run_id::uuid
+)
 UPDATE steps
 SET status = {STEP.RUNNING}, attempt = attempt + 1, seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL, finished_at = NULL,
     due_at = coalesce(wake_at, :never::bigint)
-WHERE run_id = :run_id::uuid AND step_id = :step_id::text AND status = {STEP.COMPLETED};
+WHERE run_id = :run_id AND step_id = :step_id::text AND status = {STEP.COMPLETED};
 
 -- name: give_bound_signal
 -- The signal that is bound to the step, if there is one, is its result, as the newest.
 WITH bound AS MATERIALIZED (
     SELECT payload, payload_meta FROM signals WHERE run_id = :run_id::uuid AND step_id = :step_id::text
 ), run AS (
-    UPDATE runs AS r SET seq = r.seq + 1, result_seq = r.seq + 1 FROM bound WHERE r.run_id = :run_id RETURNING r.seq
+    UPDATE runs AS r SET seq = r.seq + 1, result_seq = r.seq + 1, awaits_signal = r.awaits_signal - 1
+    FROM bound WHERE r.run_id = :run_id RETURNING r.seq
 )
 UPDATE steps AS s
 SET status = {STEP.COMPLETED}, seq = run.seq, finished_at = :now::bigint, due_at = NULL, output = bound.payload, output_meta = bound.payload_meta

@@ -1,4 +1,4 @@
--- name: start_runs
+-- name: part_new_runs
 -- New runs with their payloads and labels, in the order of their ids so that two servers cannot wait for each other.
 -- Left out are ids and requests that are taken, and namespaces that are unknown, disabled or limited, and types that refuse
 -- runs or send others away when they are full: they are looked at after. Where running runs are limited nothing is born leased:
@@ -7,30 +7,28 @@ WITH g AS MATERIALIZED (
     SELECT * FROM rows(:runs) AS g (
         {run.new typed}, pinned text
     )
-), made AS (
+){with_signals}, made AS (
     INSERT INTO runs (
         {run.attributes}, run_id, namespace, workflow_id, request_id, schedule_id, blocked_by, wait_reason, due_at, version,
-        status, ready_at, lease, worker_id, nonce, lease_until, created_at, started_at, claimed_at, watched, parent_run_id,
-        parent_step_id, on_close, concurrency_key
+        status, ready_at, lease, worker_id, nonce, lease_until, created_at, started_at, claimed_at,
+        concurrency_key{parent_columns}
     )
     SELECT {run.attributes:g}, g.run_id, g.namespace, g.workflow_id, g.request_id, g.schedule_id, g.blocked_by, g.wait_reason,
         g.due_at, CASE WHEN a.waits THEN g.pinned ELSE g.version END, CASE WHEN a.waits THEN {RUN.PENDING} ELSE g.status END,
         CASE WHEN a.waits THEN :now::bigint ELSE g.ready_at END, CASE WHEN a.waits THEN 0 ELSE g.lease END,
         CASE WHEN NOT a.waits THEN g.worker_id END, CASE WHEN a.waits THEN 0 ELSE g.nonce END,
         CASE WHEN NOT a.waits THEN g.lease_until END, :now, CASE WHEN a.leased THEN :now END,
-        CASE WHEN a.leased THEN :now END, p.run_id IS NOT NULL, p.parent_run_id, p.parent_step_id, p.on_close,
+        CASE WHEN a.leased THEN :now END,
         CASE WHEN t.max_running_per_key IS NOT NULL OR t.starts_per_second_per_key IS NOT NULL
-            THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END
-    FROM g
-    LEFT JOIN rows(:parents) AS p (run_id uuid, parent_run_id uuid, parent_step_id text, on_close smallint) ON p.run_id = g.run_id
-    JOIN namespaces AS n ON n.namespace = g.namespace AND (n.enabled OR p.run_id IS NOT NULL)
-        AND (NOT n.limiting OR :limited::bool)
+            THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END{parent_values}
+    FROM g {with_parents}
+    JOIN namespaces AS n ON n.namespace = g.namespace AND {may_start} AND (NOT n.limiting OR :limited::bool)
     LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type AND t.limiting
     CROSS JOIN LATERAL (
         SELECT g.lease > 0 AND (t.limiting IS TRUE OR n.running_runs_limit IS NOT NULL) AS waits,
             g.lease > 0 AND t.limiting IS NOT TRUE AND n.running_runs_limit IS NULL AS leased
     ) AS a
-    WHERE t.when_full = 'queue' IS NOT FALSE OR :limited
+    WHERE (t.when_full = 'queue' IS NOT FALSE OR :limited){not_signalled_before}
     ORDER BY g.namespace COLLATE "C", g.workflow_id COLLATE "C", g.request_id COLLATE "C"
     ON CONFLICT DO NOTHING
     RETURNING run_id, namespace, status
@@ -39,17 +37,45 @@ WITH g AS MATERIALIZED (
     SELECT made.run_id, p.step_id, p.step_id, p.kind, {STEP.COMPLETED}, 0, :now, :now, p.data, p.metadata::json
     FROM rows(:payloads) AS p (run_id uuid, step_id text, kind smallint, data bytea, metadata text)
     JOIN made USING (run_id)
-), labelled AS (
+)
+-- name: part_parents
+-- Of runs that have one: their parent may start them in a namespace that takes no others.
+LEFT JOIN rows(:parents) AS p (run_id uuid, parent_run_id uuid, parent_step_id text, on_close smallint) ON p.run_id = g.run_id
+
+-- name: part_signals
+-- That new runs begin with.
+, sent AS MATERIALIZED (
+    SELECT * FROM rows(:signals) AS s (run_id uuid, name text, request_id text, payload bytea, metadata text)
+)
+
+-- name: part_unless_signalled
+-- An ended run of the workflow id has had the signal that the new one would begin with: it is looked at after, too.
+    AND NOT EXISTS (
+        SELECT 1 FROM sent AS s CROSS JOIN LATERAL (
+            SELECT b.run_id FROM runs AS b
+            WHERE b.namespace = g.namespace AND b.workflow_id = g.workflow_id AND b.status IN ({RUN.ENDED})
+            ORDER BY b.created_at DESC LIMIT :most_runs::bigint
+        ) AS e
+        JOIN signals AS h ON h.run_id = e.run_id AND h.request_id = s.request_id
+        WHERE s.run_id = g.run_id
+    )
+
+-- name: start_runs
+-- See part_new_runs.
+{new_family_runs}, labelled AS (
     INSERT INTO run_labels (namespace, key, value, created_at, run_id)
     SELECT made.namespace, l.key, l.value, :now, made.run_id
     FROM rows(:labels) AS l (run_id uuid, key text, value text)
     JOIN made USING (run_id)
 ), signalled AS (
     INSERT INTO signals (run_id, number, received_at, name, request_id, payload, payload_meta)
-    SELECT made.run_id, 1, :now, s.name, s.request_id, s.payload, s.metadata::json
-    FROM rows(:signals) AS s (run_id uuid, name text, request_id text, payload bytea, metadata text)
-    JOIN made USING (run_id)
+    SELECT made.run_id, 1, :now, s.name, s.request_id, s.payload, s.metadata::json FROM sent AS s JOIN made USING (run_id)
 )
+SELECT array_agg(run_id::text) AS run_ids, array_agg(run_id::text) FILTER (WHERE status = {RUN.PENDING}) AS waiting FROM made;
+
+-- name: start_plain_runs
+-- The same without parents, labels and signals, which few have: each part of a statement costs something even if there is nothing to do.
+{new_plain_runs}
 SELECT array_agg(run_id::text) AS run_ids, array_agg(run_id::text) FILTER (WHERE status = {RUN.PENDING}) AS waiting FROM made;
 
 -- name: find_starts
@@ -128,6 +154,6 @@ RETURNING r.run_id::text AS run_id;
 -- It ends now, without its worker being asked.
 UPDATE runs SET status = {RUN.CANCELLED}, finished_at = :now::bigint, error = :error::text::json, seq = seq + 1, lease_until = NULL,
     ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = false, diverged = false, blocked_by = NULL,
-    cascade_due = cascade_due OR has_children
+    cascade_due = cascade_due OR has_children, awaits_signal = 0, retrying_steps = 0
 WHERE run_id = :run_id::uuid AND status + 0 IN ({RUN.OPEN})
 RETURNING run_id::text AS run_id;

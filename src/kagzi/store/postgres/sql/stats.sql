@@ -4,20 +4,23 @@ SELECT e.workflow_type, e.minute, count(*) FILTER (WHERE e.status IS NULL) AS st
     count(*) FILTER (WHERE e.status = {RUN.COMPLETED}) AS completed, count(*) FILTER (WHERE e.status = {RUN.FAILED}) AS failed,
     count(*) FILTER (WHERE e.status = {RUN.CANCELLED}) AS cancelled,
     percentile_disc(0.5) WITHIN GROUP (ORDER BY e.took) AS p50_us,
-    percentile_disc(0.95) WITHIN GROUP (ORDER BY e.took) AS p95_us
+    percentile_disc(0.95) WITHIN GROUP (ORDER BY e.took) AS p95_us,
+    {took_counts}
 FROM (
-    SELECT r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, NULL::smallint AS status, NULL::bigint AS took
+    SELECT r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, NULL::smallint AS status, NULL::bigint AS took,
+        NULL::int AS class
     FROM runs AS r
     WHERE r.namespace = {namespace} AND r.created_at >= 0 AND r.created_at >= {since} AND r.created_at < {until}
     UNION ALL
-    SELECT r.workflow_type, r.finished_at - r.finished_at % 60000000, r.status, r.finished_at - r.started_at
+    SELECT r.workflow_type, r.finished_at - r.finished_at % 60000000, r.status, r.finished_at - r.started_at,
+        width_bucket(r.finished_at - r.started_at, {bounds})
     FROM runs AS r
-    WHERE r.namespace = {namespace} AND r.finished_at IS NOT NULL AND r.finished_at >= {since} AND r.finished_at < {until}
+    WHERE r.namespace = {namespace} AND r.status IN ({RUN.ENDED}) AND r.finished_at IS NOT NULL AND r.finished_at >= {since} AND r.finished_at < {until}
 ) AS e
 GROUP BY e.workflow_type, e.minute
 
 -- name: roll_up
--- Whoever holds the row does it, from one minute before where it was left. What is known already only grows: runs may be gone.
+-- Whoever holds the row does it, from one minute before where it was left (or, after long, from as far back as it goes). What is known already only grows: runs may be gone.
 WITH was AS MATERIALIZED (
     SELECT minute FROM rolled_up FOR UPDATE
 ), span AS MATERIALIZED (
@@ -34,7 +37,10 @@ WITH was AS MATERIALIZED (
     INSERT INTO rolled_up (only_row, minute) SELECT 1, until FROM span
     ON CONFLICT (only_row) DO UPDATE SET minute = greatest(rolled_up.minute, excluded.minute)
 ), done AS (
-    INSERT INTO run_stats (namespace, workflow_type, minute, started, completed, failed, cancelled, p50_us, p95_us)
+    INSERT INTO run_stats (
+        namespace, workflow_type, minute, started, completed, failed, cancelled, p50_us, p95_us,
+        {took}
+    )
     SELECT n.namespace, m.* FROM span CROSS JOIN namespaces AS n CROSS JOIN LATERAL ({rolled_minutes}) AS m
     ON CONFLICT (namespace, minute, workflow_type) DO UPDATE
     SET started = greatest(run_stats.started, excluded.started),
@@ -42,31 +48,70 @@ WITH was AS MATERIALIZED (
         failed = greatest(run_stats.failed, excluded.failed),
         cancelled = greatest(run_stats.cancelled, excluded.cancelled),
         p50_us = CASE WHEN {grew} THEN excluded.p50_us ELSE run_stats.p50_us END,
-        p95_us = CASE WHEN {grew} THEN excluded.p95_us ELSE run_stats.p95_us END
+        p95_us = CASE WHEN {grew} THEN excluded.p95_us ELSE run_stats.p95_us END,
+        took_0 = CASE WHEN {grew} THEN excluded.took_0 ELSE run_stats.took_0 END,
+        took_1 = CASE WHEN {grew} THEN excluded.took_1 ELSE run_stats.took_1 END,
+        took_2 = CASE WHEN {grew} THEN excluded.took_2 ELSE run_stats.took_2 END,
+        took_3 = CASE WHEN {grew} THEN excluded.took_3 ELSE run_stats.took_3 END,
+        took_4 = CASE WHEN {grew} THEN excluded.took_4 ELSE run_stats.took_4 END,
+        took_5 = CASE WHEN {grew} THEN excluded.took_5 ELSE run_stats.took_5 END,
+        took_6 = CASE WHEN {grew} THEN excluded.took_6 ELSE run_stats.took_6 END,
+        took_7 = CASE WHEN {grew} THEN excluded.took_7 ELSE run_stats.took_7 END,
+        took_8 = CASE WHEN {grew} THEN excluded.took_8 ELSE run_stats.took_8 END,
+        took_9 = CASE WHEN {grew} THEN excluded.took_9 ELSE run_stats.took_9 END,
+        took_10 = CASE WHEN {grew} THEN excluded.took_10 ELSE run_stats.took_10 END,
+        took_11 = CASE WHEN {grew} THEN excluded.took_11 ELSE run_stats.took_11 END,
+        took_12 = CASE WHEN {grew} THEN excluded.took_12 ELSE run_stats.took_12 END,
+        took_13 = CASE WHEN {grew} THEN excluded.took_13 ELSE run_stats.took_13 END,
+        took_14 = CASE WHEN {grew} THEN excluded.took_14 ELSE run_stats.took_14 END,
+        took_15 = CASE WHEN {grew} THEN excluded.took_15 ELSE run_stats.took_15 END,
+        took_16 = CASE WHEN {grew} THEN excluded.took_16 ELSE run_stats.took_16 END,
+        took_17 = CASE WHEN {grew} THEN excluded.took_17 ELSE run_stats.took_17 END,
+        took_18 = CASE WHEN {grew} THEN excluded.took_18 ELSE run_stats.took_18 END,
+        took_19 = CASE WHEN {grew} THEN excluded.took_19 ELSE run_stats.took_19 END,
+        took_20 = CASE WHEN {grew} THEN excluded.took_20 ELSE run_stats.took_20 END,
+        took_21 = CASE WHEN {grew} THEN excluded.took_21 ELSE run_stats.took_21 END,
+        took_22 = CASE WHEN {grew} THEN excluded.took_22 ELSE run_stats.took_22 END,
+        took_23 = CASE WHEN {grew} THEN excluded.took_23 ELSE run_stats.took_23 END,
+        took_24 = CASE WHEN {grew} THEN excluded.took_24 ELSE run_stats.took_24 END,
+        took_25 = CASE WHEN {grew} THEN excluded.took_25 ELSE run_stats.took_25 END,
+        took_26 = CASE WHEN {grew} THEN excluded.took_26 ELSE run_stats.took_26 END,
+        took_27 = CASE WHEN {grew} THEN excluded.took_27 ELSE run_stats.took_27 END,
+        took_28 = CASE WHEN {grew} THEN excluded.took_28 ELSE run_stats.took_28 END,
+        took_29 = CASE WHEN {grew} THEN excluded.took_29 ELSE run_stats.took_29 END,
+        took_30 = CASE WHEN {grew} THEN excluded.took_30 ELSE run_stats.took_30 END,
+        took_31 = CASE WHEN {grew} THEN excluded.took_31 ELSE run_stats.took_31 END
 )
-SELECT until < :now AS more FROM span;
+SELECT least(since, (SELECT minute FROM was) - 60000000) AS hours_since, until, until < :now AS more FROM span;
 
 -- name: part_grew
 -- Whether as many runs as before tell how long they took.
 excluded.completed + excluded.failed + excluded.cancelled >= run_stats.completed + run_stats.failed + run_stats.cancelled
 
--- name: stats
--- Minutes as they were noted, and from where that ends as the runs tell.
+-- name: part_bounds
+-- Where the classes of core/stats.py end.
+'{1000,2000,4000,8000,16000,32000,64000,128000,256000,512000,1024000,2048000,4096000,8192000,16384000,32768000,65536000,131072000,262144000,524288000,1048576000,2097152000,4194304000,8388608000,16777216000,33554432000,67108864000,134217728000,268435456000,536870912000,1073741824000}'::bigint[]
+
+-- name: live_stats
+-- Minutes that are not noted yet, as the runs tell. One row without a minute if there is none.
 WITH known AS MATERIALIZED (
     SELECT greatest(:since::bigint, coalesce((SELECT minute FROM rolled_up), 0)) AS until
 )
-SELECT * FROM (
-    SELECT workflow_type, minute, started, completed, failed, cancelled, p50_us, p95_us FROM run_stats
-    WHERE namespace = :namespace::text AND minute >= :since AND minute < least(:until::bigint, (SELECT until FROM known))
-    UNION ALL
+SELECT known.until AS since, m.* FROM known LEFT JOIN (
     {live_minutes}
-) AS m
-WHERE :workflow_type::text = '' OR m.workflow_type = :workflow_type
-ORDER BY m.minute, m.workflow_type LIMIT :limit::bigint;
+) AS m ON true
+ORDER BY m.minute, m.workflow_type;
 
 -- name: purge_stats
 -- Old minutes.
 DELETE FROM run_stats WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM run_stats WHERE minute < :before::bigint LIMIT :limit::bigint
+))
+RETURNING 1;
+
+-- name: purge_hours
+-- Old hours.
+DELETE FROM run_stats_hours WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM run_stats_hours WHERE hour < :before::bigint LIMIT :limit::bigint
 ))
 RETURNING 1;

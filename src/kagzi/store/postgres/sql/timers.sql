@@ -32,7 +32,7 @@ WITH r AS MATERIALIZED (
     INSERT INTO step_attempts (
         run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error, forgotten
     )
-    SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), 0, 0,
+    SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), s.lease, 0,
         s.started_at, :now::bigint, :retry_at::bigint, s.worker_id, :error::text::json, s.begun_seq
     FROM r JOIN steps AS s ON s.run_id = r.run_id AND s.begun_seq >= 0 AND s.begun_seq > r.seq - :most_attempts::bigint
     WHERE s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND NOT s.once AND s.lease = r.lease AND s.nonce = r.nonce
@@ -67,8 +67,10 @@ WITH g AS MATERIALIZED (
         lost_leases = CASE WHEN d.count > 0 THEN 0 ELSE r.lost_leases + g.lost END,
         cascade_due = r.cascade_due OR (g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) AND r.has_children), pause_requested = false,
         nonce = CASE WHEN g.status IN ({RUN.PENDING}, {RUN.PAUSED}) THEN 0 ELSE r.nonce END,
-        diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL, blocked_by = NULL
-    FROM g LEFT JOIN (SELECT run_id, count(*) AS count FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
+        diverged = false, lease_until = NULL, due_at = NULL, wait_reason = NULL, blocked_by = NULL,
+        awaits_signal = CASE WHEN g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) THEN 0 ELSE r.awaits_signal - coalesce(d.signals, 0) END,
+        retrying_steps = CASE WHEN g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) THEN 0 ELSE r.retrying_steps END
+    FROM g LEFT JOIN (SELECT run_id, count(*) AS count, count(error) AS signals FROM due GROUP BY run_id) AS d ON d.run_id = g.run_id
     WHERE r.run_id = g.run_id
     RETURNING r.run_id, r.seq - 1 - coalesce(d.count, 0) AS base
 )

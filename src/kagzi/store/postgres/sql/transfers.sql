@@ -92,5 +92,5 @@ WHERE c.namespace IS NOT DISTINCT FROM :namespace::text AND s.run_id = :run_id::
     AND c.finished_at IS NULL;
 
 -- name: import_state
--- What it came to with its relatives.
-SELECT status FROM runs WHERE run_id = :run_id::uuid;
+-- What it came to with its relatives, and with what its steps say of it.
+UPDATE runs SET awaits_signal = {signal_waits}, retrying_steps = {retried_steps} WHERE run_id = :run_id::uuid RETURNING status;

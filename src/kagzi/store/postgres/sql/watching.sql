@@ -3,7 +3,8 @@
 -- measured; then, for the page, read. The run's row comes with them, from the same moment.
 WITH r AS MATERIALIZED (
     SELECT run_id, namespace, seq, status, created_at, finished_at, status_text, progress, pause_requested, pause_reason,
-        cancel_requested_at IS NOT NULL AS cancel_requested
+        cancel_requested_at IS NOT NULL AS cancel_requested,
+        (SELECT s.finished_at FROM steps AS s WHERE s.run_id = runs.run_id AND s.step_id = '$state') AS state_at
     FROM runs WHERE run_id = :run_id::uuid AND namespace IS NOT DISTINCT FROM :namespace::text
 ), numbered AS MATERIALIZED (
     SELECT DISTINCT ON (f.seq) f.* FROM (
@@ -30,13 +31,17 @@ WITH r AS MATERIALIZED (
     SELECT * FROM sized WHERE place <= :limit AND (total <= :page_bytes::bigint OR place = 1)
 )
 SELECT r.run_id::text AS run_id, r.namespace, r.seq AS run_seq, r.status AS run_status, r.created_at, r.finished_at AS run_finished_at,
-    r.status_text, r.progress, r.pause_requested, r.pause_reason, r.cancel_requested,
+    r.status_text, r.progress, r.pause_requested, r.pause_reason, r.cancel_requested, r.state_at,
     p.seq, p.source, p.step_id, p.attempt, p.count > (SELECT count(*) FROM page) AS more,
     s.name, s.kind, s.status, s.wake_at, s.child_run_id::text AS child_run_id,
     CASE WHEN p.source >= {SOURCE.ATTEMPT_BEGUN} THEN a.started_at ELSE s.started_at END AS started_at,
     CASE WHEN p.source >= {SOURCE.ATTEMPT_BEGUN} THEN a.finished_at ELSE s.finished_at END AS finished_at,
     CASE WHEN p.source = {SOURCE.RESULT} THEN s.output END AS output, CASE WHEN p.source = {SOURCE.RESULT} THEN s.output_meta END AS output_meta,
-    CASE p.source WHEN {SOURCE.RESULT} THEN s.error WHEN {SOURCE.ATTEMPT_FAILED} THEN a.error END AS error, a.retry_at
+    CASE p.source WHEN {SOURCE.RESULT} THEN s.error WHEN {SOURCE.ATTEMPT_FAILED} THEN a.error END AS error, a.retry_at,
+    CASE WHEN p.source = {SOURCE.BEGUN} AND s.kind = {KIND.SLEEP} THEN (
+        SELECT w.error FROM step_attempts AS w
+        WHERE w.run_id = r.run_id AND w.step_id = :woken::text AND w.error ->> 'subject_id' = s.step_id ORDER BY w.seq LIMIT 1
+    ) END AS first_wake
 FROM r
 LEFT JOIN page AS p ON true
 LEFT JOIN steps AS s ON s.run_id = r.run_id AND s.step_id = p.step_id
@@ -48,5 +53,6 @@ ORDER BY p.seq;
 -- How far runs are that somebody watches.
 SELECT r.run_id::text AS run_id, r.namespace, r.seq AS run_seq, r.status AS run_status, r.created_at,
     r.finished_at AS run_finished_at, r.status_text, r.progress, r.pause_requested, r.pause_reason,
-    r.cancel_requested_at IS NOT NULL AS cancel_requested
+    r.cancel_requested_at IS NOT NULL AS cancel_requested,
+    (SELECT s.finished_at FROM steps AS s WHERE s.run_id = r.run_id AND s.step_id = '$state') AS state_at
 FROM runs AS r WHERE r.run_id = ANY (:run_ids::uuid[]);

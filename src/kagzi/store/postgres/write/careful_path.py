@@ -60,7 +60,7 @@ async def _decide_and_write(
     taken = await write_states(writing, [state for _, state in changed]) if changed else ()
     groups = [group for number, (group, _) in enumerate(changed, start=1) if number not in taken]
     again = {index for _, commands in groups for index, _ in commands}
-    if any(state.cascade_due for number, (_, state) in enumerate(changed, start=1) if number in taken):
+    if any(state.children_due for number, (_, state) in enumerate(changed, start=1) if number in taken):
         writing.effects.append(CHILDREN_DUE)
     for index, outcome in decided:
         if index not in again:

@@ -10,14 +10,15 @@ from ....core.effects import CHILDREN_DUE, NO_EFFECTS, Effects
 from ....core.run.commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, StartChild, StartRun
 from ....core.run.outcomes import Busy, Outcome
 from ....core.run.state import Relative, Relatives
+from ....core.schedules.scheduled_time import with_scheduled_time_of
 from ....core.states import CODE_OF_ON_CLOSE, RunCode
-from ...rows import write_strings
+from ...rows import read_labels, write_strings
 from ..connection.connection import Row
 from .admission import TypeAdmission
 from .batch import WorkerGroup, Writing
 from .endings import End, MovedError, link_children, lock_family, notify_parents
+from .new_runs import insert_runs
 from .run_state import read_states, write_states
-from .starts import insert_runs
 
 _ROUNDS = 5
 _ENDINGS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
@@ -75,12 +76,15 @@ async def _settle(
         if state.ended and state.watched and state.successor is None
     ]
     effects.append(await notify_parents(session, endings, writing.now))
-    effects += [CHILDREN_DUE for state in changed if state.cascade_due]
+    effects += [CHILDREN_DUE for state in changed if state.children_due]
     return decided, effects
 
 
 async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -> None:
-    payload = command.input
+    payload, context = command.input, command.context
+    if context is not None:
+        rows = await writing.session.read("context_metadata", run_id=command.run.run_id)
+        context = with_scheduled_time_of(context, read_labels(rows[0]["output_meta"]) if rows else None)
     await writing.session.read(
         "continue_run",
         now=writing.now,
@@ -89,6 +93,8 @@ async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -
         version=command.version,
         input=payload.data,
         input_meta=write_strings(payload.metadata),
+        context=None if context is None else context.data,
+        context_meta=None if context is None else write_strings(context.metadata),
         paused=paused,
     )
 

@@ -60,3 +60,8 @@ def run_head(row: Row) -> RunHead:
 
 def run_locked(run: str) -> Unavailable:
     return Unavailable(f"run {run} is locked by another transaction. Try again.")
+
+
+async def note_pause(session: Session, run_id: str, what: str, now: Timestamp, note: ErrorDetail) -> None:
+    """In the history: it was paused, or resumed."""
+    await session.read("note_pause", run_id=run_id, what=what, now=now, note=write_error(note))

@@ -1,8 +1,8 @@
 """The hot path: plain commands of many runs become the arrays of one statement.
 
-Plain is what needs no reading first: a step's first attempt begins, a step completes, both at once (one row), the run
-completes. Everything here runs for every step of every run: a command costs a few appends and no objects but its
-outcome.
+Plain is what needs no reading first: a step's first attempt begins, a step completes, both at once (one row, from one
+command or from two), the run completes. Everything here runs for every step of every run: a command costs a few appends
+and no objects but its outcome.
 """
 
 from typing import Any
@@ -10,7 +10,16 @@ from typing import Any
 import asyncpg
 
 from ....core.limits import STEPS_PER_RUN
-from ....core.run.commands import BeginStep, ClosingCommand, Command, CompleteRun, CompleteStep, StepCommand
+from ....core.run.commands import (
+    BeginStep,
+    ClosingCommand,
+    Command,
+    CompleteRun,
+    CompleteStep,
+    OpenAttempt,
+    RecordStep,
+    StepCommand,
+)
 from ....core.run.outcomes import Begun, Recorded, RunClosed
 from ....core.run.refusals import is_reserved
 from ....core.run.state import OUTPUT_STEP
@@ -25,10 +34,15 @@ _Row = dict[str, Any]
 
 
 class FastPath:
-    """Groups in the order of their run ids. `add` them, then `record`."""
+    """Groups in the order of their run ids. `add` them, then `record`.
+
+    As long as every group is one recorded step, perhaps with the end of its run, they are rows of one table; that is
+    the usual batch. Otherwise there are heads of groups, steps that begin and steps that complete.
+    """
 
     def __init__(self) -> None:
         self._groups: list[WorkerGroup] = []
+        self._recorded: list[_Row] | None = []  # one per group; None: there is a group of another kind
         self._heads: list[_Row] = []  # one per group
         self._begun: list[_Row] = []  # rows to insert
         self._completed: list[_Row] = []  # rows to update
@@ -39,54 +53,77 @@ class FastPath:
 
     def add(self, group: WorkerGroup) -> bool:
         """Whether all its commands are plain; otherwise nothing is added."""
+        if self._recorded is not None:
+            row = _recorded_row(group)
+            if row is not None:
+                self._recorded.append(row)
+                self._groups.append(group)
+                return True
+        head = self._add_group(len(self._groups) + 1, group)
+        if head is None:
+            return False
+        if self._recorded is not None:
+            self._divide()
+        self._heads.append(head)
+        self._groups.append(group)
+        return True
+
+    def _divide(self) -> None:
+        """The first group that is more than a recorded step: those before it become heads and steps as well."""
+        self._recorded = None
+        for number, group in enumerate(self._groups, start=1):
+            head = self._add_group(number, group)
+            assert head is not None  # what is plain there is plain here
+            self._heads.append(head)
+
+    def _add_group(self, number: int, group: WorkerGroup) -> _Row | None:
+        """Adds its steps and returns its head; None, and nothing is added, if a command is not plain."""
         run, commands = group
-        number = len(self._groups) + 1
         begun, completed, answers = len(self._begun), len(self._completed), len(self._answers)
         head = self._add_commands(number, commands)
         if head is None:
             del self._begun[begun:], self._completed[completed:], self._answers[answers:]
-            return False
+            return None
         lease = commands[0][1].lease
-        rows = len(self._begun) - begun + len(self._completed) - completed
-        begins, result, closes = head
-        self._heads.append(
-            {
-                "run_id": run.run_id,
-                "namespace": run.namespace,
-                "lease": lease.counter,
-                "nonce": lease.nonce,
-                "taken": len(commands),
-                "rows": rows,
-                "begins": begins or None,
-                "result": result or None,
-                "closes": closes or None,
-            }
-        )
-        self._groups.append(group)
-        return True
+        taken, begins, result, retried, closes = head
+        return {
+            "run_id": run.run_id,
+            "namespace": run.namespace,
+            "lease": lease.counter,
+            "nonce": lease.nonce,
+            "taken": taken,
+            "rows": len(self._begun) - begun + len(self._completed) - completed,
+            "begins": begins or None,
+            "result": result or None,
+            "retried": retried or None,
+            "closes": closes or None,
+        }
 
     def _add_commands(
         self, number: int, commands: list[tuple[int, StepCommand | ClosingCommand]]
-    ) -> tuple[int, int, bool] | None:
-        """(steps begun, place of the last result, whether the run ends); None if a command is not plain."""
+    ) -> tuple[int, int, int, int, bool] | None:
+        """(numbers taken, steps begun, place of the last result, steps that were retried and have a result now, whether
+        the run ends); None if a command is not plain."""
         lease = commands[0][1].lease
         rows: dict[str, _Row | None] = {}
-        begins = result = 0
+        place = begins = result = retried = 0
         closes = False
-        for place, (index, command) in enumerate(commands, start=1):
-            if closes or (place > 1 and command.lease != lease):
+        for index, command in commands:
+            if closes or (place and command.lease != lease):
                 return None
+            place += 1
             if isinstance(command, CompleteStep):
                 if not self._add_completion(number, place, command, rows):
                     return None
                 result = place
-            elif isinstance(command, BeginStep):
-                step_id = command.step_id
-                if command.attempt != 1 or command.once or step_id in rows or is_reserved(step_id):
+                retried += command.attempt > 1
+            elif isinstance(command, (RecordStep, BeginStep)):
+                if not self._add_begin(number, place, command, rows):
                     return None
-                row = rows[step_id] = _begun_row(number, place, command)
-                self._begun.append(row)
                 begins += 1
+                if isinstance(command, RecordStep):
+                    place += 1  # it takes two numbers, as its begin and its completion would
+                    result = place
             elif isinstance(command, CompleteRun):
                 if command.after_step and command.after_step not in rows:
                     return None  # whether that step has its result must be looked at
@@ -95,7 +132,23 @@ class FastPath:
             else:
                 return None
             self._answers.append((index, number, place, type(command)))
-        return begins, result, closes
+        return place, begins, result, retried, closes
+
+    def _add_begin(
+        self, number: int, place: int, command: BeginStep | RecordStep, rows: dict[str, _Row | None]
+    ) -> bool:
+        step_id = command.step_id
+        if command.attempt != 1 or step_id in rows or is_reserved(step_id):
+            return False
+        row = _begun_row(number, place, command)
+        if isinstance(command, RecordStep):
+            output = command.output
+            row["result"], row["output"], row["output_meta"] = place + 1, output.data, write_strings(output.metadata)
+        elif command.once:
+            return False
+        rows[step_id] = row
+        self._begun.append(row)
+        return True
 
     def _add_completion(self, number: int, place: int, command: CompleteStep, rows: dict[str, _Row | None]) -> bool:
         step_id, output = command.step_id, command.output
@@ -123,17 +176,38 @@ class FastPath:
 
     async def record(self, writing: Writing) -> list[WorkerGroup]:
         """Write everything, fill in the outcomes, and answer the groups that were not taken: they must be looked at."""
-        lone = len(self._begun) == 1 and self._is_lone_step()
         try:
-            taken = await (self._write_lone_step if lone else self._write_all)(writing)
-        except asyncpg.DivisionByZeroError:
+            if self._recorded is not None:
+                taken = await self._write_recorded(writing, self._recorded)
+            elif self._is_lone_step():
+                taken = await _write_lone_step(writing, {**self._heads[0], **self._begun[0]})
+            else:
+                taken = await self._write_all(writing)
+        except (asyncpg.DivisionByZeroError, asyncpg.UniqueViolationError):
             return self._groups
         if taken:
             writing.session.committed()
-        self._answer(taken, writing.now, writing.outcomes)
+        if self._recorded is None:
+            self._answer(taken, writing.now, writing.outcomes)
+        else:
+            self._answer_recorded(taken, writing.now, writing.outcomes)
         if len(taken) == len(self._groups):
             return []
         return [group for number, group in enumerate(self._groups, start=1) if number not in taken]
+
+    async def _write_recorded(self, writing: Writing, rows: list[_Row]) -> dict[int, int]:
+        """As `_write_all`."""
+        if len(rows) == 1 and rows[0]["closes"] is None:
+            return await _write_lone_step(writing, rows[0])
+        [row] = await writing.session.write(
+            "write_recorded",
+            now=writing.now,
+            until=writing.terms.until,
+            renew_before=writing.terms.renew_before,
+            most_steps=STEPS_PER_RUN,
+            steps=rows,
+        )
+        return dict(zip(row[0] or (), row[1] or (), strict=True))
 
     async def _write_all(self, writing: Writing) -> dict[int, int]:
         """The last seq before this, by the numbers of the groups that were taken."""
@@ -151,40 +225,26 @@ class FastPath:
 
     def _is_lone_step(self) -> bool:
         """One step of one run that begins and completes: what a run without company sends all the time."""
+        if len(self._groups) != 1 or len(self._begun) != 1 or self._completed:
+            return False
         row = self._begun[0]
-        return len(self._groups) == 1 and not self._completed and row["result"] is not None and row["kind"] is None
+        return row["result"] is not None and row["kind"] is None
 
-    async def _write_lone_step(self, writing: Writing) -> dict[int, int]:
-        run, step = self._heads[0], self._begun[0]
-        rows = await writing.session.write(
-            "lone_step",
-            now=writing.now,
-            until=writing.terms.until,
-            renew_before=writing.terms.renew_before,
-            run_id=run["run_id"],
-            namespace=run["namespace"],
-            lease=run["lease"],
-            nonce=run["nonce"],
-            most_steps=STEPS_PER_RUN,
-            step_id=step["step_id"],
-            name=step["name"],
-            timeout_ms=step["timeout_ms"] or 0,
-            parent_step_id=step["parent_step_id"],
-            parallel_group_id=step["parallel_group_id"],
-            retry=step["retry"],
-            input=step["input"],
-            input_meta=step["input_meta"],
-            output=step["output"],
-            output_meta=step["output_meta"],
-        )
-        return {1: rows[0]["base"]} if rows else {}
+    def _answer_recorded(self, bases: dict[int, int], now: Timestamp, outcomes: Outcomes) -> None:
+        for number, (_, commands) in enumerate(self._groups, start=1):
+            base = bases.get(number)
+            if base is None:
+                continue
+            outcomes[commands[0][0]] = Recorded(base + 2, now)
+            if len(commands) > 1:
+                outcomes[commands[1][0]] = RunClosed(base + 3, now, RunStatus.COMPLETED)
 
     def _answer(self, bases: dict[int, int], now: Timestamp, outcomes: Outcomes) -> None:
         for index, number, place, what in self._answers:
             base = bases.get(number)
             if base is None:
                 continue
-            if what is CompleteStep:
+            if what is RecordStep or what is CompleteStep:
                 outcomes[index] = Recorded(base + place, now)
             elif what is BeginStep:
                 outcomes[index] = Begun(base + place, now, 1)
@@ -192,7 +252,68 @@ class FastPath:
                 outcomes[index] = RunClosed(base + place, now, RunStatus.COMPLETED)
 
 
-def _begun_row(number: int, place: int, command: BeginStep) -> _Row:
+async def _write_lone_step(writing: Writing, step: _Row) -> dict[int, int]:
+    """The last seq before this of the only group, if it was taken."""
+    rows = await writing.session.write(
+        "lone_step",
+        now=writing.now,
+        until=writing.terms.until,
+        renew_before=writing.terms.renew_before,
+        run_id=step["run_id"],
+        namespace=step["namespace"],
+        lease=step["lease"],
+        nonce=step["nonce"],
+        most_steps=STEPS_PER_RUN,
+        step_id=step["step_id"],
+        name=step["name"],
+        timeout_ms=step["timeout_ms"] or 0,
+        parent_step_id=step["parent_step_id"],
+        parallel_group_id=step["parallel_group_id"],
+        retry=step["retry"],
+        input=step["input"],
+        input_meta=step["input_meta"],
+        output=step["output"],
+        output_meta=step["output_meta"],
+    )
+    return {1: rows[0]["base"]} if rows else {}
+
+
+def _recorded_row(group: WorkerGroup) -> _Row | None:
+    """Of a group that is one recorded step, perhaps with the end of its run; None of any other."""
+    run, commands = group
+    step = commands[0][1]
+    if not isinstance(step, RecordStep) or step.attempt != 1 or is_reserved(step.step_id) or len(commands) > 2:
+        return None
+    closes, result = None, None
+    lease = step.lease
+    if len(commands) == 2:
+        end = commands[1][1]
+        if not isinstance(end, CompleteRun) or end.lease != lease or end.after_step not in ("", step.step_id):
+            return None
+        closes, result = True, end.output
+    payload, output = step.input, step.output
+    return {
+        "run_id": run.run_id,
+        "namespace": run.namespace,
+        "lease": lease.counter,
+        "nonce": lease.nonce,
+        "step_id": step.step_id,
+        "name": step.name,
+        "timeout_ms": step.timeout_ms or None,
+        "parent_step_id": step.parent_step_id or None,
+        "parallel_group_id": step.parallel_group_id or None,
+        "retry": None if step.retry is None else write_policy(step.retry),
+        "input": None if payload is None else payload.data,
+        "input_meta": None if payload is None else write_strings(payload.metadata),
+        "output": output.data,
+        "output_meta": write_strings(output.metadata) if output.metadata else None,
+        "closes": closes,
+        "result": None if result is None else result.data,
+        "result_meta": None if result is None else write_strings(result.metadata),
+    }
+
+
+def _begun_row(number: int, place: int, command: OpenAttempt) -> _Row:
     """Without kind: a function. What a completion of the same step fills in is None."""
     payload = command.input
     return {

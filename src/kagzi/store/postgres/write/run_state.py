@@ -17,6 +17,7 @@ from ....core.run.commands import (
     FailStep,
     FinishSleep,
     RecordPatch,
+    RecordStep,
     ResultsCommand,
     StartChild,
     WaitSignal,
@@ -28,9 +29,9 @@ from .batch import WorkerGroup, Writing
 
 _PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
 
-_WITH_ATTEMPT = (BeginStep, CompleteStep, FailStep, BeatStep)
+_WITH_ATTEMPT = (BeginStep, RecordStep, CompleteStep, FailStep, BeatStep)
 _WITHOUT_ATTEMPT = (BeginSleep, FinishSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
-_BEGINNING = (BeginStep, BeginSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
+_BEGINNING = (BeginStep, RecordStep, BeginSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
 
 
 async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[int, RunState]:
@@ -214,6 +215,7 @@ def _attempt_state(row: Row) -> AttemptState:
 
 
 def _run_row(state: RunState) -> dict[str, object]:
+    waits, retries = state.count_changes()
     return {
         "run_id": state.run.run_id,
         "namespace": state.run.namespace,
@@ -240,6 +242,9 @@ def _run_row(state: RunState) -> dict[str, object]:
         "status_text": state.status_text,
         "progress": state.progress,
         "tried_build": state.tried_build,
+        "unpin_build": state.unpin_build,
+        "waits": waits,
+        "retries": retries,
     }
 
 

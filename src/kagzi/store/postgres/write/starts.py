@@ -9,22 +9,22 @@ import msgspec
 
 from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.records import RunKey
-from ....core.run.commands import SendSignal, StartRun
+from ....core.run.commands import StartRun
 from ....core.run.control import end_effects, replaced_error
 from ....core.run.outcomes import Busy, Existing, Outcome, Refused, Started
 from ....core.run.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
-from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus
+from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
 from ...protocol import Signalled
-from ...rows import new_run_row, new_status, write_error, write_strings
+from ...rows import new_status, write_error
 from ..connection.connection import Row, Rows, Session
 from ..connection.failures import CONTENTION
-from ..parameters import Table
 from .admission import TypeAdmission
 from .batch import Group, Outcomes, Writing
 from .endings import MovedError, lock_family, notify_parents, run_head
 from .namespace_quota import NamespaceQuotas
-from .signals import give_signal
+from .new_runs import insert_runs
+from .signals import ended_run_with_signal, give_signal
 
 _TRIES = 3
 _ROUNDS = 5
@@ -91,39 +91,6 @@ def _note(outcomes: Outcomes, decided: Mapping[int, Outcome]) -> None:
         outcomes[index] = outcome
 
 
-async def insert_runs(
-    session: Session,
-    commands: Sequence[StartRun],
-    now: Timestamp,
-    *,
-    limited: bool,
-    parents: Table = (),
-) -> dict[str, bool]:
-    """Make the runs that can be made, those in limited namespaces and types only if `limited`; returns their ids, and
-    whether they wait for a claim.
-
-    `parents`: of runs that have a parent, by the columns of `start_runs`.
-    """
-    [row] = await session.write(
-        "start_runs",
-        now=now,
-        limited=limited,
-        runs=[{**new_run_row(command, now, leased=True), "pinned": command.version} for command in commands],
-        parents=parents,
-        payloads=[row for command in commands for row in _payload_rows(command)],
-        labels=[
-            {"run_id": command.run.run_id, "key": key, "value": value}
-            for command in commands
-            for key, value in command.labels.items()
-        ],
-        signals=[_signal_row(each.run.run_id, each.signal) for each in commands if each.signal is not None],
-    )
-    if row["run_ids"]:
-        session.committed()
-    waiting = set(row["waiting"] or ())
-    return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
-
-
 async def _insert(session: Session, starts: Sequence[_Start], now: Timestamp, *, limited: bool) -> dict[int, Started]:
     """Returns those that were made."""
     made = await insert_runs(session, [command for _, command in starts], now, limited=limited)
@@ -149,7 +116,7 @@ async def _resolve(writing: Writing, starts: Sequence[_Start], *, replace: bool)
     for row in rows:
         number: int = row["n"]
         index, command = item = starts[number - 1]
-        outcome = taken(row, command, replace=replace)
+        outcome = await _signalled_before(writing, row, command) or taken(row, command, replace=replace)
         if isinstance(outcome, Existing):
             await _signal_existing(writing, index, command, outcome)
         elif outcome is not None:
@@ -188,7 +155,8 @@ async def find_starts(session: Session, commands: Sequence[StartRun]) -> Rows:
 def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     """What stands in the way of a new run; None if nothing does (any more), or if it is to be replaced."""
     if row["request_run_id"] is not None:
-        return Existing(row["request_run_id"], row["request_workflow_id"], RUN_STATUS_OF_CODE[row["request_status"]])
+        known_status = RUN_STATUS_OF_CODE[row["request_status"]]
+        return Existing(row["request_run_id"], row["request_workflow_id"], known_status, repeated=True)
     if row["known"] and not row["enabled"]:
         return (namespace_gone if row["deleting"] else namespace_disabled)(command.run.namespace)
     run_id, existing_type, status = row["open_run_id"], row["open_type"], row["open_status"]
@@ -259,17 +227,33 @@ async def _again_if_moved(writing: Writing, act: Callable[[set[str]], Awaitable[
         return
 
 
+async def _signalled_before(writing: Writing, row: Row, command: StartRun) -> Existing | None:
+    """Signal-with-start whose signal went to a run that has ended since: that run is the answer, and no other is
+    started. What has started a run itself is answered with that one."""
+    if command.signal is None or row["request_run_id"] is not None:
+        return None
+    namespace, request_id = command.run.namespace, command.signal.request_id
+    for had in await ended_run_with_signal(writing.session, namespace, command.workflow_id, request_id):
+        return Existing(had["run_id"], command.workflow_id, RUN_STATUS_OF_CODE[had["status"]])
+    return None
+
+
 async def _signal_existing(writing: Writing, index: int, command: StartRun, existing: Existing) -> None:
-    """Signal-with-start met a run: that gets the signal. One that ended in between leaves the question open."""
+    """Signal-with-start met a run: that gets the signal. One that ended in between leaves the question open, and so
+    does an earlier one that has had the signal, unseen until now."""
     if command.signal is None:
         writing.outcomes[index] = existing
         return
     run = RunKey(command.run.namespace, existing.run_id)
+    workflow_id = "" if existing.repeated else command.workflow_id
     async with writing.session.transaction():
-        signalled, effects = await give_signal(writing.session, run, command.signal, writing.now)
+        signalled, effects = await give_signal(
+            writing.session, run, command.signal, writing.now, workflow_id=workflow_id
+        )
     if isinstance(signalled, Signalled):
-        writing.outcomes[index] = existing
-        writing.effects.append(effects)
+        if existing.repeated or signalled.run == run:
+            writing.outcomes[index] = existing
+            writing.effects.append(effects)
     elif signalled is not None and existing.status.ended:
         writing.outcomes[index] = signalled
 
@@ -317,31 +301,4 @@ async def _behind(session: Session, starts: Sequence[_Start]) -> list[_Start]:
     return [
         (index, command if command.blocked_by in is_open else msgspec.structs.replace(command, blocked_by=""))
         for index, command in starts
-    ]
-
-
-def _signal_row(run_id: str, signal: SendSignal) -> dict[str, object]:
-    return {
-        "run_id": run_id,
-        "name": signal.name,
-        "request_id": signal.request_id,
-        "payload": signal.payload.data,
-        "metadata": write_strings(signal.payload.metadata),
-    }
-
-
-def _payload_rows(command: StartRun) -> list[dict[str, object]]:
-    return [
-        {
-            "run_id": command.run.run_id,
-            "step_id": step_id,
-            "kind": int(kind),
-            "data": payload.data,
-            "metadata": write_strings(payload.metadata),
-        }
-        for step_id, kind, payload in (
-            ("$input", KindCode.INPUT, command.input),
-            ("$context", KindCode.CONTEXT, command.context),
-        )
-        if payload is not None
     ]

@@ -1,7 +1,8 @@
 """Claims: PENDING runs are leased to workers, with what they need to go on."""
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -9,9 +10,10 @@ from ....core.limits import CLAIM_BYTES, HISTORY_PAGE_BYTES
 from ....core.records import NO_LABELS, ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
 from ....core.states import KindCode, StepStatus
 from ....core.times import Timestamp
+from ....core.traces.ids import OWN_TRACE_SEQ
 from ...protocol import Claimed, TypeKey, Want
-from ...rows import history_reader, read_payload, write_json
-from ..connection.connection import Database, columns_of
+from ...rows import HISTORY_COLUMNS, history_reader, read_payload, write_json
+from ..connection.connection import Database
 from ..write.fast_path import Writer
 from ..write.fences import Fence
 from .permits import LimitedClaim
@@ -33,16 +35,28 @@ _Leased: TypeAlias = tuple[
     str | None,
     int,
     int,
+    int | None,
+    int,
 ]
 _decode_candidates = msgspec.json.Decoder(list[tuple[int, int, str]]).decode
 _decode_leased = msgspec.json.Decoder(list[_Leased]).decode
 _decode_inputs = msgspec.json.Decoder(list[tuple[str, int, str | None, str | None]]).decode
 
+_decode_sizes = msgspec.json.Decoder(dict[str, int]).decode
+_decode_steps = msgspec.json.Decoder(list[list[Any]]).decode
+
+_SHORT_SEQ = 16  # a run that has not come further has few steps
+_SHORT = ("run_id", "large", *HISTORY_COLUMNS)  # the places in a row of `short_histories`
+_OUTPUT, _DETAILS = _SHORT.index("output"), _SHORT.index("details")
+_read_short = history_reader(_SHORT.index)
+
 _ROW_BYTES = 64  # what a step weighs on the wire besides its id and payloads
 _OPEN = (StepStatus.PENDING, StepStatus.RUNNING)
 
 
-def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp) -> Claimed:
+def claim(
+    writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, until: Timestamp, *, old_before: Timestamp = 0
+) -> Claimed:
     """See Store.claim."""
     claimed: list[ClaimedRun] = []
     limited_claims: list[LimitedClaim] = []
@@ -53,16 +67,17 @@ def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, unt
         limits = writer.types.limits(want.namespace, want.workflow_type)
         spare = _spare(writer, want.namespace)
         if limits is None:
-            pending = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
-            run_ids, left = _fitting(writer, pending, left)
-            if len(run_ids) < len(pending):
+            ready = _candidates(writer, want, want.limit if spare is None else min(want.limit, spare), now)
+            run_ids, left = _fitting(writer, list(ready), left)
+            if len(run_ids) < len(ready):
                 truncated.add(TypeKey(want.namespace, want.workflow_type))
         else:
             limited_claim = LimitedClaim(writer, want, limits, now)
-            run_ids = limited_claim.choose(spare)
+            ready = limited_claim.choose(spare)
+            run_ids = list(ready)
             limited_claims.append(limited_claim)
         if run_ids:
-            claimed += _lease(writer, want, run_ids, nonce=nonce, now=now, until=until)
+            claimed += _lease(writer, want, run_ids, ready, nonce=nonce, now=now, until=until, old_before=old_before)
         if len(run_ids) < want.limit and (limits is not None or spare is not None):
             waiting |= _waiting(writer, want, limited_namespace=spare is not None)
     return Claimed(
@@ -74,29 +89,32 @@ def claim(writer: Writer, wants: Sequence[Want], nonce: int, now: Timestamp, unt
     )
 
 
-def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> list[str]:
+def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> dict[str, Timestamp]:
+    """Run ids, with since when they are ready."""
     if limit <= 0 or not want.versions:
-        return []
+        return {}
     candidates: list[tuple[int, int, str]] = []
     for version in (None, *dict.fromkeys(want.versions)):
         parameters = {
             "namespace": want.namespace,
             "workflow_type": want.workflow_type,
             "version": version,
+            "build_id": want.build_id,
             "now": now,
             "limit": limit,
         }
         row = writer.database.row("pending_runs", parameters)
         candidates += _decode_candidates(row[0] if row else "[]")
     candidates.sort()
-    return [run_id for _, _, run_id in candidates[:limit]]
+    return {run_id: ready_at for _, ready_at, run_id in candidates[:limit]}
 
 
 def _fitting(writer: Writer, run_ids: list[str], left: int) -> tuple[list[str], int]:
     """As many of them, in order, as the bytes go; and what is left of these. The first of a claim is always taken."""
     if not run_ids:
         return run_ids, left
-    sizes: dict[str, int] = dict(writer.database.rows("claimed_bytes", (write_json(run_ids),)))
+    row = writer.database.row("claimed_bytes", (write_json(run_ids),))
+    sizes = _decode_sizes(row[0]) if row else {}
     for place, run_id in enumerate(run_ids):
         if left <= 0:
             return run_ids[:place], left
@@ -123,18 +141,29 @@ def _waiting(writer: Writer, want: Want, *, limited_namespace: bool) -> set[Type
 
 
 def _lease(
-    writer: Writer, want: Want, run_ids: list[str], *, nonce: int, now: Timestamp, until: Timestamp
+    writer: Writer,
+    want: Want,
+    run_ids: list[str],
+    ready: Mapping[str, Timestamp],
+    *,
+    nonce: int,
+    now: Timestamp,
+    until: Timestamp,
+    old_before: Timestamp,
 ) -> Iterator[ClaimedRun]:
     database = writer.database
     ids = write_json(run_ids)
     parameters = {"nonce": nonce, "worker_id": want.worker_id, "until": until, "now": now, "version": want.versions[0]}
-    database.run("lease_runs", parameters | {"run_ids": ids})
+    limits = {"old_before": old_before, "long_seq": OWN_TRACE_SEQ}
+    database.run("lease_runs", parameters | limits | {"run_ids": ids})
     encoded = database.row("leased_runs", (ids,))
     rows = {row[0]: row for row in _decode_leased(encoded[0] if encoded else "[]")}
     payloads = _read_inputs(database, ids)
+    histories = _short_histories(database, [run_id for run_id in run_ids if 0 < rows[run_id][3] <= _SHORT_SEQ])
     for run_id in run_ids:
         row = rows[run_id]
-        history = read_history(database, run_id, 0) if row[3] else HistoryPage()
+        if (history := histories.get(run_id)) is None:
+            history = read_history(database, run_id, 0) if row[3] else HistoryPage()
         fence = Fence(run_id, row[1], row[2], nonce, row[3], row[10], until, want.worker_id)
         fence.related, fence.cancelling, fence.lost_leases = row[14], row[11] is not None, row[15]
         if not history.has_more:
@@ -154,12 +183,15 @@ def _lease(
             labels=row[8] or NO_LABELS,
             created_at=row[9],
             claimed_at=now,
+            ready_at=ready[run_id],
+            started_at=row[16],
             deadline_at=row[10],
             last_seq=row[3],
             history=history,
             cancel_requested=row[11] is not None,
             cancel_reason=row[12] or "",
             parent_run_id=row[13],
+            own_traces_from=row[17],
         )
 
 
@@ -178,7 +210,37 @@ def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payl
     return payloads
 
 
-def history(database: Database, run: RunKey, lease: Lease, after: int, known_seq: int) -> HistoryPage | None:
+def _short_histories(database: Database, run_ids: list[str]) -> dict[str, HistoryPage]:
+    """Of runs that have few steps, and no large ones; the others are left out. One statement and one row for all, as in
+    `inputs_of`: those who sleep, or wait for a signal, often wake by the thousand."""
+    if len(run_ids) < 2:
+        return {}
+    encoded = database.row("short_histories", (write_json(run_ids),))
+    steps: dict[str, list[HistoryStep]] = {}
+    large: set[str] = set()
+    for row in _decode_steps(encoded[0] if encoded else "[]"):
+        if row[1]:
+            large.add(row[0])
+            continue
+        for place in (_OUTPUT, _DETAILS):
+            if row[place] is not None:
+                row[place] = bytes.fromhex(row[place])
+        steps.setdefault(row[0], []).append(_read_short(row))
+    return {
+        run_id: HistoryPage(tuple(read), False, read[-1].begun_seq)
+        for run_id, read in steps.items()
+        if run_id not in large
+    }
+
+
+@cache
+def _history_places(columns: tuple[str, ...]) -> tuple[Callable[[Any], HistoryStep], int, int, int, int]:
+    """How a row of `history_after` is read, and where it has what weighs."""
+    place = columns.index
+    return history_reader(place), place("step_id"), place("output"), place("error"), place("details")
+
+
+def history(database: Database, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
     """See Store.history."""
     leased = database.row("leased_run", (run.run_id, run.namespace, lease.counter, lease.nonce))
     return None if leased is None else read_history(database, run.run_id, after, known_seq)
@@ -189,9 +251,7 @@ def read_history(database: Database, run_id: str, after: int, known_seq: int = 0
     steps: list[HistoryStep] = []
     size = 0
     cursor = database.cursor("history_after", (known_seq, run_id, after))
-    place = columns_of(cursor).index
-    read = history_reader(place)
-    step_id, output, error, details = map(place, ("step_id", "output", "error", "details"))
+    read, step_id, output, error, details = _history_places(database.columns("history_after", cursor))
     try:
         for row in cursor:
             size += _ROW_BYTES + len(row[step_id]) + len(row[output] or b"") + len(row[error] or "")

@@ -16,11 +16,13 @@ from ..write.fast_path import Writer
 _decode_leases = msgspec.json.Decoder(list[tuple[str, str, int, int, int, str, int]]).decode
 
 
-def renew(writer: Writer, leased: Sequence[RunLease], until: Timestamp, overdue_at: Timestamp) -> Renewal:
+def renew(
+    writer: Writer, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
+) -> Renewal:
     """See Store.renew."""
     database = writer.database
     database.run("renew_leases", {"rows": _lease_rows(leased), "until": until})
-    late = database.rows("overdue_steps", {"rows": _lease_rows(leased), "at": overdue_at})
+    late = database.rows("overdue_steps", {"rows": _lease_rows(leased), "at": now - grace_us})
     overdue: list[Overdue] = []
     for step in late:
         place: int = step[0]

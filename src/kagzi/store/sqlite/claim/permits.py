@@ -29,8 +29,9 @@ class LimitedClaim:
         self.again_at: Timestamp | None = None
         self.more = False
 
-    def choose(self, spare: int | None) -> list[str]:
-        """The runs that may begin now. `spare`: what the namespace's own limit leaves."""
+    def choose(self, spare: int | None) -> dict[str, Timestamp]:
+        """The runs that may begin now, with since when they are ready. `spare`: what the namespace's own limit
+        leaves."""
         running: dict[str, int] = dict(self._database.rows("running_of_type", self.key))
         permits = TypePermits(
             self._limits,
@@ -41,7 +42,7 @@ class LimitedClaim:
             spare=spare,
         )
         if not permits.left:
-            return []
+            return {}
         chosen = self._by_key(permits) if self._limits.by_key else self._by_age(permits)
         self.again_at = permits.again_at
         turn = chosen[-1].key if chosen and self._limits.by_key else self._reached
@@ -52,7 +53,7 @@ class LimitedClaim:
             self._database.run("forget_past_key_rates", (*self.key, self._now))
             for key in sorted(permits.changed_keys):
                 self._database.run("note_key_rate", (*self.key, key, permits.key_rates[key].due_at))
-        return [candidate.run_id for candidate in chosen]
+        return {candidate.run_id: candidate.ready_at for candidate in chosen}
 
     def _by_age(self, permits: TypePermits) -> list[Candidate]:
         statement = "pending_new_runs" if permits.rated else "pending_any_runs"
@@ -117,7 +118,14 @@ class LimitedClaim:
 
     def _parameters(self, limit: int) -> dict[str, Any]:
         namespace, workflow_type = self.key
-        return {"namespace": namespace, "workflow_type": workflow_type, "now": self._now, "limit": limit}
+        build_id = self._want.build_id
+        return {
+            "namespace": namespace,
+            "workflow_type": workflow_type,
+            "build_id": build_id,
+            "now": self._now,
+            "limit": limit,
+        }
 
 
 def _candidate(row: tuple[Any, ...], place: int) -> Candidate:

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ....core.effects import Effects, merge, pending_effects
+from ....core.error_details import ErrorDetail
 from ....core.events import LOST_RETRY_AT
 from ....core.limits import LOST_ATTEMPT_NUMBERS, POLL_TYPES
+from ....core.pages.pauses import PAUSED
 from ....core.records import HOLDER_DIED, RunLease
 from ....core.run.control import after_lost_lease, cancelled_error, deadline_error, fire_effects
 from ....core.run.refusals import lost_attempt
@@ -15,7 +17,7 @@ from ....core.times import Timestamp
 from ...protocol import ExpiredLease, Fired, Heartbeat, PendingWork, TypeKey
 from ...rows import write_error, write_json
 from ..connection.connection import Database
-from ..write.endings import end, run_head
+from ..write.endings import end, note_pause, run_head
 from ..write.fast_path import Writer
 
 _BEFORE_ALL_TYPES = TypeKey("", "")
@@ -23,7 +25,7 @@ _decode_triples = msgspec.json.Decoder(list[tuple[str, str, str]]).decode
 _decode_pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
 
-def fire(writer: Writer, now: Timestamp, end_leases: bool, limit: int, claim_cap: int) -> tuple[Fired, Effects]:
+def fire(writer: Writer, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
     """See Store.fire."""
     effects = [
         end(writer, run_head(row), RunStatus.FAILED, deadline_error(row[8]), now)
@@ -62,7 +64,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         return []
     expired: list[ExpiredLease] = []
     back: list[str] = []
-    paused: list[tuple[str, str | None]] = []
+    paused: list[tuple[str, ErrorDetail | None]] = []
     for row in writer.database.rows("expired_leases", (ended_by, limit)):
         head = run_head(row)
         run_id, workflow_id, times = head.run.run_id, row[8], row[9] + 1
@@ -79,13 +81,16 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
         effects.append(fire_effects(head, then, problem, lost=True))
         writer.fences.forget(run_id)
         if then is RunCode.PAUSED:
-            paused.append((run_id, None if problem is None else write_error(problem)))
+            paused.append((run_id, problem))
         else:
             back.append(run_id)
     if expired:
         _keep_lost_attempts(writer, [one.leased.run.run_id for one in expired], now)
-    for run_id, written in paused:
+    for run_id, problem in paused:
+        written = None if problem is None else write_error(problem)
         writer.database.run("end_lease_paused", {"run_id": run_id, "problem": written})
+        if problem is not None:
+            note_pause(writer, run_id, PAUSED, now, problem)
     if back:
         writer.database.run("end_leases", {"run_ids": write_json(back), "now": now})
     return expired

@@ -1,21 +1,22 @@
 """The threads of a store on SQLite, and its life. Each noun's verbs are a class on top of this."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ....core import limits
-from ....core.errors import Unavailable
+from ....core.errors import Contended, Unavailable
 from ....core.providers import Rng
 from ...private_files import database_files, make_private
 from ...scans import ScanTurns
 from ...sessions import Purpose, Sessions
 from ..migrate import apply_migrations, behind, check_schema, file_exists, status_of
 from ..write.fast_path import Writer
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, LogSpace
 from .connection import MEMORY, READER_CACHE_KIB, SCAN_CACHE_KIB, Database, DatabaseThread, check_library, connect
 from .file_watch import FileWatch
+from .inline import InlineCalls
 from .session import Session, WriterSession, run_to_end
 
 Answer = TypeVar("Answer")
@@ -36,13 +37,13 @@ class Connections(Sessions):
         self._reading = self._writing if path == MEMORY else DatabaseThread("kagzi-sqlite-reader")
         self._checkpoints = None if path == MEMORY else Checkpoints(path, self._writing)
         self._files = None if path == MEMORY else FileWatch(path)
+        self._log_space = None if self._files is None else LogSpace(self._files)
+        self._inline, self._inline_reads = InlineCalls(), InlineCalls()
         self._writer: Writer | None = None
         self._reader: Database | None = None
         self._scanners = [] if path == MEMORY else [_Scanner(n) for n in range(limits.SCANS_AT_ONCE)]
         self._idle = list(self._scanners)
         self._scans = ScanTurns(len(self._scanners) or 1)
-        self.statements = 0
-        self.transactions = 0
 
     async def open(self) -> None:
         if self._writer is not None:
@@ -112,23 +113,45 @@ class Connections(Sessions):
         """In one transaction, in the thread that writes."""
         return await self._write(lambda writer: _transact(writer, act, *args, **kwargs))
 
-    async def _write(self, act: Callable[[Writer], Answer]) -> Answer:
+    async def _write(self, act: Callable[[Writer], Answer], *, small: bool = False) -> Answer:
+        """`small`: it may be done inline, see `inline`."""
         if (writer := self._writer) is None:
             raise _not_open()
         try:
+            if small:
+                return await self._write_small(act, writer)
             return await self._writing.call(self._write_and_check, act, writer)
         finally:
-            self._count()
-            if self._checkpoints is not None:
-                self._checkpoints.after_write(writer.database.changed_rows)
+            if self._checkpoints is not None and self._files is not None:
+                self._checkpoints.after_write(writer.database.changed_rows, self._files.log_bytes)
 
-    def _write_and_check(self, act: Callable[[Writer], Answer], writer: Writer) -> Answer:
-        """What was committed to files that were deleted or replaced is not acknowledged."""
-        if self._files is None:
+    async def _write_small(self, act: Callable[[Writer], Answer], writer: Writer) -> Answer:
+        if self._inline.allowed:
+            try:
+                if self._writing.borrow():
+                    self._inline.begin()
+                    return self._writing.inline(self._timed_write, act, writer, wait=False)
+            except Contended:
+                pass  # nothing was changed: the thread waits for the lock
+        return await self._writing.call(self._timed_write, act, writer, wait=True)
+
+    def _timed_write(self, act: Callable[[Writer], Answer], writer: Writer, *, wait: bool) -> Answer:
+        begun_at = self._inline.timer()
+        try:
+            return self._write_and_check(act, writer, wait=wait)
+        finally:
+            self._inline.took_since(begun_at)
+
+    def _write_and_check(self, act: Callable[[Writer], Answer], writer: Writer, *, wait: bool = True) -> Answer:
+        """`wait`: for a lock of another process. What was committed to files that were deleted or replaced is not
+        acknowledged."""
+        writer.database.wait_for_locks(wait)
+        if self._files is None or self._log_space is None:
             return act(writer)
         self._files.refuse_if_lost()
         answer = act(writer)
         self._files.check(writer.database)
+        self._log_space.after_commit(writer.database)
         return answer
 
     async def _check_files(self) -> None:
@@ -144,10 +167,28 @@ class Connections(Sessions):
             self._files.refuse_if_lost()
         if (reader := self._reader) is None:
             raise _not_open()
-        try:
-            return await self._reading.call(lambda: _snapshot(reader, act, *args, **kwargs))
-        finally:
-            self._count()
+        return await self._reading.call(lambda: _snapshot(reader, act, *args, **kwargs))
+
+    async def _read_small(
+        self, act: Callable[Concatenate[Database, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Answer:
+        """As `_read`, of a few rows by their keys: it may be done inline."""
+        if self._files is not None:
+            self._files.refuse_if_lost()
+        if (reader := self._reader) is None:
+            raise _not_open()
+
+        def timed() -> Answer:
+            begun_at = self._inline_reads.timer()
+            try:
+                return _snapshot(reader, act, *args, **kwargs)
+            finally:
+                self._inline_reads.took_since(begun_at)
+
+        if self._inline_reads.allowed and self._reading.borrow():
+            self._inline_reads.begin()
+            return self._reading.inline(timed)
+        return await self._reading.call(timed)
 
     async def _scan(
         self,
@@ -175,7 +216,6 @@ class Connections(Sessions):
             if scanner is not None:
                 self._idle.append(scanner)
             self._scans.leave(namespace)
-            self._count()
 
         scan.add_done_callback(done)
         try:
@@ -185,14 +225,23 @@ class Connections(Sessions):
                 database.interrupt()
             raise
 
-    def _count(self) -> None:
-        writer, reader = self._writer, self._reader
-        if writer is not None and reader is not None:
-            self.transactions = writer.database.transactions
-            self.statements = writer.database.statements
-            if reader is not writer.database:
-                self.statements += reader.statements
-            self.statements += sum(scanner.database.statements for scanner in self._scanners if scanner.database)
+    @property
+    def connections(self) -> Mapping[str, int]:
+        if self._writer is None:
+            return {"used": 0, "idle": 0}
+        threads = {self._writing, self._reading, *(scanner.thread for scanner in self._scanners)}
+        used = sum(thread.busy for thread in threads)
+        return {"used": used, "idle": len(threads) - used}
+
+    @property
+    def transactions(self) -> int:
+        return 0 if self._writer is None else self._writer.database.transactions
+
+    @property
+    def statements(self) -> int:
+        databases = {self._writer.database} if self._writer is not None else set[Database]()
+        databases.update(each for each in (self._reader, *(scanner.database for scanner in self._scanners)) if each)
+        return sum(database.statements for database in databases)
 
 
 class _Scanner:

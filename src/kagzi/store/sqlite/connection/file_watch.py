@@ -1,4 +1,5 @@
-"""Notices that the files of an open database were deleted or replaced, and saves what only this process still has.
+"""Notices that the files of an open database were deleted or replaced, and saves what only this process still has; and
+sees how long the log is.
 
 SQLite continues with the files it opened, whatever became of their names, without an error: what it commits from then
 on is gone with the process. So after every commit, and on every poll, the names are compared with what was opened. A
@@ -9,7 +10,6 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
 
 from ....core.errors import KagziError, StoreLost
 from .connection import Database, create_file
@@ -21,21 +21,25 @@ _ABANDONED: list[Database] = []
 
 
 class FileWatch:
-    """`begin` once the files are open; `check` in the thread of the writer. `lost` from any thread."""
+    """`begin` once the files are open; `check` in the thread of the writer. `lost` from any thread. `log`: the name of
+    the log, `log_bytes`: its length when it was last checked."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file, self._log = Path(path), Path(f"{path}-wal")
-        self._opened: dict[Path, tuple[int, int] | None] = {}
+        self.log = f"{path}-wal"
+        self.log_bytes = 0
+        self._opened: dict[str, tuple[int, int] | None] = {}
         self.lost = False
         self._in_place = False
 
     def begin(self) -> None:
-        self._opened = {name: _identity(name) for name in (self._file, self._log)}
+        self._opened = {name: _identity(name) for name in (self._path, self.log)}
 
     def check(self, writer: Database) -> None:
         """Raises StoreLost if the files are gone. The first time what can be saved is saved."""
         if not self.lost:
+            if self._are_in_place():
+                return
             problems = list(self._problems())
             if not problems:
                 return
@@ -54,6 +58,20 @@ class FileWatch:
             return True
         _ABANDONED.append(database)
         return False
+
+    def is_log(self, status: os.stat_result) -> bool:
+        """Whether a file is the log that was opened, whatever has its name now."""
+        return self._opened.get(self.log) == (status.st_dev, status.st_ino)
+
+    def _are_in_place(self) -> bool:
+        """After every commit: two looks, and nothing that is not needed for them."""
+        try:
+            file, log = os.stat(self._path), os.stat(self.log)  # noqa: PTH116  a Path takes twice as long
+        except FileNotFoundError:
+            return False
+        self.log_bytes = log.st_size
+        opened = self._opened
+        return opened.get(self._path) == (file.st_dev, file.st_ino) and opened.get(self.log) == (log.st_dev, log.st_ino)
 
     def _problems(self) -> Iterator[str]:
         for name, opened in self._opened.items():
@@ -101,14 +119,14 @@ class FileWatch:
     def _checkpoint_in_place(self, writer: Database) -> bool:
         """If only the name of the log is gone, and there is no other one, a checkpoint can still write it to the
         file."""
-        unharmed = _identity(self._file) == self._opened[self._file]
-        return unharmed and _identity(self._log) is None and writer.checkpoint_all()
+        unharmed = _identity(self._path) == self._opened[self._path]
+        return unharmed and _identity(self.log) is None and writer.checkpoint_all()
 
 
-def _identity(name: Path) -> tuple[int, int] | None:
+def _identity(name: str) -> tuple[int, int] | None:
     """Of the file that has this name now. None: there is none."""
     try:
-        status = name.stat()
+        status = os.stat(name)  # noqa: PTH116  as above
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino

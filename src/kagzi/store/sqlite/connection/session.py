@@ -5,30 +5,32 @@ Nothing here waits, so that a verb ends at its first step; whoever runs it has b
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from ....core.errors import InternalError
 from ...rows import write_json
+from ...sessions import Verb
 from ..write.fast_path import Writer
 from .connection import Database, Record
 
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 class Session:
     """Implements `store.sessions.Session`. Rows and lists are given as JSON."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
 
     async def read(self, name: str, /, **values: object) -> list[Record]:
-        return self._database.records(name, _bound(values))
+        return self.database.records(name, _bound(values))
 
     async def write(self, name: str, /, **values: object) -> list[Record]:
         return await self.read(name, **values)
 
     async def page(self, name: str, limit: int, /, **values: object) -> tuple[Sequence[Record], bool]:
-        return self._database.page(name, _bound(values) | {"limit": limit + 1}, limit)
+        return self.database.page(name, _bound(values) | {"limit": limit + 1}, limit)
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
@@ -61,6 +63,24 @@ def _bound(values: dict[str, object]) -> dict[str, object]:
     return {
         name: write_json(cast("object", value)) if isinstance(value, list) else value for name, value in values.items()
     }
+
+
+def on_writer(function: Callable[Concatenate[Writer, Arguments], Result]) -> Verb[Arguments, Result]:
+    """A function of SQLite's own as a verb that changes something."""
+
+    async def act(session: WriterSession, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return function(session.writer, *args, **kwargs)
+
+    return act
+
+
+def on_database(function: Callable[Concatenate[Database, Arguments], Result]) -> Verb[Arguments, Result]:
+    """As `on_writer`, for one that reads."""
+
+    async def act(session: Session, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return function(session.database, *args, **kwargs)
+
+    return act
 
 
 def run_to_end(verb: Coroutine[Any, Any, Result]) -> Result:

@@ -1,13 +1,14 @@
-"""Statistics by the minute. A reading thread aggregates the runs; the writer only records the result."""
+"""Statistics by the minute and by the hour. A reading thread aggregates the runs; the writer only notes the result."""
 
 from collections.abc import Sequence
 
-from ....core.stats import MINUTE_US, StatsBucket, minute_of
+from ....core.stats import MINUTE_US, LiveStats, hour_of, minute_of
 from ....core.times import Timestamp
-from ...operate.stats import Stats, read_bucket
+from ...operate.stats import Stats, read_minute, roll_up_hours
 from ...protocol.stats import ROLLED_UP_AT_MOST_US, ROLLED_UP_AT_ONCE_US
 from ..connection.connection import Database, Record
 from ..connection.connections import Connections
+from ..connection.session import Session, run_to_end
 from ..write.fast_path import Writer
 
 
@@ -25,15 +26,15 @@ class SqliteStats(Stats, Connections):
         since = max(begin, end - ROLLED_UP_AT_MOST_US)
         until = min(end, since + ROLLED_UP_AT_ONCE_US)
         minutes = await self._scan("", _minutes, None, since, until)
-        if minutes:
-            await self._change(_note, minutes, until)
+        # After a long time without a server it goes back only so far; but the hour that was left is summed up.
+        left = min(begin, since)
+        if minutes or (hour_of(left) < hour_of(until) and await self._read(_has_minutes, left, until)):
+            await self._change(_note, minutes, left, until)
         self._rolled_up_until = until
         return until < end
 
-    async def stats(
-        self, namespace: str, workflow_type: str, since: Timestamp, until: Timestamp, limit: int
-    ) -> Sequence[StatsBucket]:
-        return await self._scan(namespace, _stats, namespace, workflow_type, (since, until), limit)
+    async def live_stats(self, namespace: str, since: Timestamp, until: Timestamp) -> LiveStats:
+        return await self._scan(namespace, _live, namespace, since, until)
 
 
 def _rolled_up(database: Database) -> Timestamp:
@@ -50,30 +51,20 @@ def _minutes(database: Database, namespace: str | None, since: Timestamp, until:
     return database.records("minutes", {"namespace": namespace, "since": since, "until": until})
 
 
-def _note(writer: Writer, minutes: Sequence[Record], until: Timestamp) -> None:
+def _has_minutes(database: Database, since: Timestamp, until: Timestamp) -> bool:
+    """In the hours that were over by `until`."""
+    return database.row("has_minutes", {"since": hour_of(since), "until": hour_of(until)}) is not None
+
+
+def _note(writer: Writer, minutes: Sequence[Record], since: Timestamp, until: Timestamp) -> None:
     for minute in minutes:
         writer.database.run("note_minute", minute)
+    run_to_end(roll_up_hours(Session(writer.database), since, until))
     writer.database.run("note_rolled_up", (until,))
 
 
-def _stats(
-    database: Database, namespace: str, workflow_type: str, span: tuple[Timestamp, Timestamp], limit: int
-) -> list[StatsBucket]:
-    since, until = span
-    live_since = max(since, _rolled_up(database))
-    rows = database.records(
-        "stats",
-        {
-            "namespace": namespace,
-            "workflow_type": workflow_type,
-            "since": since,
-            "until": min(until, live_since),
-            "limit": limit,
-        },
-    )
-    live = _minutes(database, namespace, live_since, until) if live_since < until else []
-    rows += sorted(
-        (row for row in live if not workflow_type or row["workflow_type"] == workflow_type),
-        key=lambda row: (row["minute"], row["workflow_type"]),
-    )
-    return [read_bucket(row) for row in rows[:limit]]
+def _live(database: Database, namespace: str, since: Timestamp, until: Timestamp) -> LiveStats:
+    begin = max(since, _rolled_up(database))
+    rows = _minutes(database, namespace, begin, until) if begin < until else []
+    rows.sort(key=lambda row: (row["minute"], row["workflow_type"]))
+    return LiveStats(begin, tuple(map(read_minute, rows)))

@@ -98,6 +98,7 @@ def _join(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple
         writer.fences.forget(child)
     for child, step_id in database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child, now)
+    database.run("recount_open_steps", (run.run_id,))
     row = database.row("import_state", (run.run_id,))
     assert row is not None  # it has just been made
     status = RunStatus.PENDING if row[0] == RunCode.PENDING else image.status

@@ -1,8 +1,10 @@
-"""What people, and new builds, do to runs: cancel, pause, resume, terminate."""
+"""What people, and new builds, do to runs: cancel, pause, resume, adopt, terminate."""
 
 from collections.abc import Sequence
 
 from ....core.effects import NO_EFFECTS, Effects, pending_effects
+from ....core.keys.audit import AuditEntry
+from ....core.pages.pauses import PAUSED, RESUMED, pause_note
 from ....core.records import RunKey, Served
 from ....core.run.control import (
     after_cancel,
@@ -11,17 +13,19 @@ from ....core.run.control import (
     can_resume,
     cancel_effects,
     cancelled_error,
+    decide_adoption,
     pause_effects,
     reopen_effects,
     terminated_error,
 )
+from ....core.run.outcomes import Refused
 from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
+from ...operate.audit import audit_values
 from ...protocol import TypeKey
-from ...rows import write_json
-from ...storable import require_storable
+from ...rows import require_storable, write_json
 from ..connection.connection import Row
-from ..write.endings import end, run_head
+from ..write.endings import end, note_pause, run_head
 from ..write.fast_path import Writer
 
 _NO_RUN = (None, NO_EFFECTS)
@@ -60,7 +64,7 @@ def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> tuple
     if then is None:
         return RUN_STATUS_OF_CODE[head.status], NO_EFFECTS
     writer.database.run("pause_run", {"run_id": run.run_id, "reason": reason})
-    writer.fences.forget(run.run_id)
+    note_pause(writer, run.run_id, PAUSED, now, pause_note(run.run_id, reason))
     return RUN_STATUS_OF_CODE[then], pause_effects(head, reason)
 
 
@@ -78,7 +82,29 @@ def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> tuple[RunStatus |
         status = RUN_STATUS_OF_CODE[resumed[0]]
     else:
         writer.database.run("take_back_pause", (run.run_id,))
-        writer.fences.forget(run.run_id)
+    note_pause(writer, run.run_id, RESUMED, now, pause_note(run.run_id))
+    return status, reopen_effects(head, status)
+
+
+def adopt_run(
+    writer: Writer, run: RunKey, build_id: str, now: Timestamp, *, audit: AuditEntry | None = None
+) -> tuple[RunStatus | Refused | None, Effects]:
+    """See Store.adopt_run."""
+    require_storable(build_id=build_id)
+    if (row := _find(writer, run)) is None:
+        return _NO_RUN
+    head = run_head(row)
+    status = RUN_STATUS_OF_CODE[head.status]
+    adoption = decide_adoption(run.run_id, head.status, row[10], build_id)
+    if isinstance(adoption, Refused):
+        return adoption, NO_EFFECTS
+    if not adoption.changes:
+        return status, NO_EFFECTS
+    writer.database.run("pin_build", {"run_id": run.run_id, "build_id": adoption.build_id})
+    if audit is not None:
+        writer.database.run("insert_audit", audit_values(audit))
+    if adoption.resumes:
+        return resume_run(writer, run, now)
     return status, reopen_effects(head, status)
 
 
@@ -101,4 +127,6 @@ def resume_diverged(writer: Writer, namespace: str, served: Sequence[Served], bu
     pairs = write_json([(one.workflow_type, one.version) for one in served])
     build = {"namespace": namespace, "served": pairs, "build_id": build_id, "now": now}
     rows = writer.database.rows("resume_diverged", build)
-    return pending_effects(TypeKey(namespace, workflow_type) for (workflow_type,) in rows)
+    for run_id, _ in rows:
+        note_pause(writer, run_id, RESUMED, now, pause_note(run_id))
+    return pending_effects(TypeKey(namespace, workflow_type) for _, workflow_type in rows)

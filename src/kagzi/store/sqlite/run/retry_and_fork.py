@@ -10,8 +10,7 @@ from ....core.run.refusals import no_result_before, no_step
 from ....core.states import RUN_STATUS_OF_CODE, KindCode, RunStatus, StepCode
 from ....core.times import Timestamp
 from ...protocol import Fork, LeaseTerms, TypeKey
-from ...rows import fork_start, read_error, write_json, write_strings
-from ...storable import require_storable
+from ...rows import fork_start, read_error, require_storable, write_json, write_strings
 from ..connection.connection import Row
 from ..write.endings import give_result
 from ..write.fast_path import WritePlan, Writer
@@ -42,6 +41,7 @@ def retry_run(
     writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
     children_due = _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
     _catch_up(writer, run, now)
+    writer.database.run("recount_open_steps", (run.run_id,))
     key = TypeKey(run.namespace, row[2])
     return RunStatus.PENDING, Effects(pending=(key,), changed=(run,), children_due=children_due)
 
@@ -109,7 +109,8 @@ def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
     """Signals that were taken and come again find those who still wait."""
     for step_id, name in writer.database.rows("open_waits", (run.run_id,)):
         signal = writer.database.row("next_signal", (run.run_id, name))
-        seq = None if signal is None else writer.database.row("wake_run", {"run_id": run.run_id, "now": now})
+        woken = {"run_id": run.run_id, "now": now, "waits": 0}  # they are counted anew
+        seq = None if signal is None else writer.database.row("wake_run", woken)
         if signal is not None and seq is not None:
             number, data, meta = signal
             writer.database.run("bind_signal", (step_id, run.run_id, number))
@@ -166,3 +167,4 @@ def _copy(writer: Writer, fork: Fork, before: int, now: Timestamp) -> None:
         writer.database.run("link_child", (run.namespace, child_run_id, run.run_id, step_id))
         writer.fences.forget(child_run_id)
     _catch_up(writer, run, now)
+    writer.database.run("recount_open_steps", (run.run_id,))

@@ -6,17 +6,22 @@ from typing import Any
 
 import msgspec
 
+from ....core import limits
+from ....core.ids import texts_from, uuids_from
 from ....core.pages.cursor import Cursor
-from ....core.records import Rows, RunEnd, RunFilter, RunKey, RunRecord
+from ....core.records import Rows, RunEnd, RunFilter, RunKey, RunOrder, RunRecord
+from ....core.run.wakes import WOKEN
 from ....core.states import CODE_OF_RUN_STATUS, RUN_STATUS_OF_CODE, RunStatus
+from ...protocol import RequestVerb
 from ...rows import read_error, read_payload, read_run, write_json
 from ..connection.connection import Database, Record, rows_within
+from ..statements import ENDED_SOURCES
 
 _BEGINNING, _END = -(1 << 62), 1 << 62
 _MOST_MERGED = 16  # types read by index and merged; beyond that the list is read in order of time and filtered
 
 
-def get_run(database: Database, namespace: str, run_id: str, workflow_id: str) -> RunRecord | None:
+def get_run(database: Database, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
     """See Store.get_run."""
     if run_id:
         row = database.record("get_run", (run_id, namespace))
@@ -24,30 +29,59 @@ def get_run(database: Database, namespace: str, run_id: str, workflow_id: str) -
         row = database.record("get_run_of_workflow", (namespace, workflow_id))
     if row is None:
         return None
-    payloads = {name: read_payload(row[name], row[f"{name}_meta"]) for name in ("input", "context", "output")}
-    record = msgspec.structs.replace(read_run(row), **payloads)
+    payloads = {name: read_payload(row[name], row[f"{name}_meta"]) for name in ("input", "context", "output", "state")}
+    record = msgspec.structs.replace(read_run(row), **payloads, state_at=row["state_at"])
     if record.status is not RunStatus.SLEEPING:
         return record
     waits = database.rows("waits_of", {"run_id": record.run.run_id})
     return msgspec.structs.replace(record, waits=tuple(step_id for (step_id,) in waits))
 
 
+def ended_run_of_request(
+    database: Database, namespace: str, workflow_id: str, verb: RequestVerb, request_id: str
+) -> RunKey | None:
+    """See Store.ended_run_of_request."""
+    ids = {
+        "namespace": namespace,
+        "workflow_id": workflow_id,
+        "request_id": request_id,
+        "most_runs": limits.REQUEST_RUNS,
+    }
+    if verb == "wake":
+        row = database.row("ended_run_with_wake", ids | {"woken": WOKEN})
+    else:
+        row = database.row("ended_run_with_retry", ids)
+    return None if row is None else RunKey(namespace, row[0])
+
+
 def list_runs(
-    database: Database, namespace: str, where: RunFilter, cursor: Cursor | None, limit: int
+    database: Database,
+    namespace: str,
+    where: RunFilter,
+    cursor: Cursor | None,
+    limit: int,
+    *,
+    order: RunOrder = "created",
 ) -> Rows[RunRecord]:
     """See Store.list_runs."""
+    if where.id_prefix:
+        return _search(database, namespace, where, limit)
     newer = cursor is not None and cursor.direction == "prev"
-    verb = "newer_runs" if newer else "older_runs"
-    parameters = _parameters(namespace, where, cursor) | {"limit": limit + 1}
+    place = _PLACES[order]
+    verb = f"{'newer' if newer else 'older'}_{'ended_' if order == 'ended' else ''}runs"
+    parameters = _parameters(namespace, where, cursor, order) | {"limit": limit + 1}
     rows: list[Record] = []
     boundaries: list[tuple[int, str]] = []  # the last rows of lists that go on
-    for source, bound in _sources(where):
+    for source, bound in _sources(where, order):
         part, more = database.page(f"{verb}_by_{source}", parameters | bound, limit)
         rows += part
         if more:
-            boundaries.append(_list_order(part[-1]))
-    rows.sort(key=_list_order, reverse=not newer)
-    page = _before(rows, min(boundaries) if newer else max(boundaries), newer=newer) if boundaries else rows
+            boundaries.append(place(part[-1]))
+    rows.sort(key=place, reverse=not newer)
+    page = rows
+    if boundaries:  # beyond where the first of several lists was cut, its rows are missing between the others'
+        end = min(boundaries) if newer else max(boundaries)
+        page = [row for row in rows if (place(row) <= end if newer else place(row) >= end)]
     kept = rows_within(page, limit)
     more = bool(boundaries) or kept < len(page)
     page = page[:kept]
@@ -56,26 +90,52 @@ def list_runs(
     return Rows(tuple(map(read_run, page)), more)
 
 
-def _before(rows: list[Record], end: tuple[int, str], *, newer: bool) -> list[Record]:
-    """Up to where the first of several lists was cut: beyond it, its rows are missing between the others'."""
-    return [row for row in rows if (_list_order(row) <= end if newer else _list_order(row) >= end)]
+def _search(database: Database, namespace: str, where: RunFilter, limit: int) -> Rows[RunRecord]:
+    parameters = _parameters(namespace, where, None, "created") | _ids_of(where) | {"limit": limit + 1}
+    by_id: dict[str, Record] = {}
+    more = False
+    for ids in ("run_id", "workflow_id"):
+        rows, more_rows = database.page(f"some_runs_by_{ids}_prefix", parameters, limit)
+        by_id |= {row["run_id"]: row for row in rows}
+        more = more or more_rows
+    page = sorted(by_id.values(), key=_PLACES["created"], reverse=True)
+    kept = rows_within(page, limit)
+    return Rows(tuple(map(read_run, page[:kept])), more or kept < len(page))
+
+
+def _ids_of(where: RunFilter) -> dict[str, Any]:
+    run_ids = uuids_from(where.id_prefix) or (None, None)
+    first_id, end_of_ids = texts_from(where.id_prefix)
+    ids = {"first_run_id": run_ids[0], "last_run_id": run_ids[1], "first_id": first_id, "end_of_ids": end_of_ids}
+    return ids | {"most_ids": limits.SEARCHED_IDS}
 
 
 def count_runs(database: Database, namespace: str, where: RunFilter, cap: int) -> int:
     """See Store.count_runs."""
-    parameters = _parameters(namespace, where, None)
+    order = where.order
+    parameters = _parameters(namespace, where, None, order)
+    if where.id_prefix:
+        row = database.row("count_runs_by_prefix", parameters | _ids_of(where) | {"limit": cap})
+        return row[0] if row else 0
+    verb = "count_ended_runs" if order == "ended" else "count_runs"
     counted = 0
-    for source, bound in _sources(where):
-        row = database.row(f"count_runs_by_{source}", parameters | bound | {"limit": cap - counted})
+    for source, bound in _sources(where, order):
+        row = database.row(f"{verb}_by_{source}", parameters | bound | {"limit": cap - counted})
         counted += row[0] if row else 0
     return counted
 
 
-_list_order: Callable[[Record], tuple[int, str]] = itemgetter("created_at", "run_id")
+_PLACES: dict[RunOrder, Callable[[Record], tuple[int, str]]] = {
+    "created": itemgetter("created_at", "run_id"),
+    "ended": itemgetter("finished_at", "run_id"),
+}
 
 
-def _sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
+def _sources(where: RunFilter, order: RunOrder) -> Iterator[tuple[str, dict[str, Any]]]:
     """Which index reads the list, the narrowest that applies; several values of one column are several reads."""
+    if order == "ended":
+        yield from _ended_sources(where)
+        return
     by_type = 0 < len(where.workflow_types) <= _MOST_MERGED
     if (narrow := _narrow_source(where)) is not None:
         yield narrow
@@ -91,16 +151,30 @@ def _sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "created", {}
 
 
+def _ended_sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The index of ends is in the order of the list. What few runs have is sorted instead, and nothing else."""
+    narrow = _narrow_source(where)
+    if narrow is not None and narrow[0] in ENDED_SOURCES:
+        yield narrow
+        return
+    for status in where.ended_statuses:
+        yield "end", {"status": CODE_OF_RUN_STATUS[status]}
+
+
 def _narrow_source(where: RunFilter) -> tuple[str, dict[str, Any]] | None:
     """By something that few runs have."""
-    for source, parameters in (
+    for source, value in (
+        ("run_ids", where.run_ids),
         ("workflow_id", where.workflow_id),
+        ("worker", where.worker_id),
         ("parent", where.parent_run_id),
         ("problem", where.has_problem),
+        ("failing", where.failing),
+        ("waiting", where.waiting),
         ("key", where.concurrency_key),
         ("schedule", where.schedule_id),
     ):
-        if parameters:
+        if value:
             return source, {}
     if not where.labels or where.has_rare_status:
         return None
@@ -108,9 +182,11 @@ def _narrow_source(where: RunFilter) -> tuple[str, dict[str, Any]] | None:
     return "label", {"label_key": key, "label_value": value}
 
 
-def _parameters(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict[str, Any]:
-    upper = (_END if where.created_before is None else where.created_before, "")
-    lower = (_BEGINNING if where.created_after is None else where.created_after, "")
+def _parameters(namespace: str, where: RunFilter, cursor: Cursor | None, order: RunOrder) -> dict[str, Any]:
+    spans = {"created": (where.created_after, where.created_before), "ended": (where.ended_after, where.ended_before)}
+    after, before = spans[order]
+    upper = (_END if before is None else before, "")
+    lower = (_BEGINNING if after is None else after, "")
     if cursor is not None and cursor.direction == "next":
         upper = min(upper, (cursor.at, cursor.id))
     elif cursor is not None:
@@ -124,12 +200,20 @@ def _parameters(namespace: str, where: RunFilter, cursor: Cursor | None) -> dict
         "statuses": write_json([CODE_OF_RUN_STATUS[status] for status in where.statuses]) if where.statuses else None,
         "workflow_types": write_json(where.workflow_types) if where.workflow_types else None,
         "labels": write_json(dict(where.labels)) if where.labels else None,
+        "run_ids": write_json(list(dict.fromkeys(where.run_ids))) if where.run_ids else None,
         "workflow_id": where.workflow_id or None,
         "version": where.version or None,
         "parent_run_id": where.parent_run_id or None,
         "schedule_id": where.schedule_id or None,
         "concurrency_key": where.concurrency_key or None,
+        "worker_id": where.worker_id or None,
         "has_problem": where.has_problem,
+        "failing": where.failing,
+        "waiting": where.waiting,
+        "created_after": where.created_after,
+        "created_before": where.created_before,
+        "ended_after": where.ended_after,
+        "ended_before": where.ended_before,
     }
 
 

@@ -2,6 +2,7 @@
 
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.error_details import ErrorDetail
+from ....core.pages.pauses import RESUMED, pause_note
 from ....core.records import Payload, RunKey
 from ....core.run import misfits, refusals
 from ....core.run.commands import SignalReplacement
@@ -10,26 +11,30 @@ from ....core.run.misfits import Misfit
 from ....core.run.outcomes import Refused
 from ....core.states import RUN_STATUS_OF_CODE, RunStatus
 from ....core.times import Timestamp
-from ...protocol import SignalReplaced
-from ...rows import read_error, read_labels, write_error, write_strings
-from ...storable import require_storable
+from ...protocol import SignalCheck, SignalReplaced, fits_any_run
+from ...rows import read_error, read_labels, require_storable, write_error, write_strings
 from ..connection.connection import Row
-from ..write.endings import run_head, wake
+from ..write.endings import note_pause, run_head, wake
 from ..write.fast_path import Writer
+from ..write.signals import find_signalled_run
 
 
-def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was given them
-    writer: Writer, namespace: str, run_id: str, workflow_id: str, change: SignalReplacement, now: Timestamp
+def replace_signal(
+    writer: Writer,
+    namespace: str,
+    *,
+    run_id: str = "",
+    workflow_id: str = "",
+    change: SignalReplacement,
+    now: Timestamp,
+    check: SignalCheck = fits_any_run,
 ) -> tuple[SignalReplaced | Refused | None, Effects]:
     """See Store.replace_signal."""
     metadata = misfits.kept_payload(change).metadata or {}
     require_storable(name=change.name, request_id=change.request_id, metadata="".join([*metadata, *metadata.values()]))
     database = writer.database
-    if run_id:
-        row = database.row("signalled_run", (run_id,))
-    else:
-        row = database.row("run_of_workflow_for_signal", (namespace, workflow_id))
-    if row is None or row[1] != namespace:
+    row = find_signalled_run(writer, namespace, run_id=run_id, workflow_id=workflow_id, request_id=change.request_id)
+    if row is None:
         return None, NO_EFFECTS
     head = run_head(row)
     run, status = head.run, RUN_STATUS_OF_CODE[head.status]
@@ -40,6 +45,8 @@ def replace_signal(  # noqa: PLR0917  the verb's arguments, as the store was giv
         return SignalReplaced(run, status, resumed=False), NO_EFFECTS
     if status.ended:
         return refusals.takes_no_signals(run.run_id, status.value), NO_EFFECTS
+    if (refused := check(head.workflow_type, row[8] or "")) is not None:
+        return refused, NO_EFFECTS
     problem = _problem(writer, run) if status is RunStatus.PAUSED else None
     misfit = misfits.misfit_of(problem)
     if problem is not None and misfit is not None and misfit.signal == change.name:
@@ -78,7 +85,7 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
         return misfits.not_replaceable(run.run_id, change.name, received=True), NO_EFFECTS
     rejection = write_error(misfits.rejection_of(problem, misfit, change))
     place = {"run_id": run.run_id, "step_id": step_id}
-    database.run("keep_rejected", place | {"error": rejection, "seq": wake(writer, run, now), "now": now})
+    database.run("keep_rejected", place | {"error": rejection, "seq": wake(writer, run, now, waits=1), "now": now})
     database.run("reopen_wait", place)
     _swap(writer, run, bound[0], change, step_id, now)
     payload = None if change.payload is None else (change.payload.data, write_strings(change.payload.metadata))
@@ -87,9 +94,10 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
         payload = following[1], following[2]
     if payload is not None:
         output = {"output": payload[0], "output_meta": payload[1]}
-        database.run("give_signal", place | output | {"seq": wake(writer, run, now), "now": now})
+        database.run("give_signal", place | output | {"seq": wake(writer, run, now, waits=-1), "now": now})
     resumed = database.row("resume_run", {"run_id": run.run_id, "now": now})
     assert resumed is not None  # it is PAUSED
+    note_pause(writer, run.run_id, RESUMED, now, pause_note(run.run_id))
     status = RUN_STATUS_OF_CODE[resumed[0]]
     return SignalReplaced(run, status, resumed=True), reopen_effects(head, status)
 

@@ -6,8 +6,10 @@ import msgspec
 
 from ....core.events import LOST_RETRY_AT, RunEvent, RunEventPage, RunMark, Source, event_kind
 from ....core.limits import HISTORY_PAGE_BYTES
+from ....core.pages.pauses import is_pause_note, pause_event
 from ....core.records import RunKey
-from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, StepKind, StepStatus
+from ....core.run.wakes import WOKEN, planned_wake_at, woken_event
+from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepKind, StepStatus
 from ...rows import read_error, read_payload, write_json
 from ..connection.connection import Database, Row
 from ..connection.connections import Connections
@@ -63,6 +65,7 @@ def _mark(row: Row) -> RunMark:
         pause_requested=bool(row[8]),
         pause_reason=row[9] or "",
         cancel_requested=bool(row[10]),
+        state_at=row[11],
     )
 
 
@@ -73,12 +76,19 @@ def _event(database: Database, run_id: str, place: Row) -> RunEvent:
     if source in (Source.ATTEMPT_BEGUN, Source.ATTEMPT_FAILED):
         attempt = database.row("event_of_attempt", (run_id, step_id, begun_seq))
         assert attempt is not None  # of the same snapshot
+        if is_pause_note(step_id):
+            return pause_event(step_id, seq, attempt[2])
+        if step_id == WOKEN:
+            return woken_event(seq, attempt[2], attempt[0], read_error(attempt[4]))
         # An attempt may outlive its step: that of a run which was tried again from an earlier one.
         name, kind = (step_id, StepKind.FUNCTION) if step is None else (step[0], STEP_KIND_OF_CODE[step[1]])
         return _attempt_event(seq, source, step_id, attempt, name, kind)
     assert step is not None  # likewise
     name, kind_code, status, number, started_at, finished_at, wake_at, child_run_id, output, output_meta, error = step
     ended = source is Source.RESULT
+    if not ended and kind_code == KindCode.SLEEP:
+        note = database.row("first_wake_of", (run_id, WOKEN, step_id))
+        wake_at = planned_wake_at(read_error(note[0]) if note else None, wake_at)
     return RunEvent(
         seq=seq,
         at=(finished_at if ended else started_at) or 0,

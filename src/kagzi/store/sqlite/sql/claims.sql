@@ -4,20 +4,21 @@
 SELECT json_group_array(json_array(-priority, ready_at, run_id)) FROM (
     SELECT priority, ready_at, run_id FROM runs INDEXED BY runs_pending
     WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
-      AND (deadline_at IS NULL OR deadline_at > :now)
+      AND (deadline_at IS NULL OR deadline_at > :now) AND (pinned_build IS NULL OR pinned_build = :build_id)
     ORDER BY priority DESC, ready_at, run_id LIMIT :limit);
 
 -- name: lease_runs
 -- Raise the lease and hand over. The only writer needs no lock.
 UPDATE runs SET status = {RUN.RUNNING}, lease = lease + 1, nonce = :nonce, worker_id = :worker_id, lease_until = :until, ready_at = NULL,
-                started_at = coalesce(started_at, :now), version = coalesce(version, :version)
+                started_at = coalesce(started_at, :now), version = coalesce(version, :version),
+                own_traces_from = iif(own_traces_from = 0 AND (created_at < :old_before OR seq >= :long_seq), lease + 1, own_traces_from)
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.PENDING};
 
 -- name: leased_runs
 -- What the workers need to know about the runs just leased.
 SELECT json_group_array(json_array(run_id, namespace, lease, seq, workflow_id, workflow_type, version, attempt, json(labels),
                                    created_at, deadline_at, cancel_requested_at, cancel_reason, parent_run_id,
-                                   watched OR has_children, lost_leases))
+                                   watched OR has_children, lost_leases, started_at, own_traces_from))
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
 
 -- name: inputs_of
@@ -31,8 +32,8 @@ SELECT output FROM steps WHERE run_id = ? AND step_id IN ('$input', '$context') 
 
 -- name: claimed_bytes
 -- About what is read of each run that is claimed: input, context and first step, which are read whole. Lengths are in the rows' heads.
-SELECT wanted.value, (SELECT coalesce(sum(coalesce(length(output), 0) + coalesce(length(details), 0)), 0) FROM (
-    SELECT output, details FROM steps INDEXED BY steps_begun WHERE run_id = wanted.value ORDER BY begun_seq LIMIT 3))
+SELECT json_group_object(wanted.value, (SELECT coalesce(sum(coalesce(length(output), 0) + coalesce(length(details), 0)), 0) FROM (
+    SELECT output, details FROM steps INDEXED BY steps_begun WHERE run_id = wanted.value ORDER BY begun_seq LIMIT 3)))
 FROM json_each(?) AS wanted;
 
 -- name: history_after
@@ -46,6 +47,18 @@ FROM (
     WHERE run_id = ? AND begun_seq > ? AND kind < {KIND.FIRST_PAYLOAD}
 )
 ORDER BY begun_seq;
+
+-- name: short_histories
+-- All steps of runs that have few, without what is large: such a run is read by itself. The columns of part_history_columns.
+SELECT json_group_array(json_array(run_id, large, step_id, kind, status, begun_seq, attempt, seq, finished_at,
+    iif(large OR output IS NULL, NULL, hex(output)), output_meta, iif(large, NULL, error), retry_at, wake_at, child_run_id,
+    iif(large OR details IS NULL, NULL, hex(details)), details_meta))
+FROM (
+    SELECT s.*, coalesce(length(s.output), 0) + coalesce(length(s.details), 0) + coalesce(length(s.error), 0) > 4096 AS large
+    FROM json_each(?) AS wanted CROSS JOIN steps AS s INDEXED BY steps_begun ON s.run_id = wanted.value
+    WHERE s.kind < {KIND.FIRST_PAYLOAD}
+    ORDER BY wanted.key, s.begun_seq
+);
 
 -- name: leased_run
 -- Whether this lease is the current one.

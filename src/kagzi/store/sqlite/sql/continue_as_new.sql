@@ -17,6 +17,16 @@ INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, output, outpu
 SELECT :new_run_id, step_id, name, kind, status, 0, output, output_meta, :now, :now FROM steps
 WHERE run_id = :run_id AND step_id = '$context';
 
+-- name: copy_state
+-- Whoever looks at the chain sees the last state until the new run sets its own.
+INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, output, output_meta, created_at, finished_at)
+SELECT :new_run_id, step_id, name, kind, status, 0, output, output_meta, :now, finished_at FROM steps
+WHERE run_id = :run_id AND step_id = '$state';
+
+-- name: context_metadata
+-- Of a context that is replaced: what is the server's in it stays.
+SELECT output_meta FROM steps WHERE run_id = ? AND step_id = '$context';
+
 -- name: move_signals
 -- Those that no step has taken.
 UPDATE signals SET run_id = :new_run_id WHERE run_id = :run_id AND step_id IS NULL;

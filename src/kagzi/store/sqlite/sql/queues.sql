@@ -15,14 +15,14 @@ WHERE namespace = ? AND status = {RUN.RUNNING} AND workflow_type = ? GROUP BY 1;
 -- The first runs of a queue that were never claimed, of one version (NULL: not pinned).
 SELECT run_id, '', priority, ready_at, 1 FROM runs INDEXED BY runs_pending
 WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING} AND lease = 0
-  AND (deadline_at IS NULL OR deadline_at > :now)
+  AND (deadline_at IS NULL OR deadline_at > :now) AND (pinned_build IS NULL OR pinned_build = :build_id)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: pending_any_runs
 -- The first runs of a queue, of one version (NULL: not pinned).
 SELECT run_id, '', priority, ready_at, 0 FROM runs INDEXED BY runs_pending
 WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
-  AND (deadline_at IS NULL OR deadline_at > :now)
+  AND (deadline_at IS NULL OR deadline_at > :now) AND (pinned_build IS NULL OR pinned_build = :build_id)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: going_on_of_type
@@ -30,7 +30,7 @@ ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 SELECT run_id, coalesce(concurrency_key, ''), priority, ready_at, 0 FROM runs INDEXED BY runs_to_go_on
 WHERE namespace = :namespace AND workflow_type = :workflow_type AND status = {RUN.PENDING} AND lease > 0
   AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
-  AND (deadline_at IS NULL OR deadline_at > :now)
+  AND (deadline_at IS NULL OR deadline_at > :now) AND (pinned_build IS NULL OR pinned_build = :build_id)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: key_from
@@ -44,16 +44,16 @@ ORDER BY concurrency_key LIMIT 1;
 SELECT run_id, concurrency_key, priority, ready_at, lease = 0 FROM runs INDEXED BY runs_by_key
 WHERE namespace = :namespace AND workflow_type = :workflow_type AND concurrency_key = :key AND concurrency_key IS NOT NULL
   AND status = {RUN.PENDING} AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
-  AND (deadline_at IS NULL OR deadline_at > :now)
+  AND (deadline_at IS NULL OR deadline_at > :now) AND (pinned_build IS NULL OR pinned_build = :build_id)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: pending_without_key
 -- Runs without a key that were started before their type had limits by key, of one version: looked for at the head of the queue.
 SELECT run_id, '', priority, ready_at, first FROM (
-    SELECT run_id, concurrency_key, priority, ready_at, lease = 0 AS first, deadline_at FROM runs INDEXED BY runs_pending
+    SELECT run_id, concurrency_key, priority, ready_at, lease = 0 AS first, deadline_at, pinned_build FROM runs INDEXED BY runs_pending
     WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
     ORDER BY priority DESC, ready_at, run_id LIMIT 200)
-WHERE concurrency_key IS NULL AND (deadline_at IS NULL OR deadline_at > :now)
+WHERE concurrency_key IS NULL AND (deadline_at IS NULL OR deadline_at > :now) AND (pinned_build IS NULL OR pinned_build = :build_id)
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: key_rate
@@ -115,3 +115,19 @@ SELECT coalesce(version, '') AS version, count(*), min(ready_at) FROM (
     SELECT version, ready_at FROM runs INDEXED BY runs_pending
     WHERE namespace = ? AND status = {RUN.PENDING} AND workflow_type = ? LIMIT ?)
 GROUP BY 1 ORDER BY 1;
+
+-- name: open_by_type
+-- Among the oldest of the namespace: the oldest of each state, of which there may be many more.
+SELECT workflow_type, count(*) AS runs FROM (SELECT workflow_type FROM (
+    SELECT * FROM (SELECT workflow_type, created_at, run_id FROM runs INDEXED BY runs_by_status
+                   WHERE namespace = :namespace AND status = {RUN.PENDING} ORDER BY created_at, run_id LIMIT :cap)
+    UNION ALL
+    SELECT * FROM (SELECT workflow_type, created_at, run_id FROM runs INDEXED BY runs_by_status
+                   WHERE namespace = :namespace AND status = {RUN.RUNNING} ORDER BY created_at, run_id LIMIT :cap)
+    UNION ALL
+    SELECT * FROM (SELECT workflow_type, created_at, run_id FROM runs INDEXED BY runs_by_status
+                   WHERE namespace = :namespace AND status = {RUN.SLEEPING} ORDER BY created_at, run_id LIMIT :cap)
+    UNION ALL
+    SELECT * FROM (SELECT workflow_type, created_at, run_id FROM runs INDEXED BY runs_by_status
+                   WHERE namespace = :namespace AND status = {RUN.PAUSED} ORDER BY created_at, run_id LIMIT :cap)
+) ORDER BY created_at, run_id LIMIT :cap) GROUP BY workflow_type;

@@ -1,8 +1,17 @@
 -- name: ended_runs
--- Runs to forget, oldest first.
-SELECT run_id, finished_at FROM runs INDEXED BY runs_finished
-WHERE namespace = :namespace AND finished_at BETWEEN :after AND :until
-  AND status + 0 IN (SELECT value FROM json_each(:statuses))
+-- Runs to forget, oldest first: the oldest of each status, by the index of ends.
+SELECT run_id, finished_at FROM (
+    SELECT * FROM (SELECT run_id, finished_at FROM runs INDEXED BY runs_finished
+                   WHERE namespace = :namespace AND status = {RUN.COMPLETED} AND finished_at BETWEEN :after AND :until ORDER BY finished_at LIMIT :limit)
+    WHERE {RUN.COMPLETED} IN (SELECT value FROM json_each(:statuses))
+    UNION ALL
+    SELECT * FROM (SELECT run_id, finished_at FROM runs INDEXED BY runs_finished
+                   WHERE namespace = :namespace AND status = {RUN.FAILED} AND finished_at BETWEEN :after AND :until ORDER BY finished_at LIMIT :limit)
+    WHERE {RUN.FAILED} IN (SELECT value FROM json_each(:statuses))
+    UNION ALL
+    SELECT * FROM (SELECT run_id, finished_at FROM runs INDEXED BY runs_finished
+                   WHERE namespace = :namespace AND status = {RUN.CANCELLED} AND finished_at BETWEEN :after AND :until ORDER BY finished_at LIMIT :limit)
+    WHERE {RUN.CANCELLED} IN (SELECT value FROM json_each(:statuses)))
 ORDER BY finished_at LIMIT :limit;
 
 -- name: runs_to_delete
@@ -38,6 +47,10 @@ DELETE FROM step_attempts WHERE run_id IN (SELECT value FROM json_each(:run_ids)
 -- name: delete_signals
 -- Of short runs, all.
 DELETE FROM signals WHERE run_id IN (SELECT value FROM json_each(:run_ids));
+
+-- name: delete_logs
+-- Of short runs, all.
+DELETE FROM step_logs WHERE run_id IN (SELECT value FROM json_each(:run_ids));
 
 -- name: delete_runs
 -- The runs themselves.

@@ -42,6 +42,11 @@ SELECT {step_state} FROM steps AS s WHERE s.run_id = :run_id AND s.rowid IN (
 SELECT {step_state} FROM steps AS s INDEXED BY steps_timed WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now
   AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names)));
 
+-- name: due_retries
+-- Likewise those of the second sort.
+SELECT {step_state} FROM steps AS s INDEXED BY steps_retries WHERE s.run_id = :run_id AND s.status = {STEP.PENDING} AND s.retry_at <= :now
+  AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names)));
+
 -- name: last_result
 -- The highest seq of a result, to know whether the worker has seen all.
 SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < {KIND.FIRST_PAYLOAD};
@@ -58,10 +63,10 @@ INSERT INTO steps (run_id, step_id, name, kind, retry, timeout_ms, input, input_
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_step
--- What a step has come to. An output that was not read is left alone.
+-- What a step has come to. An input or output that was not read is left alone.
 UPDATE steps SET status = ?, attempt = ?, begun_seq = ?, seq = ?, lease = ?, nonce = ?, output = coalesce(?, output),
                  output_meta = coalesce(?, output_meta), error = ?, retry_at = ?, child_run_id = ?, started_at = ?, finished_at = ?,
-                 worker_id = ?
+                 worker_id = ?, input = coalesce(?, input), input_meta = coalesce(?, input_meta)
 WHERE run_id = ? AND step_id = ?;
 
 -- name: set_details
@@ -81,6 +86,13 @@ UPDATE runs SET has_children = 1 WHERE run_id = ?;
 -- For people; the last value wins.
 UPDATE runs SET status_text = ?, progress = ? WHERE run_id = ?;
 
+-- name: save_state
+-- What the workflow shows of itself; the last value wins.
+INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, lease, nonce, created_at, finished_at, output, output_meta)
+VALUES (?, ?, ?, {KIND.STATE}, {STEP.COMPLETED}, 0, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (run_id, step_id) DO UPDATE SET lease = excluded.lease, nonce = excluded.nonce, finished_at = excluded.finished_at,
+    output = excluded.output, output_meta = excluded.output_meta;
+
 -- name: park_run
 -- Slot and lease are free; the clock, a signal or a child wakes it.
 UPDATE runs SET status = {RUN.SLEEPING}, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL
@@ -90,7 +102,9 @@ WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = {RUN.RUNNING};
 -- The holder lets go of it.
 UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = :wait_reason, due_at = :due_at, ready_at = :ready_at,
                 finished_at = :finished_at, error = :error, cascade_due = :cascade_due, continued_as = :continued_as,
-                worker_id = NULL, lease_until = NULL, pause_requested = 0
+                worker_id = NULL, lease_until = NULL, pause_requested = 0,
+                awaits_signal = iif(:finished_at IS NULL, awaits_signal + :waits, 0),
+                retrying_steps = iif(:finished_at IS NULL, retrying_steps + :retries, 0)
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status + 0 = {RUN.RUNNING};
 
 -- name: note_divergence
@@ -101,5 +115,6 @@ UPDATE runs SET problem = :problem, tried_builds = json_insert((
                         SELECT latest.value FROM (
                             SELECT b.key, b.value FROM json_each(coalesce(runs.tried_builds, '[]')) AS b
                             WHERE b.value <> :build_id ORDER BY b.key DESC LIMIT :others) AS latest
-                        ORDER BY latest.key) AS others), '$[#]', :build_id)
+                        ORDER BY latest.key) AS others), '$[#]', :build_id),
+                pinned_build = iif(:unpin_build, NULL, pinned_build)
 WHERE run_id = :run_id;

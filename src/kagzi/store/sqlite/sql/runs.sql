@@ -21,15 +21,21 @@ FROM json_each(?) AS wanted CROSS JOIN runs AS r ON r.run_id = wanted.value
 LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output';
 
 -- name: part_page
--- Both ends of the page are bounds on (created_at, run_id); every filter that is not NULL must hold.
-(r.created_at, r.run_id) < (:upper_at, :upper_id) AND (r.created_at, r.run_id) > (:lower_at, :lower_id)
+-- Both ends of the page are bounds on (created_at, run_id), or (finished_at, run_id); every filter that is not NULL must hold.
+(r.{time}, r.run_id) < (:upper_at, :upper_id) AND (r.{time}, r.run_id) > (:lower_at, :lower_id)
+AND (:created_after IS NULL OR r.created_at >= :created_after) AND (:created_before IS NULL OR r.created_at < :created_before)
+AND (:ended_after IS NULL OR r.finished_at >= :ended_after) AND (:ended_before IS NULL OR r.finished_at < :ended_before)
+AND (:failing IS NULL OR (r.retrying_steps > 0 OR r.problem IS NOT NULL) = :failing)
+AND (:waiting IS NULL OR (r.awaits_signal > 0) = :waiting)
 AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses)))
 AND (:workflow_types IS NULL OR r.workflow_type IN (SELECT value FROM json_each(:workflow_types)))
 AND (:workflow_id IS NULL OR r.workflow_id = :workflow_id)
+AND (:run_ids IS NULL OR r.run_id IN (SELECT value FROM json_each(:run_ids)))
 AND (:version IS NULL OR r.version = :version)
 AND (:parent_run_id IS NULL OR r.parent_run_id = :parent_run_id)
 AND (:schedule_id IS NULL OR r.schedule_id = :schedule_id)
 AND (:concurrency_key IS NULL OR r.concurrency_key = :concurrency_key)
+AND (:worker_id IS NULL OR (r.worker_id = :worker_id AND r.status = {RUN.RUNNING}))
 AND (:has_problem IS NULL OR (r.problem IS NOT NULL) = :has_problem)
 AND (:labels IS NULL OR NOT EXISTS (
     SELECT 1 FROM json_each(:labels) AS wanted WHERE NOT EXISTS (
@@ -61,6 +67,10 @@ WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.versio
 -- All runs an id ever had.
 runs AS r INDEXED BY runs_by_workflow_id WHERE r.namespace = :namespace AND r.workflow_id = :workflow_id AND {page}
 
+-- name: part_runs_by_run_ids
+-- Runs that are named, each once.
+json_each(:run_ids) AS named CROSS JOIN runs AS r ON r.run_id = named.value WHERE r.namespace = :namespace AND {page}
+
 -- name: part_runs_by_parent
 -- Children of a run.
 runs AS r INDEXED BY runs_by_parent WHERE r.namespace = :namespace AND r.parent_run_id = :parent_run_id AND {page}
@@ -73,9 +83,37 @@ runs AS r INDEXED BY runs_by_schedule WHERE r.namespace = :namespace AND r.sched
 -- Runs with one concurrency key.
 runs AS r INDEXED BY runs_with_key WHERE r.namespace = :namespace AND r.concurrency_key = :concurrency_key AND {page}
 
+-- name: part_runs_by_worker
+-- What a worker holds: no more than it has slots.
+runs AS r INDEXED BY runs_worker WHERE r.namespace = :namespace AND r.worker_id = :worker_id AND r.status = {RUN.RUNNING} AND {page}
+
 -- name: part_runs_by_problem
 -- What the engine paused.
 runs AS r INDEXED BY runs_by_problem WHERE r.namespace = :namespace AND r.problem IS NOT NULL AND {page}
+
+-- name: part_runs_by_failing
+-- What fails, or was paused with a problem.
+runs AS r INDEXED BY runs_failing WHERE r.namespace = :namespace AND (r.retrying_steps > 0 OR r.problem IS NOT NULL) AND {page}
+
+-- name: part_runs_by_waiting
+-- What waits for a signal.
+runs AS r INDEXED BY runs_waiting WHERE r.namespace = :namespace AND r.awaits_signal > 0 AND {page}
+
+-- name: part_runs_by_end
+-- What ended in one way; several are read one by one and merged.
+runs AS r INDEXED BY runs_finished WHERE r.namespace = :namespace AND r.status = :status AND r.finished_at IS NOT NULL AND {page}
+
+-- name: part_runs_by_run_id_prefix
+-- The newest first, as ids sort by time. So many are looked at, whatever else is asked for: ids of others are among them.
+(SELECT run_id AS id FROM runs WHERE run_id BETWEEN :first_run_id AND :last_run_id ORDER BY run_id DESC LIMIT :most_ids) AS searched
+CROSS JOIN runs AS r ON r.run_id = searched.id WHERE r.namespace = :namespace AND {page}
+
+-- name: part_runs_by_workflow_id_prefix
+-- As above.
+(SELECT run_id AS id FROM runs INDEXED BY runs_by_workflow_id
+ WHERE namespace = :namespace AND workflow_id >= :first_id AND workflow_id < :end_of_ids
+ ORDER BY workflow_id DESC LIMIT :most_ids) AS searched
+CROSS JOIN runs AS r ON r.run_id = searched.id WHERE {page}
 
 -- name: part_runs_by_label
 -- By the first label asked for; the others are checked run by run.
@@ -85,15 +123,24 @@ AND (l.created_at, l.run_id) < (:upper_at, :upper_id) AND (l.created_at, l.run_i
 
 -- name: part_older_runs
 -- Newest first.
-SELECT {run.shown:r read} FROM {source} ORDER BY {order}.created_at DESC, {order}.run_id DESC LIMIT :limit
+SELECT {run.shown:r read} FROM {source} ORDER BY {order}.{time} DESC, {order}.run_id DESC LIMIT :limit
 
 -- name: part_newer_runs
 -- The page before: read towards the newer, turned round by the caller.
-SELECT {run.shown:r read} FROM {source} ORDER BY {order}.created_at, {order}.run_id LIMIT :limit
+SELECT {run.shown:r read} FROM {source} ORDER BY {order}.{time}, {order}.run_id LIMIT :limit
+
+-- name: part_some_runs
+-- Of a search: the first that are found.
+SELECT {run.shown:r read} FROM {source} LIMIT :limit
 
 -- name: part_count_runs
 -- Counting stops at the cap.
 SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :limit)
+
+-- name: count_runs_by_prefix
+-- A run may begin so with both of its ids.
+SELECT count(*) FROM (
+    SELECT r.run_id FROM {runs_by_run_id_prefix} UNION SELECT r.run_id FROM {runs_by_workflow_id_prefix} LIMIT :limit);
 
 -- name: request_cancel
 -- The first request counts: reason and limit stay. Who sleeps or is paused wakes, so that a worker can clean up.

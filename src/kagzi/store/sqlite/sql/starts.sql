@@ -32,5 +32,5 @@ UPDATE runs SET watched = 1, seq = seq + 1 WHERE run_id = ? AND namespace = ? AN
 -- End a run without its worker (terminate, deadline, cancel). Its holder records nothing more, and is told how it ended.
 UPDATE runs SET status = :status, error = :error, finished_at = :now, seq = seq + 1, worker_id = NULL,
                 lease_until = NULL, ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = 0,
-                blocked_by = NULL
+                blocked_by = NULL, awaits_signal = 0, retrying_steps = 0
 WHERE run_id = :run_id AND finished_at IS NULL;

@@ -1,7 +1,7 @@
 -- name: part_step_columns
 -- A step as people see it; payloads last, so that lists can leave them out.
 step_id, name, kind, status, attempt, begun_seq, seq, created_at, started_at, finished_at, error, retry, timeout_ms, retry_at,
-wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id
+wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, lease AS claim
 
 -- name: run_finished_at
 -- When the run ended, if it has. Foreign runs do not exist.
@@ -26,8 +26,55 @@ SELECT {step_columns}, input, input_meta, output, output_meta, details, details_
 -- name: attempts_of
 -- Earlier attempts of these steps, in the order of the steps, the latest first: read until a page is full.
 -- Only keys are sorted.
-SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id
+SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id, a.lease AS claim, a.begun_seq
 FROM (SELECT k.step_id, k.begun_seq FROM json_each(:step_ids) AS wanted
       CROSS JOIN step_attempts AS k ON k.run_id = :run_id AND k.step_id = wanted.value
       ORDER BY wanted.key, k.begun_seq DESC LIMIT :limit) AS keys
 CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id AND a.begun_seq = keys.begun_seq;
+
+-- name: timeline_run
+-- How the run stands, when it ended, and where in it a step was begun.
+SELECT r.finished_at, r.created_at, r.status, r.cancel_requested_at, r.pause_requested, r.pause_reason, r.lease, (
+    SELECT s.begun_seq FROM steps AS s WHERE s.run_id = r.run_id AND s.step_id = :step_id AND s.kind < {KIND.FIRST_PAYLOAD}
+) AS begun_seq
+FROM runs AS r WHERE r.run_id = :run_id AND r.namespace = :namespace;
+
+-- name: part_timeline_columns
+-- A step without what it holds, when and where its earlier attempts began and ended (the latest first), and how its error begins.
+SELECT s.step_id, s.name, s.kind, s.status, s.begun_seq, s.seq, s.attempt, s.created_at, s.started_at, s.finished_at, s.retry_at, s.wake_at,
+       s.worker_id, s.parent_step_id, s.parallel_group_id, s.child_run_id,
+       s.error ->> '$.type' AS error_type, substr(s.error ->> '$.message', 1, 1024) AS error_message, (
+           SELECT json_group_array(json_array(latest.started_at, latest.finished_at, latest.worker_id)) FROM (
+               SELECT started_at, finished_at, worker_id FROM step_attempts
+               WHERE run_id = s.run_id AND step_id = s.step_id ORDER BY begun_seq DESC LIMIT :attempts
+           ) AS latest
+       ) AS attempts
+
+-- name: part_timeline_rows
+-- Of one run, those that fit.
+WHERE s.run_id = :run_id AND s.kind < {KIND.FIRST_PAYLOAD} AND (:name IS NULL OR s.name = :name)
+  AND (:statuses IS NULL OR s.status IN (SELECT value FROM json_each(:statuses)))
+  AND (:kinds IS NULL OR s.kind IN (SELECT value FROM json_each(:kinds)))
+
+-- name: timeline_older
+-- Newest first.
+{timeline_columns} FROM steps AS s INDEXED BY steps_begun {timeline_rows} AND s.begun_seq < :before ORDER BY s.begun_seq DESC LIMIT :limit;
+
+-- name: timeline_newer
+-- Oldest first.
+{timeline_columns} FROM steps AS s INDEXED BY steps_begun {timeline_rows} AND s.begun_seq > :after ORDER BY s.begun_seq LIMIT :limit;
+
+-- name: timeline_pauses
+-- When it was paused and resumed, the latest first.
+SELECT step_id, finished_at, error ->> '$.message' AS reason FROM step_attempts
+WHERE run_id = :run_id AND step_id IN (:paused, :resumed) ORDER BY seq DESC LIMIT :limit;
+
+-- name: signal_waits
+-- What runs wait for from outside, in the order in which the runs are asked for. Only keys are sorted.
+SELECT s.run_id, s.step_id, s.name, s.created_at, s.wake_at, s.input, s.input_meta
+FROM (SELECT wanted.key AS n, r.run_id FROM json_each(:run_ids) AS wanted
+      CROSS JOIN runs AS r ON r.run_id = wanted.value AND r.namespace = :namespace AND r.awaits_signal > 0) AS r
+CROSS JOIN steps AS s ON s.run_id = r.run_id AND s.step_id IN (
+    SELECT w.step_id FROM steps AS w INDEXED BY steps_waiting
+    WHERE w.run_id = r.run_id AND w.status = {STEP.RUNNING} AND w.kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND w.kind = {KIND.SIGNAL} ORDER BY w.begun_seq LIMIT :most)
+ORDER BY r.n, s.begun_seq LIMIT :limit;

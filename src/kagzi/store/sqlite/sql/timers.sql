@@ -19,6 +19,9 @@ FROM (SELECT run_id, namespace, workflow_type FROM runs INDEXED BY runs_due
 -- name: wake_runs
 -- PENDING, with as many seqs taken as waits will end. A wait that ends is progress: leases lost before it do not count.
 UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, due_at = NULL, wait_reason = NULL, nonce = 0,
+                awaits_signal = CASE WHEN awaits_signal > 0 THEN awaits_signal - (
+                    SELECT count(*) FROM steps AS s INDEXED BY steps_timed
+                    WHERE s.run_id = runs.run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now AND s.kind = {KIND.SIGNAL}) ELSE 0 END,
                 lost_leases = CASE WHEN lost_leases > 0 AND EXISTS (
                     SELECT 1 FROM steps AS s INDEXED BY steps_timed
                     WHERE s.run_id = runs.run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now) THEN 0 ELSE lost_leases END,
@@ -54,7 +57,7 @@ WHERE status = {RUN.RUNNING} AND lease_until <= ? ORDER BY lease_until LIMIT ?;
 -- What was begun under leases that are about to end is kept as lost, each with a number of its own. Only the last numbers of a run
 -- are searched, so that a long history costs no more than a short one. What may run only once fails when it is begun again.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
-SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), 0, 0,
+SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), s.lease, 0,
        s.started_at, :now, :error, :retry_at, s.worker_id
 FROM json_each(:run_ids) AS wanted
 CROSS JOIN runs AS r ON r.run_id = wanted.value AND r.status + 0 = {RUN.RUNNING}

@@ -8,13 +8,52 @@ WHERE run_id = ? AND name = ? AND step_id IS NULL ORDER BY number LIMIT 1;
 UPDATE signals SET step_id = ? WHERE run_id = ? AND number = ? AND step_id IS NULL;
 
 -- name: signalled_run
--- Whom a signal is for.
-SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs WHERE run_id = ?;
+-- Whom a signal is for; and whether another run may have it, see runs_to_search.
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, continued_as IS NOT NULL
+FROM runs WHERE run_id = ?;
 
 -- name: run_of_workflow_for_signal
--- By workflow_id the open run; if none is open the latest, which says so, unless it had this very signal before.
-SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id FROM runs INDEXED BY runs_by_workflow_id
-WHERE namespace = ? AND workflow_id = ? ORDER BY finished_at IS NOT NULL, created_at DESC, run_id DESC LIMIT 1;
+-- By workflow_id the open run; if none is open the latest, which says so, unless it had this very signal before. And whether an
+-- ended one may have it, see runs_to_search.
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, EXISTS (
+    SELECT 1 FROM runs AS b INDEXED BY runs_by_workflow_id
+    WHERE b.namespace = :namespace AND b.workflow_id = :workflow_id AND b.finished_at IS NOT NULL)
+FROM runs WHERE run_id = coalesce(
+    (SELECT o.run_id FROM runs AS o INDEXED BY runs_active
+     WHERE o.namespace = :namespace AND o.workflow_id = :workflow_id AND o.finished_at IS NULL),
+    (SELECT e.run_id FROM runs AS e INDEXED BY runs_by_workflow_id WHERE e.namespace = :namespace AND e.workflow_id = :workflow_id
+     ORDER BY e.created_at DESC, e.run_id DESC LIMIT 1)) AND +namespace = :namespace;
+
+-- name: part_earlier_runs
+-- Of a workflow id, the latest first, at most so many: where a request that is made again is searched for.
+(SELECT run_id, workflow_id, workflow_type, status, retry_request_id FROM runs INDEXED BY runs_by_workflow_id
+ WHERE namespace = :namespace AND workflow_id = :workflow_id AND finished_at IS NOT NULL
+ ORDER BY created_at DESC, run_id DESC LIMIT :most_runs) AS e
+
+-- name: ended_run_with_signal
+-- Which ended run of a workflow id has had this signal.
+SELECT e.run_id, e.workflow_id, e.workflow_type, e.status FROM {earlier_runs}
+CROSS JOIN signals AS s INDEXED BY signals_request ON s.run_id = e.run_id AND s.request_id = :request_id LIMIT 1;
+
+-- name: later_run_with_signal
+-- Which of the runs that a run continued as has this signal: nobody had consumed it, so it was passed on.
+WITH RECURSIVE later AS (
+    SELECT run_id, namespace, continued_as, 0 AS n FROM runs WHERE run_id = :run_id
+    UNION ALL
+    SELECT r.run_id, r.namespace, r.continued_as, later.n + 1
+    FROM later CROSS JOIN runs AS r ON r.run_id = later.continued_as AND r.namespace = later.namespace WHERE later.n < :most_runs)
+SELECT later.run_id FROM later CROSS JOIN signals AS s INDEXED BY signals_request ON s.run_id = later.run_id AND s.request_id = :request_id
+LIMIT 1;
+
+-- name: ended_run_with_wake
+-- Which ended run of a workflow id this request has woken.
+SELECT e.run_id FROM {earlier_runs}
+CROSS JOIN step_attempts AS a ON a.run_id = e.run_id AND a.step_id = :woken AND json_extract(a.error, '$.metadata.request_id') = :request_id
+LIMIT 1;
+
+-- name: ended_run_with_retry
+-- Which ended run of a workflow id was tried again by this request.
+SELECT e.run_id FROM {earlier_runs} WHERE e.retry_request_id = :request_id LIMIT 1;
 
 -- name: signal_of_request
 -- A repeat, and whether a step has taken the first.
@@ -45,7 +84,8 @@ WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.RUNNING};
 
 -- name: wake_run
 -- A result came from outside: its seq; and a sleeper is PENDING. Nonce 0: a repeat of its last lease is not taken for its own.
-UPDATE runs SET seq = seq + 1, lost_leases = 0,
+-- :waits is by how many more steps wait for signals.
+UPDATE runs SET seq = seq + 1, lost_leases = 0, awaits_signal = awaits_signal + :waits,
                 status = CASE WHEN status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE status END,
                 nonce = CASE WHEN status = {RUN.SLEEPING} THEN 0 ELSE nonce END,
                 ready_at = CASE WHEN status = {RUN.SLEEPING} THEN :now ELSE ready_at END,

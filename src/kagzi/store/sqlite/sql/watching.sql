@@ -1,7 +1,8 @@
 -- name: part_mark_columns
 -- How far a run is, and how it stands.
 run_id, namespace, seq, status, created_at, finished_at, status_text, progress, pause_requested, pause_reason,
-cancel_requested_at IS NOT NULL
+cancel_requested_at IS NOT NULL,
+(SELECT s.finished_at FROM steps AS s WHERE s.run_id = runs.run_id AND s.step_id = '$state')
 
 -- name: mark_of
 -- One run.
@@ -31,3 +32,7 @@ WHERE run_id = ? AND step_id = ?;
 -- name: event_of_attempt
 -- What an event of a failed attempt tells.
 SELECT attempt, started_at, finished_at, retry_at, error FROM step_attempts WHERE run_id = ? AND step_id = ? AND begun_seq = ?;
+
+-- name: first_wake_of
+-- What is noted of the first wake of a step: until when it was to wait.
+SELECT error FROM step_attempts WHERE run_id = ? AND step_id = ? AND json_extract(error, '$.subject_id') = ? ORDER BY begun_seq LIMIT 1;

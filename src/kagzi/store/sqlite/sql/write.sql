@@ -27,7 +27,8 @@ WHERE steps.run_id = wanted.column1 AND steps.step_id = wanted.column2 AND steps
 
 -- name: complete_runs
 -- Ends of a batch: JSON rows of (run_id, lease, nonce, seq).
-UPDATE runs SET status = {RUN.COMPLETED}, seq = wanted.seq, finished_at = :now, worker_id = NULL, lease_until = NULL, pause_requested = 0
+UPDATE runs SET status = {RUN.COMPLETED}, seq = wanted.seq, finished_at = :now, worker_id = NULL, lease_until = NULL, pause_requested = 0,
+                awaits_signal = 0, retrying_steps = 0
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS wanted
 WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status = {RUN.RUNNING};
@@ -45,6 +46,21 @@ UPDATE runs SET seq = wanted.seq, lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS wanted
 WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status + 0 = {RUN.RUNNING};
+
+-- name: count_open_steps
+-- Waits for signals and retries of steps that came or went: JSON rows of (run_id, waits, retries). Few batches have any.
+UPDATE runs SET awaits_signal = awaits_signal + wanted.waits, retrying_steps = retrying_steps + wanted.retries
+FROM (SELECT json_extract(value, '$[0]') AS run_id, sum(json_extract(value, '$[1]')) AS waits, sum(json_extract(value, '$[2]')) AS retries
+      FROM json_each(:rows) GROUP BY 1) AS wanted
+WHERE runs.run_id = wanted.run_id AND runs.finished_at IS NULL;
+
+-- name: recount_open_steps
+-- The same from the steps of a run, where many of them have changed at once.
+UPDATE runs SET awaits_signal = (SELECT count(*) FROM steps AS s INDEXED BY steps_waiting WHERE s.run_id = runs.run_id
+                                 AND s.status = {STEP.RUNNING} AND s.kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND s.kind = {KIND.SIGNAL}),
+                retrying_steps = (SELECT count(*) FROM steps AS s WHERE s.run_id = runs.run_id AND s.kind = {KIND.FUNCTION}
+                                  AND s.status IN ({STEP.PENDING}, {STEP.RUNNING}) AND s.attempt > 1)
+WHERE run_id = ? AND finished_at IS NULL;
 
 -- name: forget_lost_leases
 -- A result came: the run gets on, and leases lost before it do not count.

@@ -2,7 +2,9 @@
 
 from ....core.run.commands import ContinueAsNew
 from ....core.run.state import RunState
+from ....core.schedules.scheduled_time import with_scheduled_time_of
 from ....core.states import KindCode
+from ...rows import read_labels
 from .fast_path import WritePlan
 
 
@@ -13,9 +15,15 @@ def create_successor(plan: WritePlan, run: RunState, command: ContinueAsNew) -> 
     options = {"version": command.version, "watched": run.watched, "paused": run.successor_paused}
     database.run("insert_successor", ids | options)
     database.run("copy_labels", {"run_id": new_run_id, "now": now})
-    database.run("copy_context", ids)
+    if command.context is None:
+        database.run("copy_context", ids)
+    else:
+        row = database.row("context_metadata", (run.run.run_id,))
+        metadata = read_labels(row[0]) if row else None
+        plan.add_payload(new_run_id, KindCode.CONTEXT, with_scheduled_time_of(command.context, metadata))
     plan.add_payload(new_run_id, KindCode.INPUT, command.input)
     plan.flush()
+    database.run("copy_state", ids)
     database.run("move_signals", ids)
     if run.watched:  # whoever waits for the old run, or begins after it, waits for the new one
         for parent_run_id, step_id in database.rows("waiting_steps_of", ids):

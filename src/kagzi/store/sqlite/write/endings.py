@@ -59,9 +59,9 @@ def give_result(writer: Writer, parent: RunKey, step_id: str, child_run_id: str,
     return result_effects(run_head(row))
 
 
-def wake(writer: Writer, run: RunKey, now: Timestamp) -> int:
-    """A result came for an open run from outside: its seq."""
-    row = writer.database.row("wake_run", {"run_id": run.run_id, "now": now})
+def wake(writer: Writer, run: RunKey, now: Timestamp, *, waits: int = 0) -> int:
+    """A result came for an open run from outside: its seq. `waits`: by how many more of its steps wait for signals."""
+    row = writer.database.row("wake_run", {"run_id": run.run_id, "now": now, "waits": waits})
     assert row is not None  # the caller has just seen it
     writer.fences.forget(run.run_id)
     seq: int = row[0]
@@ -74,3 +74,12 @@ def run_head(row: Row) -> RunHead:
     return RunHead(
         RunKey(namespace, run_id), workflow_type, status, Lease(lease, nonce), worker_id, bool(rest and rest[0])
     )
+
+
+def note_pause(writer: Writer, run_id: str, what: str, now: Timestamp, note: ErrorDetail) -> None:
+    """In the history: it was paused, or resumed."""
+    numbered = writer.database.row("number_wake", (run_id,))
+    assert numbered is not None  # it was read a moment ago, in this transaction
+    values = {"run_id": run_id, "what": what, "seq": numbered[0], "now": now, "note": write_error(note)}
+    writer.database.run("note_pause", values)
+    writer.fences.forget(run_id)

@@ -5,7 +5,19 @@ from typing import Any
 from ....core.effects import Effects
 from ....core.providers import Rng
 from ....core.records import Payload
-from ....core.run.commands import BeginSleep, BeginStep, RecordPatch, StartRun
+from ....core.run.commands import (
+    BeginSleep,
+    BeginStep,
+    CancelRun,
+    Command,
+    CompleteRun,
+    ContinueAsNew,
+    FailRun,
+    RecordPatch,
+    RecordStep,
+    StartChild,
+    StartRun,
+)
 from ....core.run.state import OUTPUT_STEP
 from ....core.states import KindCode, StepCode
 from ....core.times import Timestamp
@@ -23,6 +35,7 @@ STATUS, SEQ, OUTPUT, OUTPUT_META, FINISHED_AT = 4, 7, 14, 15, 22
 
 _FUNCTION, _SLEEP, _PATCH = int(KindCode.FUNCTION), int(KindCode.SLEEP), int(KindCode.PATCH)
 _RUNNING, _COMPLETED = int(StepCode.RUNNING), int(StepCode.COMPLETED)
+_MAY_END = (CompleteRun, FailRun, CancelRun, ContinueAsNew, StartChild)  # a child's start may evict another run
 _NAMES = {KindCode.INPUT: "$input", KindCode.CONTEXT: "$context"}
 
 
@@ -67,6 +80,7 @@ class WritePlan:
         self._completions: list[tuple[Any, ...]] = []
         self._endings: list[tuple[str, int, int, int]] = []
         self._progressed: list[str] = []  # runs whose lost leases do not count any more
+        self._counts: list[tuple[str, int, int]] = []  # see RunState.count_changes
 
     def add_run(self, command: StartRun, row: tuple[Any, ...]) -> None:
         """A run begins, with its input, context and labels. The row is one of `insert_runs`."""
@@ -121,6 +135,39 @@ class WritePlan:
         self.begun[fence.run_id, command.step_id] = row
         self.touched[fence.run_id] = fence
 
+    def add_recorded(self, command: RecordStep, fence: Fence, begun_seq: int, seq: int) -> None:
+        """The first attempt of a step that is new, with its result."""
+        parameters, output, now = command.input, command.output, self.now
+        self._step_rows.append(
+            [
+                fence.run_id,
+                command.step_id,
+                command.name,
+                _FUNCTION,
+                _COMPLETED,
+                1,
+                begun_seq,
+                seq,
+                fence.lease,
+                fence.nonce,
+                None if command.retry is None else write_policy(command.retry),
+                command.timeout_ms,
+                None if parameters is None else parameters.data,
+                None if parameters is None else write_strings(parameters.metadata),
+                output.data,
+                write_strings(output.metadata) if output.metadata else None,
+                None,
+                command.parent_step_id,
+                command.parallel_group_id,
+                0,
+                now,
+                now,
+                now,
+                fence.worker_id,
+            ]
+        )
+        self.touched[fence.run_id] = fence
+
     def add_sleep(self, command: BeginSleep, fence: Fence, seq: int, wake_at: Timestamp) -> None:
         """A sleep that is new; complete if its time has come."""
         now = self.now
@@ -148,6 +195,12 @@ class WritePlan:
             (fence.run_id, step_id, attempt, fence.lease, fence.nonce, seq, output.data, meta, self.now)
         )
         self.touched[fence.run_id] = fence
+        if attempt > 1:
+            self.add_counts(fence.run_id, 0, -1)  # it was retried, and has a result now
+
+    def add_counts(self, run_id: str, waits: int, retries: int) -> None:
+        """By how much more steps of an open run wait for signals, or are being retried."""
+        self._counts.append((run_id, waits, retries))
 
     def add_end(self, fence: Fence, seq: int, output: Payload) -> None:
         """The run completes. From here on it has no fence."""
@@ -174,9 +227,11 @@ class WritePlan:
         assert fence is not None  # the run was just read
         return fence
 
-    def concerns(self, run_id: str) -> bool:
-        """Whether something about this run is not yet written."""
-        return run_id in self.touched or run_id in self._ended
+    def concerns(self, command: Command) -> bool:
+        """Whether something that this command must find is not yet written: of its run, or a start that came before and
+        may have to be refused for a run that this one ends."""
+        run_id = command.run.run_id
+        return run_id in self.touched or run_id in self._ended or bool(self._run_rows and isinstance(command, _MAY_END))
 
     def flush(self) -> None:
         """Write what was gathered. Raises NotAsPlanned if it does not fit what is there."""
@@ -190,6 +245,9 @@ class WritePlan:
         if self._completions:
             self._write("complete_steps", self._completions)
             self.completed.clear()
+        if self._counts:
+            self.database.run("count_open_steps", {"rows": write_json(self._counts)})
+            self._counts.clear()
         if self._endings:
             parameters = {"rows": write_json(self._endings), "now": self.now}
             if self.database.run("complete_runs", parameters) != len(self._endings):

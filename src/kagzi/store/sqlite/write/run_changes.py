@@ -7,7 +7,7 @@ from ....core.effects import CHILDREN_DUE
 from ....core.records import Payload
 from ....core.run.commands import BeatStep, ClosingCommand, DecideRace, Park, SetStatus, StartChild, StepCommand
 from ....core.run.state import AttemptState, RunState, StepState
-from ....core.states import RunCode
+from ....core.states import KindCode, RunCode
 from ...rows import write_error, write_policy, write_strings
 from .children import create_children
 from .continue_as_new import create_successor
@@ -32,15 +32,17 @@ def save(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) 
             database.run("bind_signal", (signal.step_id, run_id, signal.number))
     if isinstance(command, SetStatus):
         database.run("set_status", (run.status_text, run.progress, run_id))
-    if run.cascade_due:
+    if run.children_due:
         plan.effects.append(CHILDREN_DUE)
     (_advance if run.status == _RUNNING else _save_left)(plan, run, command)
 
 
 def _advance(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     """The run goes on: its row is written with the others of the batch."""
-    if isinstance(command, DecideRace) and run.cascade_due:
+    if isinstance(command, DecideRace) and run.children_due:
         plan.database.run("cascade_due", (run.run.run_id,))
+    if any(changes := run.count_changes()):
+        plan.add_counts(run.run.run_id, *changes)
     fence = plan.fence_of(run.run.run_id)
     fence.seq = run.seq
     if run.progressed and fence.lost_leases:
@@ -66,6 +68,7 @@ def _save_left(plan: WritePlan, run: RunState, command: StepCommand | ClosingCom
         parameters = {
             "problem": write_error(run.problem),
             "build_id": run.tried_build,
+            "unpin_build": run.unpin_build,
             "others": limits.TRIED_BUILDS - 1,
         }
         plan.database.run("note_divergence", parameters | {"run_id": run_id})
@@ -81,6 +84,7 @@ def _leave(plan: WritePlan, statement: str, parameters: tuple[Any, ...] | dict[s
 
 
 def _left_row(run: RunState) -> dict[str, Any]:
+    waits, retries = run.count_changes()
     return {
         "run_id": run.run.run_id,
         "lease": run.lease.counter,
@@ -95,16 +99,23 @@ def _left_row(run: RunState) -> dict[str, Any]:
         "error": None if run.error is None else write_error(run.error),
         "cascade_due": run.cascade_due,
         "continued_as": run.continued_as,
+        "waits": waits,
+        "retries": retries,
     }
 
 
 def _save_step(plan: WritePlan, run_id: str, step: StepState, command: StepCommand | ClosingCommand) -> None:
-    if step.new:
+    if step.kind == KindCode.STATE:
+        names, lease = (run_id, step.step_id, step.name), (step.lease.counter, step.lease.nonce)
+        times = (step.created_at, step.finished_at)
+        plan.database.run("save_state", (*names, *lease, *times, *_payload_columns(step.output)))
+    elif step.new:
         plan.database.run("insert_step", (*_constant_columns(run_id, step), *_changing_columns(step)))
     elif isinstance(command, BeatStep):
         plan.database.run("set_details", (*_payload_columns(step.details), run_id, step.step_id))
     else:
-        plan.database.run("update_step", (*_changing_columns(step), run_id, step.step_id))
+        parameters = (*_changing_columns(step), *_payload_columns(step.input), run_id, step.step_id)
+        plan.database.run("update_step", parameters)
 
 
 def _constant_columns(run_id: str, step: StepState) -> tuple[Any, ...]:

@@ -7,12 +7,12 @@ from ....core.limits import MESSAGE_SOFT_BYTES, STEPS_PER_RUN
 from ....core.pages.sizes import STEP_BYTES, error_bytes, payload_bytes
 from ....core.records import Lease, Payload
 from ....core.run.commands import (
-    BeginStep,
     ClosingCommand,
     CompleteRun,
     DecideRace,
     FailRun,
     FailStep,
+    OpenAttempt,
     Park,
     ResultsCommand,
     StartChild,
@@ -50,7 +50,7 @@ def load(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | N
         statement = "step_with_payloads" if isinstance(command, RETURNS_STEP) else "step_state"
         if (row := plan.database.row(statement, (run.run.run_id, step_id))) is not None:
             step = run.steps[step_id] = _step_state(row)
-    if isinstance(command, (BeginStep, FailStep)):
+    if isinstance(command, (OpenAttempt, FailStep)):
         if step is not None:
             _load_attempt(plan, run, step, command)
     elif run.status == _RUNNING and run.lease == command.lease:  # else it is a repeat at best, decided by the step
@@ -161,7 +161,7 @@ def _step_state(row: Row) -> StepState:
     )
 
 
-def _load_attempt(plan: WritePlan, run: RunState, step: StepState, command: BeginStep | FailStep) -> None:
+def _load_attempt(plan: WritePlan, run: RunState, step: StepState, command: OpenAttempt | FailStep) -> None:
     """The earlier attempt that a repeat may be about, if it was recorded under this very lease."""
     current = command.attempt in (0, step.attempt)
     if isinstance(command, FailStep):
@@ -192,6 +192,8 @@ def _load_waits(plan: WritePlan, run: RunState, command: ResultsCommand) -> None
     rows = plan.database.rows("next_waits", parameters)
     if any(row[13] is not None and row[13] <= plan.now for row in rows):
         rows += plan.database.rows("due_waits", parameters | {"now": plan.now})
+    if any(row[12] is not None and row[12] <= plan.now for row in rows):
+        rows += plan.database.rows("due_retries", parameters | {"now": plan.now})
     for row in rows:
         run.steps[row[0]] = _step_state(row)
     if _last_result(plan, run.run.run_id) > command.known_seq:

@@ -28,7 +28,7 @@ from .endings import end, run_head
 from .fast_path import WritePlan
 from .fences import Fence
 from .namespace_quota import note_start, refuse_start
-from .signals import give
+from .signals import ended_run_with_signal, find_signalled_run, give
 
 _text_fields = [field.name for field in fields_of(StartRun) if type_of(field) is str]
 _texts: Callable[[StartRun], tuple[str | None, ...]] = attrgetter(*_text_fields)
@@ -92,7 +92,13 @@ def _signal(plan: WritePlan, command: StartRun, outcome: Outcome) -> Outcome:
     """Signal-with-start: the signal goes to the run that the start is answered with."""
     if command.signal is None or not isinstance(outcome, (Started, Existing)):
         return outcome
-    row = plan.database.row("signalled_run", (outcome.run_id,))
+    row = find_signalled_run(
+        plan.writer,
+        command.run.namespace,
+        run_id=outcome.run_id,
+        workflow_id="",
+        request_id=command.signal.request_id,
+    )
     assert row is not None  # it was just created or found
     signalled, effects = give(plan.writer, row, command.signal, plan.now)
     plan.effects.append(effects)
@@ -106,13 +112,20 @@ def _closed(namespace: NamespaceRecord) -> Refused:
 
 
 def _repeated(plan: WritePlan, command: StartRun) -> Existing | None:
-    row = plan.database.row("run_of_request", (command.run.namespace, command.request_id))
+    """The run that the same start has made; or, of signal-with-start, that has had the signal and ended since."""
+    namespace, signal = command.run.namespace, command.signal
+    row = plan.database.row("run_of_request", (namespace, command.request_id)) if command.request_id else None
+    if row is not None:
+        return _existing(row, repeated=True)
+    if signal is None:
+        return None
+    row = ended_run_with_signal(plan.writer, namespace, command.workflow_id, signal.request_id)
     return None if row is None else _existing(row)
 
 
 def _find_existing(plan: WritePlan, command: StartRun) -> Outcome | None:
     database, namespace = plan.database, command.run.namespace
-    if command.request_id and (repeated := _repeated(plan, command)) is not None:
+    if (repeated := _repeated(plan, command)) is not None:
         return repeated
     row = database.row("active_run", (namespace, command.workflow_id))
     if row is not None:
@@ -145,8 +158,8 @@ def _conflict(plan: WritePlan, command: StartRun, row: Row) -> Outcome | None:
     return None
 
 
-def _existing(row: Row) -> Existing:
-    return Existing(row[0], row[1], RUN_STATUS_OF_CODE[row[3]])
+def _existing(row: Row, *, repeated: bool = False) -> Existing:
+    return Existing(row[0], row[1], RUN_STATUS_OF_CODE[row[3]], repeated)
 
 
 def _over_limit(plan: WritePlan, namespace: NamespaceRecord) -> Refused | None:

@@ -20,7 +20,9 @@ from ....core.run.commands import (
     Command,
     CompleteRun,
     CompleteStep,
+    OpenAttempt,
     RecordPatch,
+    RecordStep,
     ResultsCommand,
     StartChild,
     StartRun,
@@ -110,16 +112,17 @@ def _together(plan: WritePlan, batch: Sequence[Command]) -> _Written:
         outcome: Outcome | None = None
         if isinstance(command, StartRun):
             outcome = plan_start(plan, command)
-        elif answers.follows_deferred(command):
+        elif answers.deferred and answers.follows_deferred(command):
             outcome = DEFERRED
         else:
-            fence = fences.get(command.run.run_id)
-            if fence is not None and fence.admits(command.lease) and fence.namespace == command.run.namespace:
+            run = command.run
+            fence = fences.get(run.run_id)
+            if fence is not None and fence.admits(command.lease) and fence.namespace == run.namespace:
                 rule = _PLANS.get(type(command))
                 if rule is not None and fence.deadline_at > now:
                     outcome = rule(plan, command, fence)
         if outcome is None:
-            if isinstance(command, StartRun) or plan.concerns(command.run.run_id):
+            if isinstance(command, StartRun) or plan.concerns(command):
                 plan.flush()
             outcome = answers.spend(command, plan)
         outcomes.append(outcome)
@@ -132,15 +135,15 @@ class AnswerBudget:
 
     def __init__(self) -> None:
         self._left = BATCH_ANSWER_BYTES
-        self._deferred: set[str] = set()
+        self.deferred: set[str] = set()  # runs
 
     def follows_deferred(self, command: Command) -> bool:
-        return bool(self._deferred) and command.run.run_id in self._deferred
+        return command.run.run_id in self.deferred
 
     def spend(self, command: Command, plan: WritePlan) -> Outcome:
         """Apply the command, unless its answer may be large and the budget is spent."""
         if self._left <= 0 and isinstance(command, _RETURNS_PAYLOADS):
-            self._deferred.add(command.run.run_id)
+            self.deferred.add(command.run.run_id)
         if self.follows_deferred(command):
             return DEFERRED
         outcome = apply_one(plan, command)
@@ -148,20 +151,33 @@ class AnswerBudget:
         return outcome
 
 
-def _plan_begin(plan: WritePlan, command: BeginStep, fence: Fence) -> Outcome | None:
+def _is_new(plan: WritePlan, command: OpenAttempt, fence: Fence) -> bool:
+    """Whether the attempt is the first of a step that is not there, as far as that is known without a look."""
     step_id = command.step_id
     if fence.cancelling and not command.cleanup:
-        return None
+        return False
     if command.attempt > 1 or fence.seq >= STEPS_PER_RUN or is_reserved(step_id) or step_id in fence.steps_open:
-        return None
+        return False
     if "\0" in step_id or "\0" in command.name or "\0" in command.parent_step_id or "\0" in command.parallel_group_id:
-        return None
+        return False
     step = (fence.run_id, step_id)
-    if step in plan.begun or step in plan.completed or command.attempt < 0:
+    return step not in plan.begun and step not in plan.completed and command.attempt >= 0
+
+
+def _plan_begin(plan: WritePlan, command: BeginStep, fence: Fence) -> Outcome | None:
+    if not _is_new(plan, command, fence):
         return None
     seq = fence.next_seq()
     plan.add_step(command, fence, seq)
     return Begun(seq, plan.now, 1)
+
+
+def _plan_record(plan: WritePlan, command: RecordStep, fence: Fence) -> Outcome | None:
+    if not _is_new(plan, command, fence):
+        return None
+    begun_seq, seq = fence.next_seq(), fence.next_result()
+    plan.add_recorded(command, fence, begun_seq, seq)
+    return Recorded(seq, plan.now)
 
 
 def _plan_complete(plan: WritePlan, command: CompleteStep, fence: Fence) -> Outcome | None:
@@ -223,6 +239,7 @@ def _plan_end(plan: WritePlan, command: CompleteRun, fence: Fence) -> Outcome | 
 
 _PLANS: dict[type, Callable[[WritePlan, Any, Fence], Outcome | None]] = {
     BeginStep: _plan_begin,
+    RecordStep: _plan_record,
     CompleteStep: _plan_complete,
     BeginSleep: _plan_sleep,
     RecordPatch: _plan_patch,

@@ -15,7 +15,9 @@ SELECT count(*) AS total FROM (
 -- name: total_schedules
 -- Of a type, or all.
 SELECT count(*) AS total FROM (
-    SELECT 1 FROM schedules WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type) LIMIT :cap::bigint
+    SELECT 1 FROM schedules
+    WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
+    LIMIT :cap::bigint
 ) AS counted;
 
 -- name: total_steps
@@ -27,10 +29,20 @@ SELECT count(*) AS total FROM (
     LIMIT :cap::bigint
 ) AS counted;
 
+-- name: total_step_logs
+-- Of a run, those that logged anything; or whether one did.
+SELECT count(*) AS total FROM (
+    SELECT 1 FROM runs AS r JOIN step_logs AS l ON l.run_id = r.run_id
+    WHERE r.namespace = :namespace::text AND r.run_id = :run_id::uuid AND (:step_id::text IS NULL OR l.step_id = :step_id)
+    LIMIT :cap::bigint
+) AS counted;
+
 -- name: total_versions
 -- Of a type, or all.
 SELECT count(*) AS total FROM (
-    SELECT 1 FROM workflow_versions WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type) LIMIT :cap::bigint
+    SELECT 1 FROM workflow_versions
+    WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
+    LIMIT :cap::bigint
 ) AS counted;
 
 -- name: total_worker_events
@@ -43,8 +55,9 @@ SELECT count(*) AS total FROM (
 -- Of a type and a status, or all; who was not heard of for long is offline.
 SELECT count(*) AS total FROM (
     SELECT 1 FROM workers
-    WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR :workflow_type = ANY (workflow_types))
-        AND (:status::smallint IS NULL OR CASE WHEN last_heartbeat_at < :alive_since::bigint THEN {WORKER.OFFLINE} ELSE status END = :status)
+    WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR {serves_type})
+        AND (:status::text IS NULL
+            OR CASE WHEN last_heartbeat_at < :alive_since::bigint THEN {WORKER.OFFLINE} ELSE status END = {worker_status})
     LIMIT :cap::bigint
 ) AS counted;
 
@@ -55,4 +68,16 @@ SELECT count(*) AS total FROM (
     UNION
     SELECT workflow_type FROM workflow_versions WHERE namespace = :namespace AND (:workflow_type IS NULL OR workflow_type = :workflow_type)
     LIMIT :cap::bigint
+) AS counted;
+
+-- name: total_keys
+-- Of a namespace, or of all.
+SELECT count(*) AS total FROM (
+    SELECT 1 FROM api_keys WHERE :everywhere::bool OR namespace = :namespace::text LIMIT :cap::bigint
+) AS counted;
+
+-- name: total_audit
+-- Of a namespace, or of all.
+SELECT count(*) AS total FROM (
+    SELECT 1 FROM audit_log WHERE :everywhere::bool OR namespace = :namespace::text LIMIT :cap::bigint
 ) AS counted;

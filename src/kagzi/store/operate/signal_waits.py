@@ -1,0 +1,28 @@
+"""What runs wait for from outside."""
+
+from collections.abc import Sequence
+
+from ...core.ids import is_uuid
+from ...core.pages.signal_waits import WAITS_OF_A_RUN, SignalWait
+from ..rows import Row, read_payload
+from ..sessions import Session
+
+
+async def read_signal_waits(session: Session, namespace: str, run_ids: Sequence[str]) -> Sequence[SignalWait]:
+    """See Store.signal_waits."""
+    known = [run_id for run_id in dict.fromkeys(run_ids) if is_uuid(run_id)]
+    rows, _ = await session.page(
+        "signal_waits", len(known) * WAITS_OF_A_RUN, namespace=namespace, run_ids=known, most=WAITS_OF_A_RUN
+    )
+    return tuple(map(_read, rows))
+
+
+def _read(row: Row) -> SignalWait:
+    return SignalWait(
+        run_id=row["run_id"],
+        step_id=row["step_id"],
+        signal=row["name"],
+        since=row["created_at"],
+        until=row["wake_at"],
+        schema=read_payload(row["input"], row["input_meta"]),
+    )

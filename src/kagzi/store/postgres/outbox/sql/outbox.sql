@@ -1,0 +1,46 @@
+-- name: take_outbox
+-- SKIP LOCKED: servers divide an outbox among themselves; the locks of one that dies go with its connection.
+SELECT id, namespace, workflow_type, workflow_id, request, attempts,
+    CAST(extract(epoch FROM clock_timestamp() - created_at) * 1000000 AS bigint) AS age_us
+FROM kagzi_outbox
+WHERE refused_at IS NULL AND due_at <= clock_timestamp()
+ORDER BY due_at, id
+LIMIT $1
+FOR UPDATE SKIP LOCKED
+
+-- name: delete_outbox
+-- What has become a run.
+DELETE FROM kagzi_outbox WHERE id = ANY($1::bigint[])
+
+-- name: keep_outbox
+-- What has not: for later, or for people.
+UPDATE kagzi_outbox AS o
+SET attempts = o.attempts + 1, error = f.error,
+    due_at = clock_timestamp() + make_interval(secs => f.delay_s),
+    refused_at = CASE WHEN f.refused THEN clock_timestamp() END
+FROM unnest($1::bigint[], $2::text[], $3::float8[], $4::boolean[]) AS f (id, error, delay_s, refused)
+WHERE o.id = f.id
+
+-- name: count_outbox
+-- For metrics: no further than 10,000 each, so that it stays cheap whatever has piled up.
+SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM kagzi_outbox WHERE refused_at IS NULL LIMIT 10000) AS w) AS waiting,
+    (SELECT count(*) FROM (SELECT 1 FROM kagzi_outbox WHERE refused_at IS NOT NULL LIMIT 10000) AS r) AS refused
+
+-- name: list_outbox
+-- For people: those that were refused first.
+SELECT id, namespace, workflow_type, workflow_id, created_at, due_at, attempts, error, refused_at
+FROM kagzi_outbox
+WHERE NOT $1 OR refused_at IS NOT NULL
+ORDER BY refused_at IS NULL, id
+LIMIT $2
+
+-- name: retry_outbox
+-- The reason is gone, as far as somebody knows.
+UPDATE kagzi_outbox SET refused_at = NULL, due_at = clock_timestamp()
+WHERE refused_at IS NOT NULL AND (id = ANY($1::bigint[]) OR $2)
+RETURNING id
+
+-- name: drop_outbox
+-- Nobody wants it any more. Rows that wait are left alone.
+DELETE FROM kagzi_outbox WHERE refused_at IS NOT NULL AND (id = ANY($1::bigint[]) OR $2) RETURNING id

@@ -1,0 +1,79 @@
+"""Inserts runs with what they are started with: payloads, labels, a signal."""
+
+from collections.abc import Sequence
+
+from ....core.limits import REQUEST_RUNS
+from ....core.run.commands import SendSignal, StartRun
+from ....core.states import KindCode
+from ....core.times import Timestamp
+from ...rows import new_run_row, write_strings
+from ..connection.connection import Session
+from ..parameters import Table
+
+
+async def insert_runs(
+    session: Session,
+    commands: Sequence[StartRun],
+    now: Timestamp,
+    *,
+    limited: bool,
+    parents: Table = (),
+) -> dict[str, bool]:
+    """Make the runs that can be made, those in limited namespaces and types only if `limited`; returns their ids, and
+    whether they wait for a claim.
+
+    `parents`: of runs that have a parent, by the columns of `start_runs`.
+    """
+    runs = [{**new_run_row(command, now, leased=True), "pinned": command.version} for command in commands]
+    payloads = [row for command in commands for row in _payload_rows(command)]
+    labels = [
+        {"run_id": command.run.run_id, "key": key, "value": value}
+        for command in commands
+        for key, value in command.labels.items()
+    ]
+    signals = [_signal_row(each.run.run_id, each.signal) for each in commands if each.signal is not None]
+    if parents or labels or signals:
+        [row] = await session.write(
+            "start_runs",
+            now=now,
+            limited=limited,
+            runs=runs,
+            parents=parents,
+            payloads=payloads,
+            labels=labels,
+            signals=signals,
+            most_runs=REQUEST_RUNS,
+        )
+    else:
+        [row] = await session.write("start_plain_runs", now=now, limited=limited, runs=runs, payloads=payloads)
+    if row["run_ids"]:
+        session.committed()
+    waiting = set(row["waiting"] or ())
+    return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
+
+
+def _signal_row(run_id: str, signal: SendSignal) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "name": signal.name,
+        "request_id": signal.request_id,
+        "payload": signal.payload.data,
+        "metadata": write_strings(signal.payload.metadata),
+    }
+
+
+def _payload_rows(command: StartRun) -> list[dict[str, object]]:
+    return [
+        {
+            "run_id": command.run.run_id,
+            "step_id": step_id,
+            "kind": int(kind),
+            "data": payload.data,
+            "metadata": write_strings(payload.metadata),
+        }
+        for step_id, kind, payload in (
+            ("$input", KindCode.INPUT, command.input),
+            ("$context", KindCode.CONTEXT, command.context),
+        )
+        if payload is not None
+    ]

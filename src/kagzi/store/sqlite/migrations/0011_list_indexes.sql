@@ -1,0 +1,1 @@
+-- The number of a change to PostgreSQL alone: here the indexes of lists cost little, and its planner needs them by name.
