@@ -9,10 +9,23 @@ from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.errors import DeadlinePassed, InvalidArgument, NotFound, PreconditionFailed
 from kagzi.core.records import ClaimedRun, Payload, RunEnd, RunFilter, WorkerRecord
 from kagzi.core.run import outcomes
-from kagzi.core.run.commands import BeginStep, CompleteStep, FailRun, PauseDiverged, ReleaseRun, SetStatus
+from kagzi.core.run.commands import (
+    BeginSleep,
+    BeginStep,
+    CompleteStep,
+    ContinueAsNew,
+    FailRun,
+    Park,
+    PauseDiverged,
+    ReleaseRun,
+    SetStatus,
+)
 from kagzi.core.run.outcomes import Recorded, RunClosed, Started
+from kagzi.core.run.wakes import Woken
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, Session
+from kagzi.store.protocol import LeaseTerms
+from kagzi.system import SystemIds
 from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import (
     TIMEOUT_S,
@@ -33,9 +46,11 @@ from tests.support.timeouts import LOADED_MACHINE_S
 NO_RUN = "0191e000-0000-7000-8000-000000000000"
 
 
-async def taken(engine: Engine, outlet: RecordingOutlet, types: str = "hello") -> tuple[Session, ClaimedRun]:
+async def taken(
+    engine: Engine, outlet: RecordingOutlet, types: str = "hello", workflow_id: str = ""
+) -> tuple[Session, ClaimedRun]:
     session = await engine.sessions.open(worker(types), (), outlet)
-    await engine.runs.start(start())
+    await engine.runs.start(start(workflow_id=workflow_id))
     (run,) = await outlet.until_received(1)
     session.received([leased(run)])
     return session, run
@@ -47,6 +62,73 @@ async def pair(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     await here.start()
     await there.start()
     return here, there
+
+
+@pytest.mark.parametrize(("verb", "status"), [("cancel", "cancelled"), ("terminate", "cancelled"), ("pause", "paused")])
+async def test_a_run_that_continues_as_a_new_one_before_it_is_reached_is_followed(
+    engine: Engine, store: TroubledStore, clock: MovableClock, verb: str, status: str
+) -> None:
+    _, claimed = await taken(engine, RecordingOutlet(), workflow_id="poll")
+    run = claimed.run
+    successor = SystemIds().run_id(clock.now(), "default")
+
+    async def continues() -> None:
+        store.before.clear()
+        command = ContinueAsNew(run=run, lease=claimed.lease, new_run_id=successor, input=Payload(b"2"))
+        terms = LeaseTerms(until=clock.now() + 1, renew_before=clock.now())
+        ((outcome,), _) = await store.write([command], clock.now(), terms)
+        assert isinstance(outcome, RunClosed)
+
+    store.before[f"{verb}_run"] = continues
+    assert await getattr(engine.control, verb)("default", workflow_id="poll") == status
+    assert await status_of(engine, successor) == status
+    record = await engine.runs.get("default", run_id=run.run_id)
+    assert (record.status, record.continued_as) == (RunStatus.COMPLETED, successor)
+
+
+async def test_a_wake_or_a_retry_that_is_made_again_is_that_of_the_run_that_it_reached(
+    engine: Engine,
+) -> None:
+    """Named by its workflow id, which another run has by now: one that waits, and one that has failed."""
+    outlet = RecordingOutlet()
+    session, run = await taken(engine, outlet, workflow_id="poll")
+    step = {"run": run.run, "lease": run.lease}
+    nap = BeginSleep(**step, step_id="nap", name="nap", duration_us=3_600_000_000)
+    await session.submit([(1, nap), (2, Park(**step, waits=("nap",), known_seq=9))])
+    await outlet.answer_to(2)
+
+    async def wake() -> Woken:
+        return await engine.control.wake("default", workflow_id="poll", request_id="wake")
+
+    async def retry() -> RunStatus:
+        return await engine.control.retry("default", workflow_id="poll", request_id="retry")
+
+    assert (await wake()).woken
+    run = (await outlet.until_received(2))[-1]
+    session.received([leased(run)])
+    await session.submit([(3, FailRun(run=run.run, lease=run.lease, error=ErrorDetail(message="no")))])
+    await outlet.answer_to(3)
+    assert await retry() is RunStatus.PENDING
+    run = (await outlet.until_received(3))[-1]
+    session.received([leased(run)])
+    await session.submit([(4, ContinueAsNew(run=run.run, lease=run.lease, new_run_id="", input=Payload(b"2")))])
+    await outlet.answer_to(4)
+    last = (await outlet.until_received(4))[-1]
+    assert last.run != run.run
+    session.received([leased(last)])
+    nap = BeginSleep(run=last.run, lease=last.lease, step_id="nap", name="nap", duration_us=3_600_000_000)
+    await session.submit([(5, nap), (6, Park(run=last.run, lease=last.lease, waits=("nap",), known_seq=9))])
+    await outlet.answer_to(6)
+    woken = await wake()
+    assert (woken.run, woken.step_id, woken.woken, woken.status) == (run.run, "nap", True, RunStatus.COMPLETED)
+    assert await status_of(engine, last.run.run_id) is RunStatus.SLEEPING
+    await engine.control.wake("default", workflow_id="poll", request_id="wake again")
+    last = (await outlet.until_received(5))[-1]
+    session.received([leased(last)])
+    await session.submit([(7, FailRun(run=last.run, lease=last.lease, error=ErrorDetail(message="no")))])
+    await outlet.answer_to(7)
+    assert await retry() is RunStatus.COMPLETED
+    assert await status_of(engine, last.run.run_id) is RunStatus.FAILED
 
 
 # --- pause and resume -------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ async def test_a_session_that_is_over_says_nothing_more(
     await session.close()
     written = len(store.batches)
     barrier.open()
-    while run.run.run_id in session._deferred:  # noqa: ASYNC110  nobody is told
+    while run.run.run_id in session._deferred.waiting:  # noqa: ASYNC110  nobody is told
         await asyncio.sleep(0)
     assert len(store.batches) == written
 
@@ -147,5 +147,5 @@ async def test_no_more_than_a_batch_waits(deferred: tuple[Session, InOrder, list
     barrier.open()
     await submitting
     await outlet.answer_to(many - 1)
-    assert len(session._deferred._waiting) == 0
+    assert len(session._deferred.waiting) == 0
     assert session._deferred._bytes == 0

@@ -94,6 +94,7 @@ async def test_no_effects_touch_nobody() -> None:
         due_times=nobody,
         waits=nobody,
         watching=nobody,
+        live_lists=nobody,
         wakeups=nobody,
         served=nobody,
         children_due=asyncio.Event(),

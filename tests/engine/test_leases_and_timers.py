@@ -21,12 +21,13 @@ from tests.engine.fakes import (
     until,
     worker,
 )
+from tests.support.lateness import measured_lateness
 
 
 async def test_a_lease_that_ran_out_passes_to_another_worker_and_its_holder_is_notified(
     make_engine: MakeEngine, clock: MovableClock
 ) -> None:
-    engine = make_engine(lease_ms=200, poll_interval_ms=50, heartbeat_ms=50)
+    engine = make_engine(lease_ms=2_000, poll_interval_ms=50, heartbeat_ms=50)
     await engine.start()
     started = await engine.runs.start(start())
     silent, other = RecordingOutlet(), RecordingOutlet()
@@ -78,21 +79,23 @@ async def test_a_timer_is_prompt_and_never_early(engine: Engine, store: Troubled
     outlet = RecordingOutlet()
     session = await engine.sessions.open(worker("hello"), (), outlet)
     late_us: list[int] = []
-    for number in range(8):
-        await engine.runs.start(start())
-        run = (await outlet.until_received(2 * number + 1))[-1]
-        sleep = BeginSleep(run=run.run, lease=run.lease, step_id="nap", name="nap", duration_us=30_000 + 1_000 * number)
-        await session.submit([(2 * number, sleep), (2 * number + 1, _park(run))])
-        parked = await outlet.answer_to(2 * number + 1)
-        assert isinstance(parked, Parked)
-        assert parked.wake_at is not None
-        again = (await outlet.until_received(2 * number + 2))[-1]
-        assert again.run == run.run
-        late_us.append(again.claimed_at - parked.wake_at)
-        assert again.history.steps[0].seq > 0
+    async with measured_lateness() as lateness:
+        for number in range(8):
+            await engine.runs.start(start())
+            run = (await outlet.until_received(2 * number + 1))[-1]
+            duration_us = 500_000 + 1_000 * number  # a busy machine has to park it before
+            sleep = BeginSleep(run=run.run, lease=run.lease, step_id="nap", name="nap", duration_us=duration_us)
+            await session.submit([(2 * number, sleep), (2 * number + 1, _park(run))])
+            parked = await outlet.answer_to(2 * number + 1)
+            assert isinstance(parked, Parked)
+            assert parked.wake_at is not None
+            again = (await outlet.until_received(2 * number + 2))[-1]
+            assert again.run == run.run
+            late_us.append(again.claimed_at - parked.wake_at)
+            assert again.history.steps[0].seq > 0
     assert min(late_us) >= 0
     assert store.calls["fire"] <= 2 * len(late_us)  # not by asking over and over
-    assert sorted(late_us)[len(late_us) // 2] < 20_000
+    assert sorted(late_us)[len(late_us) // 2] < 20_000 + lateness.worst_s * 1_000_000
 
 
 def _park(run: object) -> Park:
@@ -163,8 +166,11 @@ async def test_an_idle_server_only_polls(make_engine: MakeEngine, store: Trouble
 
     await until(beaten)
     intervals = (asyncio.get_running_loop().time() - began) / 0.050
-    assert set(store.calls - before) == {"poll"}
-    assert 1 <= store.statements - statements <= intervals + 1.05  # a timer may be early by a tick
+    made = store.calls - before
+    assert set(made) == {"poll"}
+    assert made["poll"] <= intervals + 1.05  # a timer may be early by a tick
+    # A poll is one statement, and notes who has beaten with another: every 2.4 intervals at most, and one on the edge.
+    assert 1 <= store.statements - statements <= made["poll"] + intervals / 2.4 + 1
 
 
 async def test_counts_of_workers_are_written_with_a_poll(make_engine: MakeEngine) -> None:

@@ -9,13 +9,15 @@ import pytest
 from kagzi.core.effects import CHILDREN_DUE
 from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import Contended, StatementFailed, StoreBroken, Unavailable
-from kagzi.core.records import ClaimedRun
+from kagzi.core.records import ClaimedRun, RunFilter
 from kagzi.core.run.outcomes import Refused, RunClosed, Started
+from kagzi.core.run.step_logs import LogLine, StepLogLines
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.background import housekeeping
 from kagzi.engine.background.supervisor import Supervisor
-from kagzi.engine.services import watching
+from kagzi.engine.live import live_lists, watching
+from kagzi.engine.live.live_lists import RowChanged
 from kagzi.store.protocol import TypeKey, Wake
 from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import (
@@ -56,6 +58,8 @@ def haste(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("kagzi.engine.") and hasattr(module, "backoff_s"):
             monkeypatch.setattr(module, "backoff_s", lambda *_args, **_options: 0.001)
     monkeypatch.setattr(watching, "POLL_S", 0.001)
+    monkeypatch.setattr(live_lists, "POLL_S", 0.01)
+    monkeypatch.setattr(live_lists, "TOUCHED_S", 0.01)
     monkeypatch.setattr(housekeeping, "_BACKOFF_FIRST_S", 0.001)
     monkeypatch.setattr(housekeeping, "_BACKOFF_MOST_S", 0.001)
 
@@ -66,6 +70,10 @@ async def engine(make_engine: MakeEngine, store: TroubledStore) -> AsyncIterator
     await engine.start()
     yield engine
     store.raises = None
+
+
+def log_of(run: ClaimedRun) -> StepLogLines:
+    return StepLogLines(run.run, "step", (LogLine(1, 1, "INFO", "a line"),))
 
 
 class Busy:
@@ -85,9 +93,11 @@ class Busy:
             "wakeups": ("publish", lambda: engine._wakeups.ended(run.run)),
             "schedules": ("due_schedules", lambda: engine._schedule_clock.add_due(1)),
             "watching": ("markers_of", lambda: None),  # somebody watches
+            "live lists": ("list_runs", lambda: None),  # likewise
             "housekeeping": ("roll_up", lambda: engine.housekeeping.soon("figures")),
             "bulk": ("claim_bulk", engine.bulk.wanted),
             "served types": ("list_workers", self._start_child_of_nobody),
+            "step logs": ("add_step_logs", lambda: engine.workers.step_logs.add([log_of(run)])),
         }
 
     def _start_child_of_nobody(self) -> None:
@@ -115,8 +125,10 @@ async def test_every_background_task_waits_it_out(
     waiting = asyncio.create_task(engine.runs.wait("default", run_id=started.run_id, timeout_ms=60_000))
     watch = engine.watching.watch("default", started.run_id, 0)
     await anext(watch)
+    live_list = engine.live_lists.watch("default", RunFilter())
+    await anext(live_list)
     busy = Busy(engine, run, other)
-    tasks = engine._supervisor.alive
+    tasks = engine.supervisor.alive
     assert set(busy.verbs) == tasks, "each background task needs something to do here"
 
     store.raises = lambda: trouble(SOMEWHERE)
@@ -132,8 +144,8 @@ async def test_every_background_task_waits_it_out(
             return store.calls[verb] >= FAILURES
 
         await until(tried)
-    assert engine._supervisor.alive == tasks
-    assert engine._supervisor.failure is None
+    assert engine.supervisor.alive == tasks
+    assert engine.supervisor.failure is None
     assert SOMEWHERE not in (engine.health() or "")  # which tenants read
 
     store.raises = None
@@ -151,6 +163,8 @@ async def test_every_background_task_waits_it_out(
     await until(well)
     assert (await asyncio.wait_for(waiting, TIMEOUT_S)).status is RunStatus.COMPLETED
     await watch.aclose()
+    assert isinstance(await asyncio.wait_for(anext(live_list), TIMEOUT_S), RowChanged), "who has a list keeps it"
+    await live_list.aclose()
     assert isinstance(await engine.runs.start(start()), Started)
     assert await status_of(engine, started.run_id) == RunStatus.COMPLETED
 

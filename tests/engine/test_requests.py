@@ -17,7 +17,7 @@ from kagzi.core.states import RunStatus
 from kagzi.engine import Engine, PageAsk
 from kagzi.engine.checks.bounds import bounded_error
 from tests.engine.conftest import MakeEngine
-from tests.engine.fakes import MovableClock, TroubledStore, complete, start, worker
+from tests.engine.fakes import MovableClock, TroubledStore, complete, start, until, worker
 
 NOBODY = "01890000-0000-7000-8000-000000000000"
 
@@ -190,6 +190,59 @@ async def test_lists_lead_from_page_to_page_and_back(engine: Engine, clock: Mova
         await engine.runs.list("another", RunFilter(), PageAsk(token=page.next_token))
     with pytest.raises(InvalidArgument, match=r"1\.\.1000"):
         await engine.runs.list("default", RunFilter(), PageAsk(size=1_001))
+
+
+async def test_lists_by_end_lead_from_page_to_page_and_back(engine: Engine, clock: MovableClock) -> None:
+    runs = [(await engine.runs.start(start(workflow_id=f"run-{number}"))).run_id for number in range(5)]
+    ended = [runs[place] for place in (3, 0, 4, 1)]
+    for run_id in ended:
+        await engine.control.terminate("default", run_id=run_id)
+    first = await engine.runs.list("default", RunFilter(), PageAsk(size=3), order="ended")
+    second = await engine.runs.list("default", RunFilter(), PageAsk(size=3, token=first.next_token), order="ended")
+    assert [record.run.run_id for record in (*first.rows, *second.rows)] == ended[::-1]
+    assert (first.has_more, second.has_more) == (True, False)
+    back = await engine.runs.list("default", RunFilter(), PageAsk(size=3, token=second.prev_token), order="ended")
+    assert back.rows == first.rows
+    with pytest.raises(InvalidArgument, match="page_token"):
+        await engine.runs.list("default", RunFilter(), PageAsk(size=3, token=first.next_token))
+    assert second.rows[0].finished_at is not None
+    where = RunFilter(ended_after=second.rows[0].finished_at + 1)
+    by_filter = await engine.runs.list("default", where, PageAsk(count=True))
+    assert ([record.run.run_id for record in by_filter.rows], by_filter.total) == (ended[:0:-1], 3)
+    with pytest.raises(InvalidArgument, match="order"):
+        await engine.runs.list("default", where, PageAsk(), order="created")
+
+
+async def test_a_search_has_one_page_and_is_for_reading_only(engine: Engine, clock: MovableClock) -> None:
+    for number in range(5):
+        await engine.runs.start(start(workflow_id=f"run-{number}"))
+    where = RunFilter(id_prefix="run-")
+    page = await engine.runs.list("default", where, PageAsk(size=3, count=True))
+    assert (len(page.rows), page.has_more, page.next_token, page.prev_token, page.total) == (3, True, "", "", 5)
+    assert await engine.runs.count("default", where) == (5, False)
+    with pytest.raises(InvalidArgument, match="one page"):
+        await engine.runs.list("default", where, PageAsk(token="something"))
+    with pytest.raises(InvalidArgument, match="id_prefix"):
+        await engine.runs.list("default", where, PageAsk(), order="ended")
+    with pytest.raises(InvalidArgument, match="id_prefix"):
+        await engine.bulk.start("default", "cancel", where)
+    with pytest.raises(InvalidArgument, match="id_prefix"):
+        await engine.runs.list("default", RunFilter(id_prefix="x" * 257), PageAsk())
+
+
+async def test_what_ended_in_a_span_is_changed_by_end(engine: Engine, clock: MovableClock) -> None:
+    runs = [(await engine.runs.start(start(workflow_id=f"run-{number}"))).run_id for number in range(4)]
+    for run_id in reversed(runs):
+        await engine.control.terminate("default", run_id=run_id)
+    finished_at = [(await engine.runs.get("default", run_id=run_id)).finished_at for run_id in runs]
+    operation = await engine.bulk.start("default", "delete", RunFilter(ended_after=finished_at[2]))
+
+    async def finished() -> bool:
+        return (await engine.bulk.get("default", operation.operation_id)).finished_at is not None
+
+    await until(finished)
+    left = await engine.runs.list("default", RunFilter(), PageAsk())
+    assert [record.run.run_id for record in left.rows] == [runs[3]], "only what ended before"
 
 
 async def test_strict_namespaces_must_exist(make_engine: MakeEngine, store: TroubledStore, clock: MovableClock) -> None:

@@ -2,6 +2,7 @@
 everywhere."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -12,6 +13,7 @@ from kagzi.core.run.outcomes import Refused
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
+from kagzi.store.protocol import TypeKey
 from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import TIMEOUT_S, Exchange, RecordingOutlet, TroubledStore, start, until, worker
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -193,3 +195,26 @@ async def test_a_list_of_versions(engine: Engine) -> None:
     assert len(rest.rows) == 1
     back = await engine.versions.list("default", "", PageAsk(size=2, token=rest.prev_token))
     assert back.rows == everything.rows
+
+
+async def test_a_batch_asks_once_for_each_type_and_version(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    await register(engine, "hello@1", "hello@2", "other@7")
+    await engine.versions.deprecate("default", "hello", "1", undo=False)
+    questions: list[tuple[str, str]] = []
+    pin, check = engine.runs._versions.pin, engine.runs._namespaces.check
+
+    async def counted_pin(key: TypeKey, requested: str) -> str:
+        questions.append((key.workflow_type, requested))
+        return await pin(key, requested)
+
+    async def counted_check(namespace: str) -> None:
+        questions.append(("namespace", namespace))
+        await check(namespace)
+
+    monkeypatch.setattr(engine.runs._versions, "pin", counted_pin)
+    monkeypatch.setattr(engine.runs._namespaces, "check", counted_check)
+    requests = [start(kind, version=version) for kind, version in [("hello", ""), ("other", ""), ("hello", "1")] * 3]
+    answers = await engine.runs.start_many(requests)
+    assert [isinstance(answer, PreconditionFailed) for answer in answers] == [False, False, True] * 3
+    # What was refused is looked up again: whether the run is there already depends on the start.
+    assert Counter(questions) == {("namespace", "default"): 1, ("hello", ""): 1, ("other", ""): 1, ("hello", "1"): 3}

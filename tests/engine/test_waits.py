@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
 from kagzi.core import limits
 from kagzi.core.error_details import ErrorDetail
 from kagzi.core.errors import InvalidArgument, NotFound, ResourceExhausted
-from kagzi.core.records import Payload, RunEnd
+from kagzi.core.records import Lease, Payload, RunEnd, RunKey, RunLease
 from kagzi.core.run.commands import FailRun
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
+from kagzi.engine.matching.lease_registry import LeaseRegistry
+from kagzi.engine.services.waits import WaitHub
+from kagzi.store.protocol import Store
 from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import (
     TIMEOUT_S,
@@ -146,3 +150,29 @@ async def test_a_run_replaced_by_a_new_start_is_delivered(engine: Engine) -> Non
     end = await asyncio.wait_for(wait, TIMEOUT_S)
     assert isinstance(end, RunEnd)
     assert end.status is RunStatus.CANCELLED
+
+
+async def test_of_too_many_live_runs_the_oldest_is_looked_up_like_any_other(
+    store: TroubledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kagzi.engine.services.waits.LIVE_RUNS", 3)
+    hub = WaitHub(cast("Store", store))
+    runs = [RunKey("default", f"{NOBODY[:-1]}{number}") for number in range(4)]
+    for run in runs:
+        hub.started_here(run)
+    missing: asyncio.Future[Sequence[str]] = asyncio.get_running_loop().create_future()
+    waits = hub.open("default", lambda _, not_found: missing.set_result(not_found))
+    waits.add([run.run_id for run in runs])
+    looking = asyncio.create_task(hub.run())
+    assert await asyncio.wait_for(missing, TIMEOUT_S) == (runs[0].run_id,)
+    assert store.calls["endings_of"] == 1
+    looking.cancel()
+
+
+def test_of_too_many_runs_of_unary_workers_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kagzi.engine.matching.lease_registry.UNARY_RUNS", 3)
+    registry = LeaseRegistry()
+    leases = [RunLease(RunKey("default", f"{number}"), Lease(1, 1)) for number in range(4)]
+    for leased in leases:
+        registry.add_unary(leased, "hello")
+    assert [registry.get(leased.run.run_id, leased.lease) is not None for leased in leases] == [False, True, True, True]

@@ -74,7 +74,7 @@ async def test_a_worker_that_comes_back_draining_is_notified_again(engine: Engin
 
 
 async def test_a_worker_that_breaks_off_is_lost_after_a_lease(make_engine: MakeEngine) -> None:
-    engine = make_engine(lease_ms=150, heartbeat_ms=50, poll_interval_ms=600_000)
+    engine = make_engine(lease_ms=1_500, heartbeat_ms=500, poll_interval_ms=600_000)
     await engine.start()
     session = await engine.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
     await session.close()
@@ -88,7 +88,7 @@ async def test_a_worker_that_breaks_off_is_lost_after_a_lease(make_engine: MakeE
 
 
 async def test_one_that_comes_back_in_time_is_not_lost(make_engine: MakeEngine, store: TroubledStore) -> None:
-    here, there = await pair(make_engine, Exchange(), lease_ms=150, heartbeat_ms=50)
+    here, there = await pair(make_engine, Exchange(), lease_ms=1_500, heartbeat_ms=500)
     session = await here.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())
     await session.close()
     await there.sessions.open(worker("hello", worker_id="w"), (), RecordingOutlet())

@@ -9,18 +9,20 @@ from ..core.providers import Clock, Ids, Rng
 from ..core.records import RunKey
 from ..store.protocol import Bus, NullBus, PendingWork, Store, TypeKey, Wake
 from .background.cascade import Cascade
-from .background.housekeeping import Chore, Housekeeping
+from .background.chores import Serviced, chores_of
+from .background.housekeeping import Housekeeping
 from .background.namespace_chores import CHORE as NAMESPACE_CHORE
-from .background.namespace_chores import NamespaceChores
-from .background.retention import Retention
 from .background.supervisor import Supervisor
 from .checks.operations import Operations
+from .checks.schemas import Schemas
 from .commit.dispatcher import Dispatcher
 from .commit.journal import Journal
 from .commit.outages import Outages
 from .commit.stuck_runs import StuckRuns
 from .commit.wakeups import Wakeups
 from .commit.write_queues import WriteQueues
+from .live.live_lists import LiveLists
+from .live.watching import Watching
 from .matching.heartbeats import Heartbeats
 from .matching.lease_registry import LeaseRegistry
 from .matching.lease_times import LeaseTimes, ReleaseQueue
@@ -30,9 +32,13 @@ from .matching.matcher import Matcher
 from .matching.overdue import OverdueSteps
 from .matching.session import Session
 from .matching.sessions import Sessions
+from .measurements.gauges import add_gauges
+from .measurements.measurements import Measurements
 from .services.bulk import Bulk
 from .services.control import Control
 from .services.explain.explanations import Explanations
+from .services.keys.audit import Audit
+from .services.keys.keys import Keys
 from .services.namespaces import Namespaces
 from .services.pinning import Pinning
 from .services.queues import Queues
@@ -45,7 +51,6 @@ from .services.tasks import Tasks
 from .services.transfers import Transfers
 from .services.versions import Versions
 from .services.waits import WaitHub
-from .services.watching import Watching
 from .services.workers import Workers
 from .timing.due_times import DueTimes
 from .timing.schedule_clock import ScheduleClock
@@ -64,18 +69,24 @@ class Engine:
         self.server_id = server_id
         self._bus = bus
         self._alone = isinstance(bus, NullBus)
-        self._supervisor = Supervisor()
-        self._outages = Outages(clock)
+        self.supervisor = Supervisor()
+        self.measurements = Measurements()
+        self._outages = Outages(clock, self.measurements)
         self.store_problem = self._outages.problem
         self._store_clock = StoreClock(
             store, clock=clock, settings=settings, alone=self._alone, on_step=self._clock_stepped
         )
-        self.housekeeping = Housekeeping(store, clock=clock, rng=rng, settings=settings, alone=self._alone)
+        self.store_lag_us = self._store_clock.lag_us
+        self.audit = Audit(store, clock=clock, ids=ids)
+        self.housekeeping = Housekeeping(
+            store, clock=clock, rng=rng, settings=settings, alone=self._alone, measurements=self.measurements
+        )
         self._build_matching(store, clock, ids, settings)
         self._build_commit(store, clock, ids, settings)
         self._build_workers(store, clock, ids, settings)
         self._build_services(store, clock, ids, settings)
-        self._add_chores(store, settings)
+        of = Serviced(self.stats, self.workers, self.bulk, self.transfers, self.keys, self.audit, self.schedules)
+        self.housekeeping.add_all(chores_of(store, settings, of))
         self._timers = Timers(
             store,
             clock=clock,
@@ -90,6 +101,7 @@ class Engine:
             on_poll=self._polled,
             alone=self._alone,
         )
+        self.store_gauges = add_gauges(store, clock, self._journal, self.sessions, self._liveness)
         self._running = False
         self._stopping: asyncio.Task[None] | None = None
 
@@ -119,7 +131,9 @@ class Engine:
             wakeups=self._wakeups,
             alone=self._alone,
             alive_since=self._liveness.alive_since,
+            audit=self.audit,
         )
+        self.schemas = Schemas(store, clock=clock, versions=self.versions)
         self.served = ServedTypes(
             store, clock=clock, liveness=self._liveness, matcher=self._matcher, versions=self.versions
         )
@@ -129,6 +143,7 @@ class Engine:
         self._due_times = DueTimes(clock, settings)
         self._waits = WaitHub(store)
         self.watching = Watching(store)
+        self.live_lists = LiveLists(store)
         children_due = asyncio.Event()
         self._dispatcher = Dispatcher(
             clock=clock,
@@ -137,9 +152,11 @@ class Engine:
             due_times=self._due_times,
             waits=self._waits,
             watching=self.watching,
+            live_lists=self.live_lists,
             wakeups=self._wakeups,
             served=self.served,
             children_due=children_due,
+            measurements=self.measurements,
         )
         self._journal = Journal(
             store,
@@ -147,7 +164,7 @@ class Engine:
             store_clock=self._store_clock,
             terms=self._lease_times.terms,
             outages=self._outages,
-            stuck=StuckRuns(ids, rounds=settings.claim_cap),
+            stuck=StuckRuns(ids, rounds=settings.claim_cap, measurements=self.measurements),
             on_commit=self._dispatcher.committed,
             queues=WriteQueues(total_bytes=settings.journal_total_bytes),
         )
@@ -173,7 +190,7 @@ class Engine:
             overdue=OverdueSteps(journal=self._journal, dispatcher=self._dispatcher),
         )
         on_deleted = partial(self.housekeeping.soon, NAMESPACE_CHORE)
-        self.namespaces = Namespaces(store, settings, clock, on_deleted)
+        self.namespaces = Namespaces(store, settings, clock, on_deleted, self.audit)
         sessions: dict[tuple[str, str], Session] = {}
         self.workers = Workers(
             store,
@@ -188,9 +205,10 @@ class Engine:
             sessions=sessions,
             dispatcher=self._dispatcher,
             wakeups=self._wakeups,
+            audit=self.audit,
         )
         operations = Operations(settings.payload_bytes, clock=clock, ids=ids)
-        pinning = Pinning(store, versions=self.versions, registry=self._registry)
+        pinning = Pinning(store, versions=self.versions, schemas=self.schemas, registry=self._registry)
         self.sessions = Sessions(
             clock=clock,
             settings=settings,
@@ -205,6 +223,7 @@ class Engine:
             operations=operations,
             pinning=pinning,
             sessions=sessions,
+            types_of=store.types_of,
         )
         self.tasks = Tasks(
             store,
@@ -231,19 +250,25 @@ class Engine:
             namespaces=self.namespaces,
             waits=self._waits,
             versions=self.versions,
+            schemas=self.schemas,
         )
-        self.control = Control(store, clock=clock, ids=ids, settings=settings, dispatcher=self._dispatcher)
-        self.bulk = Bulk(store, clock=clock, ids=ids, control=self.control, server_id=self.server_id)
-        self.transfers = Transfers(
+        self.control = Control(
             store,
             clock=clock,
             ids=ids,
             settings=settings,
-            namespaces=self.namespaces,
             dispatcher=self._dispatcher,
+            schemas=self.schemas,
+            audit=self.audit,
         )
+        self.bulk = Bulk(store, clock=clock, ids=ids, control=self.control, server_id=self.server_id, audit=self.audit)
+        self.keys = Keys(store, clock=clock, ids=ids, audit=self.audit, announce=self._wakeups.keys_changed)
+        self.transfers = Transfers(
+            store, clock=clock, ids=ids, settings=settings, namespaces=self.namespaces, dispatcher=self._dispatcher
+        )
+        namespaces, liveness = self.namespaces, self._liveness
         self.queues = Queues(
-            store, clock=clock, matcher=self._matcher, namespaces=self.namespaces, liveness=self._liveness
+            store, clock=clock, matcher=self._matcher, namespaces=namespaces, liveness=liveness, audit=self.audit
         )
         self._schedule_clock = ScheduleClock(
             store,
@@ -262,24 +287,11 @@ class Engine:
             settings=settings,
             namespaces=self.namespaces,
             schedule_clock=self._schedule_clock,
+            schemas=self.schemas,
         )
         self.explanations = Explanations(
             store, clock=clock, liveness=self._liveness, served=self.served, sessions=self.sessions
         )
-
-    def _add_chores(self, store: Store, settings: Settings) -> None:
-        for chore in (
-            Chore(name="retention", work=Retention(store, settings).work, shared=True),
-            Chore(name=NAMESPACE_CHORE, work=NamespaceChores(store).work, every=1),
-            Chore(name="figures", work=self.stats.roll_up, every=1),
-            Chore(name="old figures", work=self.stats.forget, every=60, shared=True),
-            Chore(name="lost workers", work=self.workers.sweep, every=1),
-            Chore(name="old workers", work=self.workers.forget_old, every=60, shared=True),
-            Chore(name="bulk-operations", work=self.bulk.forget, every=60, shared=True),
-            Chore(name="imports", work=self.transfers.sweep, every=10, shared=True),
-            Chore(name="old fires", work=self.schedules.forget_old_fires, every=60, shared=True),
-        ):
-            self.housekeeping.add(chore)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -300,11 +312,13 @@ class Engine:
             ("wakeups", self._wakeups.run),
             ("schedules", self._schedule_clock.run),
             ("watching", self.watching.run),
+            ("live lists", self.live_lists.run),
             ("housekeeping", self.housekeeping.run),
             ("bulk", self.bulk.run),
             ("served types", self.served.run),
+            ("step logs", self.workers.step_logs.run),
         ):
-            self._supervisor.watch(name, work)
+            self.supervisor.watch(name, work)
 
     async def stop(self) -> None:
         """Give no more work, write what is there, hand back what has not arrived. Any number of callers may ask."""
@@ -323,14 +337,14 @@ class Engine:
         await self.sessions.stop()
         await self._leases.flush(STOP_TIMEOUT_S)
         await self._wakeups.flush()
-        await self._supervisor.stop()
+        await self.supervisor.stop()
         self._journal.abandon()
         await self._bus.close()
         self._running = False
 
     def health(self) -> str | None:
         """None: all is well. Otherwise what is wrong, in words."""
-        if self._supervisor.failure is not None:
+        if self.supervisor.failure is not None:
             return "a background task died for good; the server's log says why"
         if not self._running:
             return "the engine is not running"
@@ -340,7 +354,7 @@ class Engine:
 
     async def wait_failed(self) -> BaseException:
         """Returns when a background task has died beyond restarting: the server should stop."""
-        return await self._supervisor.wait_failed()
+        return await self.supervisor.wait_failed()
 
     # --- what happens elsewhere ---------------------------------------------------------------------------------------
 
@@ -357,8 +371,11 @@ class Engine:
                     self.versions.forget(TypeKey(notice.namespace, notice.run_id))
                 elif notice.kind == "permits":
                     self._matcher.wanted_elsewhere(TypeKey(notice.namespace, notice.run_id))
+                elif notice.kind == "keys":
+                    self.keys.changed()
         if wake.poll_again:
             self.versions.forget_all()
+            self.keys.changed()
             self._timers.poll_soon()
             self._waits.poll_all()
             self.sessions.poll_again()

@@ -38,7 +38,12 @@ def log_overdue(command: FailStep, outcome: Outcome) -> None:
         command.attempt,
         "it is retried" if retried else "not retried",
         command.error.message,
-        extra={"run_id": command.run.run_id, "step": command.step_id, "attempt": command.attempt},
+        extra={
+            "namespace": command.run.namespace,
+            "run_id": command.run.run_id,
+            "step": command.step_id,
+            "attempt": command.attempt,
+        },
     )
 
 
@@ -49,7 +54,7 @@ def _log_failed(endings: Sequence[RunEnd]) -> None:
             end.run.run_id,
             end.run.namespace,
             "" if end.error is None else end.error.message,
-            extra={"run_id": end.run.run_id},
+            extra={"namespace": end.run.namespace, "run_id": end.run.run_id},
         )
     if len(endings) > NAMED:
         logger.error("%d more runs failed at their deadlines", len(endings) - NAMED)
@@ -87,6 +92,7 @@ def _name(lease: ExpiredLease) -> str:
 
 def _fields(lease: ExpiredLease) -> dict[str, str]:
     return {
+        "namespace": lease.leased.run.namespace,
         "run_id": lease.leased.run.run_id,
         "workflow_id": lease.workflow_id,
         "workflow_type": lease.workflow_type,

@@ -7,7 +7,7 @@ most half of the time, and after its turn the others come first.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from ...core.limits import Settings
 from ...core.providers import Clock, Rng
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import Store
+from ..measurements.measurements import Measurements
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -59,7 +60,17 @@ class _Place:
 class Housekeeping:
     """Chores are added before it runs."""
 
-    def __init__(self, store: Store, *, clock: Clock, rng: Rng, settings: Settings, alone: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        rng: Rng,
+        settings: Settings,
+        alone: bool,
+        measurements: Measurements | None = None,
+    ) -> None:
+        self._measurements = measurements or Measurements()
         self._store = store
         self._clock = clock
         self._rng = rng
@@ -69,6 +80,11 @@ class Housekeeping:
         self._chores: dict[str, Chore] = {}
         self._places: dict[str, _Place] = {}
         self._changed = asyncio.Event()
+
+    def add_all(self, chores: Iterable[Chore]) -> None:
+        """Raises ValueError, as `add` does."""
+        for chore in chores:
+            self.add(chore)
 
     def add(self, chore: Chore) -> None:
         if chore.name in self._chores:
@@ -119,6 +135,7 @@ class Housekeeping:
             logger.exception("the chore %r went wrong and is tried again", chore.name)
         else:
             place.failures = 0
+            self._measurements.chore_done(chore.name, self._clock.now())
             pause_s = 0.0 if place.goes_on or place.wanted else self._pause_s(chore)
             place.due_s = loop.time() + pause_s
             return

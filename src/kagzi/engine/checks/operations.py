@@ -23,10 +23,13 @@ from ...core.run.commands import (
     FailStep,
     FetchResults,
     FinishSleep,
+    OpenAttempt,
     Park,
     PauseDiverged,
     RecordPatch,
+    RecordStep,
     ReleaseRun,
+    SetState,
     SetStatus,
     StartChild,
     StartRun,
@@ -35,6 +38,8 @@ from ...core.run.commands import (
 from ...core.run.refusals import is_reserved, reserved_step
 from . import requests as checks
 from .bounds import bounded_error
+
+_STEP_IDS = 4_096  # that are remembered as good: runs of a type have the same
 
 Failing = TypeVar("Failing", FailStep, FailRun, CancelRun, FailRun | CancelRun)
 
@@ -47,8 +52,10 @@ class Operations:
         self._payload_bytes = payload_bytes
         self._clock = clock
         self._ids = ids
+        self._step_ids: set[str] = set()
         self._checks: dict[type, Callable[[Any], Command]] = {
             BeginStep: self._begin_step,
+            RecordStep: self._record_step,
             CompleteStep: self._complete_step,
             FailStep: self._fail_step,
             BeginSleep: self._begin_sleep,
@@ -64,6 +71,7 @@ class Operations:
             DecideRace: self._decide_race,
             RecordPatch: self._record_patch,
             SetStatus: self._set_status,
+            SetState: self._set_state,
             BeatStep: self._beat_step,
             ContinueAsNew: self._continue_as_new,
             PauseDiverged: self._pause_diverged,
@@ -84,19 +92,40 @@ class Operations:
             checks.payload(payload, field, self._payload_bytes)
 
     def _begin_step(self, command: BeginStep) -> BeginStep:
-        _new_step_id(command.step_id)
-        if command.name is not command.step_id:
+        self._attempt_begins(command)
+        return command
+
+    def _record_step(self, command: RecordStep) -> RecordStep:
+        self._attempt_begins(command)
+        output = command.output
+        if output.metadata or len(output.data) > self._payload_bytes:  # as `_payload`, which is a call for each step
+            checks.payload(output, "output", self._payload_bytes)
+        return command
+
+    def _attempt_begins(self, command: OpenAttempt) -> None:
+        step_id = command.step_id
+        if step_id not in self._step_ids:
+            self._check_step_id(step_id)
+        if command.name is not step_id and command.name not in self._step_ids:
             checks.name(command.name, "step_name")
-        _attempt(command.attempt)
+        if not 0 <= command.attempt < checks.INT32_END:
+            _attempt(command.attempt)
         if command.retry is not None:
             checks.retry(command.retry, "retry_policy")
         if command.timeout_ms:
             checks.within(command.timeout_ms, 0, limits.DURATION_MAX_US // 1_000, "timeout_ms")
         if command.input is not None:
             self._payload(command.input, "input")
-        checks.optional_name(command.parent_step_id, "parent_step_id")
-        checks.optional_name(command.parallel_group_id, "parallel_group_id")
-        return command
+        if command.parent_step_id:
+            checks.name(command.parent_step_id, "parent_step_id")
+        if command.parallel_group_id:
+            checks.name(command.parallel_group_id, "parallel_group_id")
+
+    def _check_step_id(self, step_id: str) -> None:
+        _new_step_id(step_id)
+        if len(self._step_ids) >= _STEP_IDS:
+            self._step_ids.clear()
+        self._step_ids.add(step_id)
 
     def _complete_step(self, command: CompleteStep) -> CompleteStep:
         checks.name(command.step_id, "step_id")
@@ -107,6 +136,11 @@ class Operations:
     def _fail_step(self, command: FailStep) -> FailStep:
         checks.name(command.step_id, "step_id")
         _attempt(command.attempt)
+        # Twice: a codec may have made it longer. What is larger still is left out, so that the failure is recorded.
+        if command.input is not None and len(command.input.data) > 2 * limits.STEP_INPUT_BYTES:
+            command = msgspec.structs.replace(command, input=None)
+        if command.input is not None:
+            self._payload(command.input, "input")
         return _with_bounded_error(command)
 
     def _begin_sleep(self, command: BeginSleep) -> BeginSleep:
@@ -146,6 +180,8 @@ class Operations:
         return command
 
     def _wait_signal(self, command: WaitSignal) -> WaitSignal:
+        if command.input is not None:
+            checks.payload(command.input, "input", limits.SCHEMA_BYTES)
         _place(command)
         checks.name(command.signal_name, "signal_name")
         checks.duration(command.timeout_us, "timeout")
@@ -188,6 +224,10 @@ class Operations:
             checks.within(command.progress, 0, 1, "progress")
         return command
 
+    def _set_state(self, command: SetState) -> SetState:
+        self._payload(command.state, "state")  # how large it may be is decided with the rest of the run
+        return command
+
     def _beat_step(self, command: BeatStep) -> BeatStep:
         checks.name(command.step_id, "step_id")
         _attempt(command.attempt)
@@ -197,6 +237,7 @@ class Operations:
     def _continue_as_new(self, command: ContinueAsNew) -> ContinueAsNew:
         self._payload(command.input, "input")
         checks.optional_name(command.version or "", "version")
+        checks.context(command.context, self._payload_bytes)
         return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now(), command.run.namespace))
 
     def _pause_diverged(self, command: PauseDiverged) -> PauseDiverged:

@@ -1,56 +1,59 @@
 """Validation of requests. Every refusal names the field, the limit and the remedy, and happens before anything is
 changed."""
 
-import math
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from ...core import limits
+from ...core.checks.starts import attributes, child_start, context, start
+from ...core.checks.values import entries, name, optional_name, over_limit, payload, retry, text, within
+from ...core.duration import check_duration, check_time
 from ...core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ...core.ids import is_uuid
-from ...core.records import Payload, RunAttributes, RunFilter, RunKey, WorkerRecord
-from ...core.retry.policy import UNLIMITED, RetryPolicy
-from ...core.run.commands import SendSignal, SignalReplacement, StartRequest, StartRun
-from ...core.schedules.scheduled_time import METADATA_KEY
-from ...core.time_checks import check_duration, check_time
-from ...core.times import Timestamp
+from ...core.records import RunFilter, RunKey, RunOrder, Served, WorkerRecord
+from ...core.run.commands import SendSignal, SignalReplacement
+from ...core.workflow_types.schemas import TypeSchemas
+
+__all__ = [
+    "INT32_END",
+    "INT64_END",
+    "REASON_BYTES",
+    "attributes",
+    "batch_size",
+    "bulk_filter",
+    "child_start",
+    "context",
+    "duration",
+    "entries",
+    "key",
+    "leases",
+    "lines",
+    "name",
+    "no_run",
+    "one_of",
+    "optional_name",
+    "over_limit",
+    "payload",
+    "reason",
+    "retry",
+    "run_filter",
+    "run_id",
+    "run_order",
+    "signal",
+    "start",
+    "text",
+    "timestamp",
+    "type_schemas",
+    "wait_ms",
+    "within",
+    "worker",
+]  # with those of core, which clients use, too
 
 INT64_END = 1 << 63
 INT32_END = 1 << 31
 REASON_BYTES = 4 * limits.KIB
-_ASCII_CHARACTERS = 128  # up to here a name is looked at the quick way
 
-
-def name(value: str, field: str) -> None:
-    """A name or id: 1..256 bytes of text without control characters."""
-    if 0 < len(value) <= _ASCII_CHARACTERS and value.isascii() and value.isprintable():
-        return
-    if not value:
-        raise InvalidArgument(f"{field} is empty. Give it a name.", field=field)
-    text(value, field, limits.NAME_BYTES)
-
-
-def optional_name(value: str, field: str) -> None:
-    if value:
-        name(value, field)
-
-
-def over_limit(field: str, size: str, limit: str, maximum: int, remedy: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"{field} has {size}; the limit is {maximum}. {remedy}", field=field, metadata=limit_reached(limit, maximum)
-    )
-
-
-def text(value: str, field: str, limit_bytes: int) -> None:
-    """Text without control characters and lone surrogates; may be empty."""
-    for character in value:
-        if unicodedata.category(character) in ("Cc", "Cs"):
-            raise InvalidArgument(
-                f"{field} contains the control character U+{ord(character):04X}. Remove it.", field=field
-            )
-    size = len(value.encode())
-    if size > limit_bytes:
-        raise over_limit(field, f"{size} bytes", "text_bytes", limit_bytes, "Shorten it.")
+timestamp = check_time
+duration = check_duration
 
 
 def reason(value: str, field: str = "reason") -> None:
@@ -60,24 +63,6 @@ def reason(value: str, field: str = "reason") -> None:
 def lines(value: str, field: str, limit_bytes: int) -> None:
     """Text that may have line breaks and tabs."""
     text(value.replace("\n", " ").replace("\t", " "), field, limit_bytes)
-
-
-def payload(value: Payload | None, field: str, limit_bytes: int) -> None:
-    if value is None:
-        return
-    if len(value.data) > limit_bytes:
-        size = f"{len(value.data)} bytes"
-        raise over_limit(field, size, "payload_bytes", limit_bytes, "Store it elsewhere and pass a reference.")
-    if value.metadata:
-        entries(value.metadata, f"{field}.metadata", limits.METADATA_ENTRIES)
-
-
-def entries(values: Mapping[str, str], field: str, limit: int) -> None:
-    if len(values) > limit:
-        raise over_limit(field, f"{len(values)} entries", "entries", limit, "Use fewer.")
-    for key, value in values.items():
-        name(key, f"{field} key")
-        text(value, f"{field}[{key}]", limits.NAME_BYTES)
 
 
 def run_id(value: str, field: str = "run_id") -> None:
@@ -103,111 +88,10 @@ def no_run(which: str) -> NotFound:
     return not_found("run", which if len(which) <= limits.NAME_BYTES else which[: limits.NAME_BYTES] + "...")
 
 
-def within(value: float, least: float, most: float, field: str) -> None:
-    if not least <= value <= most:
-        raise InvalidArgument(f"{field}={value} is outside {least}..{most}.", field=field)
-
-
-def retry(policy: RetryPolicy | None, field: str) -> None:
-    if policy is None:
-        return
-    if policy.maximum_attempts != UNLIMITED:
-        within(policy.maximum_attempts, 1, INT32_END - 1, f"{field}.maximum_attempts")
-    longest_ms = limits.DURATION_MAX_US // 1_000
-    within(policy.initial_interval_ms, 0, longest_ms, f"{field}.initial_interval_ms")
-    within(policy.maximum_interval_ms, 0, longest_ms, f"{field}.maximum_interval_ms")
-    if not math.isfinite(policy.backoff_coefficient):
-        raise InvalidArgument(f"{field}.backoff_coefficient is not a finite number.", field=field)
-    within(policy.backoff_coefficient, 0, 1_000_000, f"{field}.backoff_coefficient")
-    within(policy.jitter, 0, 1, f"{field}.jitter")
-    for listed, errors in (
-        (f"{field}.non_retryable_errors", policy.non_retryable_errors),
-        (f"{field}.retry_on_errors", policy.retry_on_errors),
-    ):
-        within(len(errors), 0, limits.METADATA_ENTRIES, f"{listed} count")
-        for error in errors:
-            name(error, listed)
-    for error in policy.retry_on_errors:
-        if error in policy.non_retryable_errors:
-            raise InvalidArgument(
-                f"{field}: {error!r} is both in retry_on_errors and in non_retryable_errors. "
-                "Remove it from one of them.",
-                field=field,
-            )
-
-
-timestamp = check_time
-duration = check_duration
-
-
 def wait_ms(value: int, field: str) -> None:
     if not 0 <= value <= limits.POLL_WAIT_MS:
         raise InvalidArgument(
             f"{field} is {value} ms; it must be 0..{limits.POLL_WAIT_MS} ms. Ask again to wait longer.", field=field
-        )
-
-
-def start(request: StartRequest, now: Timestamp, payload_bytes: int) -> None:
-    name(request.namespace, "namespace")
-    optional_name(request.request_id, "request_id")
-    if request.task_queue and request.task_queue != request.workflow_type:
-        raise InvalidArgument(
-            f"task_queue={request.task_queue!r} differs from workflow_type={request.workflow_type!r}. "
-            "Leave it empty: the queue of a run is its type.",
-            field="task_queue",
-        )
-    if request.start_at is not None and request.delay_us is not None:
-        raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
-    duration(request.delay_us, "delay")
-    duration(request.timeout_us, "timeout", least_us=1)
-    _of_any_start(request, payload_bytes)
-    begins = request.start_at if request.start_at is not None else now + (request.delay_us or 0)
-    _deadline(request.deadline_at, now, begins, "deadline_at")
-    if request.timeout_us is not None:
-        _deadline(now + request.timeout_us, now, begins, "timeout")
-
-
-def child_start(start: StartRun, now: Timestamp, payload_bytes: int) -> None:
-    """Of a child: its times are absolute already, its ids come later."""
-    _of_any_start(start, payload_bytes)
-    _deadline(start.deadline_at, now, start.start_at or now, "deadline_at")
-
-
-def attributes(run: RunAttributes, prefix: str = "", *, retry_field: str = "retry_policy") -> None:
-    """What a start says about its run for good, or an import about a run."""
-    name(run.workflow_type, f"{prefix}workflow_type")
-    optional_name(run.concurrency_key, f"{prefix}concurrency_key")
-    if run.labels:
-        entries(run.labels, f"{prefix}labels", limits.LABELS)
-    within(run.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, f"{prefix}priority")
-    retry(run.retry, prefix + retry_field)
-    timestamp(run.deadline_at, f"{prefix}deadline_at")
-
-
-def _of_any_start(request: StartRequest | StartRun, payload_bytes: int) -> None:
-    attributes(request)
-    optional_name(request.workflow_id, "workflow_id")
-    optional_name(request.version or "", "version")
-    payload(request.input, "input", payload_bytes)
-    payload(request.context, "context", payload_bytes)
-    _context(request.context)
-    timestamp(request.start_at, "start_at")
-
-
-def _context(context: Payload | None) -> None:
-    if context is not None and context.metadata and METADATA_KEY in context.metadata:
-        raise InvalidArgument(
-            f"context.metadata has the key {METADATA_KEY!r}, which is reserved for runs that a schedule starts. "
-            "Remove it.",
-            field="context",
-        )
-
-
-def _deadline(deadline_at: Timestamp | None, now: Timestamp, begins: Timestamp, field: str) -> None:
-    if deadline_at is not None and deadline_at <= max(now, begins):
-        raise InvalidArgument(
-            f"{field} is not after the start. Give a later one: a deadline includes the time in the queue.",
-            field=field,
         )
 
 
@@ -241,6 +125,32 @@ def worker(record: WorkerRecord) -> None:
     entries(record.labels, "labels", limits.LABELS)
 
 
+def type_schemas(schemas: Mapping[Served, TypeSchemas]) -> None:
+    """Of what a worker registers."""
+    total = 0
+    for served, each in schemas.items():
+        of = f" of {served.workflow_type}"
+        texts = {
+            f"description{of}": each.description,
+            f"input_schema{of}": each.input_schema,
+            f"output_schema{of}": each.output_schema,
+            **{f"signal_schemas[{signal}]{of}": schema for signal, schema in each.signal_schemas.items()},
+        }
+        if len(each.signal_schemas) > limits.SCHEMA_SIGNALS:
+            count = f"{len(each.signal_schemas)} signals"
+            raise over_limit(f"signal_schemas{of}", count, "signals", limits.SCHEMA_SIGNALS, "Leave some out.")
+        for signal in each.signal_schemas:
+            name(signal, "signal_schemas key")
+        for field, value in texts.items():
+            if "\x00" in value:
+                raise InvalidArgument(f"{field} contains the control character U+0000. Remove it.", field=field)
+            if (size := len(value.encode())) > limits.SCHEMA_BYTES:
+                raise over_limit(field, f"{size} bytes", "schema_bytes", limits.SCHEMA_BYTES, "Leave it out.")
+            total += size
+    if total > limits.SCHEMAS_BYTES:
+        raise over_limit("served", f"{total:,} bytes of schemas", "bytes", limits.SCHEMAS_BYTES, "Use several workers.")
+
+
 def run_filter(where: RunFilter) -> None:
     within(len(where.workflow_types), 0, limits.WORKER_TYPES, "workflow_types count")
     for workflow_type in where.workflow_types:
@@ -250,8 +160,51 @@ def run_filter(where: RunFilter) -> None:
     optional_name(where.version, "version")
     optional_name(where.schedule_id, "schedule_id")
     optional_name(where.concurrency_key, "concurrency_key")
+    optional_name(where.worker_id, "worker_id")
+    within(len(where.run_ids), 0, limits.PAGE_MAX_ROWS, "run_ids count")
+    for each in where.run_ids:
+        run_id(each)
     timestamp(where.created_after, "created_after")
     timestamp(where.created_before, "created_before")
+    timestamp(where.ended_after, "ended_after")
+    timestamp(where.ended_before, "ended_before")
+    optional_name(where.id_prefix, "id_prefix")
+
+
+def run_order(where: RunFilter, order: RunOrder | None, page_token: str = "") -> RunOrder:
+    """The order of a list, and whether the filter allows it."""
+    run_filter(where)
+    if where.id_prefix and (order == "ended" or where.by_end):
+        raise InvalidArgument(
+            "id_prefix is a search: its runs are not listed by end. Leave order=ended, ended_after and ended_before "
+            "out.",
+            field="id_prefix",
+        )
+    if where.id_prefix and page_token:
+        raise InvalidArgument(
+            "id_prefix is a search of one page. Leave page_token out, and give more of the id.", field="page_token"
+        )
+    if order == "created" and where.by_end:
+        raise InvalidArgument(
+            "runs that ended in a span are listed by end. Leave order out, or ask for order=ended.", field="order"
+        )
+    return order or where.order
+
+
+def bulk_filter(where: RunFilter) -> None:
+    """A filter that finds every run that is meant, page by page."""
+    run_filter(where)
+    if where == RunFilter():
+        raise InvalidArgument(
+            "filter is empty and would match every run. Give at least one condition, for example a status, "
+            "a workflow type, a label or a time.",
+            field="filter",
+        )
+    if where.id_prefix:
+        raise InvalidArgument(
+            "id_prefix is a search that shows some runs, not all. Select runs with other conditions, or name them.",
+            field="id_prefix",
+        )
 
 
 def batch_size(items: Sequence[object], limit: int, field: str) -> None:

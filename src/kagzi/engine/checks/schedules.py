@@ -31,6 +31,7 @@ def check_spec(spec: ScheduleSpec, payload_bytes: int) -> None:
     checks.start(start, 0, payload_bytes)
     if spec.overlap not in OVERLAPS:
         raise InvalidArgument(f"overlap={spec.overlap!r}: use one of {', '.join(OVERLAPS)}.", field="overlap")
+    checks.optional_name(spec.owner, "owner")
     checks.duration(spec.jitter_us, "jitter")
     checks.within(spec.max_catchup, 0, limits.SCHEDULE_CATCHUP_MAX, "max_catchup")
     checks.duration(spec.catchup_window_us, "catchup_window")

@@ -87,7 +87,7 @@ class Checker:
         checks.attributes(image, "run.", retry_field="retry")
         for field in ("workflow_id", "request_id"):
             checks.name(getattr(image, field), f"run.{field}")
-        for field in ("version", "parent_step_id", "schedule_id", "retry_request_id"):
+        for field in ("version", "pinned_build", "parent_step_id", "schedule_id", "retry_request_id"):
             checks.optional_name(getattr(image, field) or "", f"run.{field}")
         for field in ("parent_run_id", "blocked_by", "forked_from", "continued_as"):
             _uuid(getattr(image, field), f"run.{field}")
@@ -105,6 +105,8 @@ class Checker:
         _error(image.problem, "run.problem")
         for name, data in (("input", image.input), ("context", image.context), ("output", image.output)):
             self._data(data, f"run.{name}")
+        checks.payload(read_data(image.state, "run.state"), "run.state", limits.STATE_STORED_BYTES)
+        checks.timestamp(image.state_at, "run.state_at")
         _state(image)
         self._last_seq = image.last_seq
 

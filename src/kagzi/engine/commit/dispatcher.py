@@ -5,13 +5,25 @@ watchers of changes, the cascade of children; other servers get what concerns th
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from ...core.effects import NO_EFFECTS, Effects, LeaseNotice
+from ...core.error_details import ErrorKind
 from ...core.providers import Clock
-from ...core.records import RunEnd, RunLease
-from ...core.run.commands import Command, CompleteRun, StartChild, StartRun
+from ...core.records import RunEnd, RunKey, RunLease
+from ...core.run.commands import (
+    Command,
+    CompleteRun,
+    CompleteStep,
+    FailStep,
+    PauseDiverged,
+    RecordStep,
+    StartChild,
+    StartRun,
+)
 from ...core.run.outcomes import (
     ChildStarted,
     DeadlinePassed,
@@ -19,24 +31,37 @@ from ...core.run.outcomes import (
     LeaseLost,
     Outcome,
     Parked,
+    Recorded,
     Refused,
+    RetryScheduled,
     RunClosed,
     RunNotFound,
     Started,
+    StepFailed,
 )
 from ...core.states import RunStatus
 from ...store.protocol import RemoteNotice, TypeKey
+from ..live.live_lists import LiveLists
+from ..live.watching import Watching
 from ..matching.lease_registry import Holder, Holding, LeaseRegistry
 from ..matching.matcher import Matcher
+from ..measurements.measurements import Measurements
 from ..services.served import ServedTypes
 from ..services.waits import WaitHub
-from ..services.watching import Watching
 from ..timing.due_times import DueTimes
 from .wakeups import Wakeups
 
+_COMPLETIONS: frozenset[type] = frozenset({CompleteStep, RecordStep})  # of an attempt of a step
+
+
+@cache
+def _operation(command: type) -> str:
+    """`complete_step`, for a label."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", command.__name__).lower()
+
 
 class Dispatcher:
-    """`children_due` is set when children may have to be cancelled."""
+    """`children_due` is set when children may have to be cancelled. `measurements`: where what happens is counted."""
 
     def __init__(
         self,
@@ -47,16 +72,20 @@ class Dispatcher:
         due_times: DueTimes,
         waits: WaitHub,
         watching: Watching,
+        live_lists: LiveLists,
         wakeups: Wakeups,
         served: ServedTypes,
         children_due: asyncio.Event,
+        measurements: Measurements | None = None,
     ) -> None:
+        self.measurements = measurements or Measurements()
         self._clock = clock
         self._registry = registry
         self._matcher = matcher
         self._due_times = due_times
         self._waits = waits
         self._watching = watching
+        self._live_lists = live_lists
         self._wakeups = wakeups
         self._served = served
         self._children_due = children_due
@@ -72,6 +101,8 @@ class Dispatcher:
             Started: self._started,
             Existing: self._existing,
             Refused: self._refused,
+            RetryScheduled: self._attempt_failed,
+            StepFailed: self._attempt_failed,
         }
 
     def dispatch(self, effects: Effects) -> None:
@@ -89,6 +120,12 @@ class Dispatcher:
             self._notify(effects.notices)
         if effects.ended:
             self._runs_ended(effects.ended)
+        self._live_lists.dispatched(effects)
+
+    def announce(self, types: Sequence[TypeKey]) -> None:
+        """Other servers look for runs of these types, whatever is found here: only they may have the workers."""
+        for key in types:
+            self._wakeups.pending(key)
 
     def _notify(self, notices: Sequence[LeaseNotice]) -> None:
         """The holder, if its stream ends here; otherwise the other servers, one of which may have it."""
@@ -114,6 +151,7 @@ class Dispatcher:
         for end in ended:
             self._matcher.permit_free(end.run.namespace)
             self._wakeups.ended(end.run)
+        self.measurements.ended_otherwise(ended)
         self._waits.ended(ended)
         self._watching.touched(end.run.run_id for end in ended)
 
@@ -122,6 +160,13 @@ class Dispatcher:
     def committed(self, commands: Sequence[Command], outcomes: Sequence[Outcome], effects: Effects) -> None:
         """Once per commit. What an outcome means for the command's own run and slot is known here, `effects` tell of
         other runs. The plain outcomes of steps (recorded, begun) cost one look into a table each."""
+        completed = [
+            command.run
+            for command, outcome in zip(commands, outcomes, strict=True)
+            if outcome.__class__ is Recorded and command.__class__ in _COMPLETIONS
+        ]
+        if completed:
+            self._count_completed(completed)
         handlers = self._handlers
         for command, outcome in zip(commands, outcomes, strict=True):
             handler = handlers.get(outcome.__class__)
@@ -134,11 +179,38 @@ class Dispatcher:
             ended, self._ended = self._ended, []
             self._waits.ended(ended)
         self._watching.recorded(commands)
+        self._live_lists.recorded(commands)
         self.dispatch(effects)
+
+    def _count_completed(self, runs: Sequence[RunKey]) -> None:
+        """Attempts, by their runs: before these are released, since then their types are not known any more."""
+        for (namespace, workflow_type), count in self._registry.count_by_type(runs).items():
+            self.measurements.of(namespace, workflow_type).completed_attempts += count
+
+    def _attempt_failed(self, command: Any, outcome: RetryScheduled | StepFailed) -> None:
+        if command.__class__ is FailStep:
+            run = command.run
+            holding = self._registry.get(run.run_id)
+            counts = self.measurements.of(run.namespace, "" if holding is None else holding.workflow_type)
+            counts.failed_attempts["failed" if outcome.__class__ is StepFailed else "retried"] += 1
+
+    def _count_closed(self, command: Any, outcome: RunClosed, holding: Holding | None) -> None:
+        """Without a holding it is a repeat: it was counted when it was first answered."""
+        if holding is None:
+            return
+        measurements, namespace, workflow_type = self.measurements, command.run.namespace, holding.workflow_type
+        if outcome.status.ended:
+            took_us = None if holding.started_at is None else outcome.at - holding.started_at
+            measurements.ended(namespace, workflow_type, outcome.status, took_us)
+            if outcome.continued_as is not None:
+                measurements.started(namespace, workflow_type, "continue_as_new")
+        elif command.__class__ is PauseDiverged and command.problem.kind is ErrorKind.NONDETERMINISM:
+            measurements.runs_diverged += 1
 
     def _run_closed(self, command: Any, outcome: RunClosed) -> None:
         run = command.run
         holding = self._release(command)
+        self._count_closed(command, outcome, holding)
         if outcome.status.ended:
             self._wakeups.ended(run)
             self._waits.ended_here(run)
@@ -176,6 +248,7 @@ class Dispatcher:
         start = command.start
         if not outcome.created or outcome.child_run_id != start.run.run_id:
             return
+        self.measurements.started(start.run.namespace, start.workflow_type, "child")
         self._waits.started_here(start.run)
         self._add_due(start)
         if outcome.status is RunStatus.PENDING:
@@ -191,6 +264,8 @@ class Dispatcher:
             self._due_times.add(outcome.wake_at)
 
     def _lease_over(self, command: Any, outcome: Outcome) -> None:
+        if outcome.__class__ is LeaseLost:
+            self.measurements.fenced_writes[_operation(command.__class__)] += 1
         if isinstance(command, StartRun):
             self._matcher.unassign(command.run.run_id)
         else:
@@ -200,6 +275,9 @@ class Dispatcher:
         self._due_times.add(self._clock.now())
 
     def _started(self, command: StartRun, outcome: Started | Existing) -> None:
+        if outcome.__class__ is Started:
+            cause = "client" if command.signal is None else "signal"
+            self.measurements.started(command.run.namespace, command.workflow_type, cause)
         self._waits.started_here(command.run)
         self._add_due(command)
         if command.assignment is not None:

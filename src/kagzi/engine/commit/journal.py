@@ -65,6 +65,7 @@ class Journal:
         tries: int = TRIES,
         queues: WriteQueues | None = None,
     ) -> None:
+        self.measurements = outages.measurements
         self._store = store
         self._clock = clock
         self._store_clock = store_clock
@@ -116,10 +117,13 @@ class Journal:
         queues = self._queues
         if queues.full(namespace):
             raise _queue_full(namespace)
-        for token, command in operations:
-            queues.add((command, weight_bytes(command), sink, token))
+        queues.add_all(operations, sink)
         self._idle.clear()
         self._work.set()
+
+    def is_full(self, namespace: str) -> bool:
+        """Whether the namespace's queue takes no more now."""
+        return self._queues.full(namespace)
 
     async def wait_for_capacity(self, namespace: str) -> None:
         """Returns when the namespace's queue takes more: the back-pressure of a session."""
@@ -143,10 +147,20 @@ class Journal:
         self._queues.unblock(sink)
         self._work.set()
 
+    @property
+    def queued_operations(self) -> int:
+        return self._queues.operations + len(self._committing)
+
+    @property
+    def queued_bytes(self) -> int:
+        """Of what is not being written yet."""
+        return self._queues.bytes
+
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
+        loop = asyncio.get_running_loop()
         while True:
             if not self._committing:
                 self._committing = self._queues.gather(large=self._turns.large_allowed())
@@ -161,8 +175,11 @@ class Journal:
                 self._work.clear()
                 continue
             batch = self._committing
-            with self._turns.batch(entry[1] for entry in batch):
-                outcomes, effects = await self._write(batch)
+            began_s = loop.time()
+            outcomes, effects = await self._write(batch)
+            ended_s = loop.time()
+            self._turns.written([entry[1] for entry in batch], ended_s - began_s, ended_s)
+            self.measurements.committed(ended_s - began_s, len(batch))
             self._committing = []
             kinds = set(map(type, outcomes))
             if self._tries or not _ASIDE.isdisjoint(kinds):
@@ -211,7 +228,8 @@ class Journal:
                 if loop.time() >= give_up_at or isinstance(error, StoreLost):
                     return self._give_up(commands, error), NO_EFFECTS
                 await asyncio.sleep(backoff_s(failures))
-            except Exception:
+            except Exception as error:
+                self.measurements.store_failed(error)
                 logger.exception("the store failed on a batch of %d operations: trying one by one", len(commands))
                 return await self._one_by_one(commands)
             else:

@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from ...core.outages import DATABASE, database_words
 from ...core.providers import Clock
 from ...core.times import Timestamp
+from ..measurements.measurements import Measurements
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -16,10 +15,12 @@ SLOW_S = 0.9
 
 
 class Outages:
-    """`reason` is None while all is well. `last_failure_at`: leases are not ended for a while after it."""
+    """`reason` is None while all is well. `last_failure_at`: leases are not ended for a while after it. `measurements`:
+    where failures are counted, and whatever else is done with the store."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, measurements: Measurements | None = None) -> None:
         self._clock = clock
+        self.measurements = measurements or Measurements()
         self.reason: str | None = None
         self.last_failure_at: Timestamp = 0
         self._words = ""
@@ -27,6 +28,7 @@ class Outages:
 
     def seen(self, error: BaseException) -> None:
         self.last_failure_at = self._clock.now()
+        self.measurements.store_failed(error)
         self._words = database_words(error)
         if self.reason is None:
             logger.warning("%s; trying again: %s", self._words, error)
@@ -40,15 +42,9 @@ class Outages:
             logger.warning("the store is available again")
             self.reason = None
 
-    @contextmanager
-    def asking(self) -> Generator[None]:
-        """The store is asked something."""
-        token = object()
-        self._waiting_since[token] = asyncio.get_running_loop().time()
-        try:
-            yield
-        finally:
-            del self._waiting_since[token]
+    def asking(self) -> "_Asking":
+        """The store is asked something, within a block."""
+        return _Asking(self._waiting_since)
 
     def problem(self) -> str:
         """Why those who wait for the store wait, in words for clients; empty if nothing is known to be wrong."""
@@ -58,6 +54,21 @@ class Outages:
             silent_s = asyncio.get_running_loop().time() - since
             return f"{DATABASE} has not answered for {silent_s:.0f} s" if silent_s >= SLOW_S else ""
         return ""
+
+
+class _Asking:
+    """Plain, since every commit makes one."""
+
+    __slots__ = ("_waiting_since",)
+
+    def __init__(self, waiting_since: dict[object, float]) -> None:
+        self._waiting_since = waiting_since
+
+    def __enter__(self) -> None:
+        self._waiting_since[self] = asyncio.get_running_loop().time()
+
+    def __exit__(self, *_: object) -> None:
+        del self._waiting_since[self]
 
 
 def backoff_s(failures: int, *, first_s: float = 0.05, most_s: float = 1.0) -> float:

@@ -10,6 +10,7 @@ from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import INCIDENT, InternalError, incident_error
 from ...core.providers import Ids
 from ...core.run.commands import Command, PauseDiverged, StartRun
+from ..measurements.measurements import Measurements
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -20,14 +21,16 @@ class StuckRuns:
     """`rounds`: how often the operations of one run are given up before it is paused. Counted on this server, since it
     started."""
 
-    def __init__(self, ids: Ids, *, rounds: int) -> None:
+    def __init__(self, ids: Ids, *, rounds: int, measurements: Measurements | None = None) -> None:
         self._ids = ids
+        self._measurements = measurements or Measurements()
         self._rounds = rounds
         self._abandoned: dict[str, int] = {}
 
     def give_up(self, command: Command, reason: str) -> tuple[InternalError, PauseDiverged | None]:
         """What to answer, and what to do about the run, if anything."""
         number = self._ids.token()
+        self._measurements.incidents += 1
         run_id = command.run.run_id
         logger.error("incident %s: the store fails on %s of run %s: %s", number, type(command).__name__, run_id, reason)
         if isinstance(command, (StartRun, PauseDiverged)):

@@ -2,8 +2,7 @@
 waits for the answer to one small operation before it sends the next would get on by one for each."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from ...core import limits
 
@@ -30,20 +29,12 @@ class Turns:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(self._large_at, then)
 
-    @contextmanager
-    def batch(self, sizes: Iterable[int]) -> Generator[None]:
-        """While it is written."""
-        time = asyncio.get_running_loop().time
-        has_small = has_large = False
-        for size in sizes:
-            has_large = has_large or size > limits.PAYLOAD_WARN_BYTES
-            has_small = has_small or size <= limits.PAYLOAD_WARN_BYTES
-        begun_at = time()
-        yield
-        self._took_s = time() - begun_at
-        if has_small:
-            self._small_at = time()
-        if has_large:
+    def written(self, sizes: Sequence[int], took_s: float, now: float) -> None:
+        """A batch of operations of these sizes. `now`: by the clock of the loop."""
+        self._took_s = took_s
+        if min(sizes) <= limits.PAYLOAD_WARN_BYTES:
+            self._small_at = now
+        if max(sizes) > limits.PAYLOAD_WARN_BYTES:
             self.was_large()
 
     def was_large(self) -> None:

@@ -66,10 +66,14 @@ class Wakeups:
     def versions_changed(self, key: TypeKey) -> None:
         self.notify(RemoteNotice("", key.namespace, key.workflow_type, "versions"))
 
+    def keys_changed(self, key_id: str) -> None:
+        self.notify(RemoteNotice("", "", key_id, "keys"))
+
     async def run(self) -> None:
         while True:
             await self._work.wait()
             self._work.clear()
+            await asyncio.sleep(0)  # callers here first: what was committed for them is sent in this turn of the loop
             await self.flush()
             await asyncio.sleep(SPACING_S)
 

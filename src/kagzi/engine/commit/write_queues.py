@@ -22,7 +22,9 @@ from ...core.run.commands import (
     FetchResults,
     Park,
     PauseDiverged,
+    RecordStep,
     ResultsCommand,
+    SetState,
     StartChild,
     StartRun,
 )
@@ -50,6 +52,10 @@ def _input_bytes(command: BeginStep | ContinueAsNew) -> int:
     return 0 if command.input is None else len(command.input.data)
 
 
+def _step_bytes(command: RecordStep) -> int:
+    return len(command.output.data) + (0 if command.input is None else len(command.input.data))
+
+
 def _start_bytes(command: StartRun) -> int:
     signal = command.signal.payload if command.signal is not None else None
     return sum(len(payload.data) for payload in (command.input, command.context, signal) if payload is not None)
@@ -63,7 +69,15 @@ def _details_bytes(command: BeatStep) -> int:
     return len(command.details.data)
 
 
-def _error_bytes(command: FailStep | FailRun | CancelRun) -> int:
+def _state_bytes(command: SetState) -> int:
+    return len(command.state.data)
+
+
+def _failure_bytes(command: FailStep) -> int:
+    return error_bytes(command.error) + (0 if command.input is None else len(command.input.data))
+
+
+def _error_bytes(command: FailRun | CancelRun) -> int:
     return error_bytes(command.error)
 
 
@@ -86,14 +100,16 @@ def _name_bytes(name: str) -> int:
 _PAYLOADS: dict[type, Callable[[Any], int]] = {
     StartRun: _start_bytes,
     BeginStep: _input_bytes,
+    RecordStep: _step_bytes,
     CompleteStep: _output_bytes,
     CompleteRun: _output_bytes,
-    FailStep: _error_bytes,
+    FailStep: _failure_bytes,
     FailRun: _error_bytes,
     CancelRun: _error_bytes,
     StartChild: _child_bytes,
     ContinueAsNew: _input_bytes,
     BeatStep: _details_bytes,
+    SetState: _state_bytes,
     FetchResults: _waits_bytes,
     Park: _waits_bytes,
     DecideRace: _losers_bytes,
@@ -153,6 +169,14 @@ class WriteQueues:
         return bool(self._turn)
 
     @property
+    def operations(self) -> int:
+        return sum(queue.count for queue in self._queues.values())
+
+    @property
+    def bytes(self) -> int:
+        return self._budget.used_bytes
+
+    @property
     def aside(self) -> bool:
         return bool(self._aside) or any(self._unread.values())
 
@@ -161,6 +185,27 @@ class WriteQueues:
         if queue is None:
             return False
         return queue.count >= limits.JOURNAL_QUEUE_OPERATIONS or self._budget.is_over(queue.bytes)
+
+    def add_all(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
+        """Each as `add`, in order; they are (token, command). What all of them have in common is done once: this is
+        gone through for every step."""
+        namespace = operations[0][1].run.namespace
+        queue = self._queue(namespace)
+        line, large_runs = queue.small, queue.large_runs
+        count = size = 0
+        for token, command in operations:
+            payloads = _PAYLOADS.get(command.__class__)
+            weight = _ROW_BYTES if payloads is None else _ROW_BYTES + payloads(command)
+            if weight > limits.PAYLOAD_WARN_BYTES or large_runs or command.run.namespace != namespace:
+                self.add((command, weight, sink, token))
+                continue
+            line.entries.append((command, weight, sink, token))
+            count += 1
+            size += weight
+            if not line.in_turn:
+                line.in_turn = True
+                self._turn.append(line)
+        self._count(queue, count, size)
 
     def add(self, entry: Entry) -> None:
         queue = self._queue(entry[0].run.namespace)
@@ -187,6 +232,8 @@ class WriteQueues:
         in the next batch, if it got nothing in this one; otherwise last. `large` False: small ones only."""
         batch: list[Entry] = []
         turn = self._turn
+        if not turn:
+            return batch
         if not large:
             resting = [line for line in turn if line.is_large]
             turn = self._turn = deque(line for line in turn if not line.is_large)
@@ -204,13 +251,11 @@ class WriteQueues:
                 line = turn.popleft()
                 before = len(batch)
                 if line.is_large:
-                    fits = self._take(line, batch, share, min(space, large_space), always_one=not large_taken)
-                    taken = sum(entry[1] for entry in batch[before:])
+                    fits, taken = self._take(line, batch, share, min(space, large_space), always_one=not large_taken)
                     large_space -= taken
                     large_taken = large_taken or len(batch) > before
                 else:
-                    fits = self._take(line, batch, share, space, always_one=not batch)
-                    taken = sum(entry[1] for entry in batch[before:])
+                    fits, taken = self._take(line, batch, share, space, always_one=not batch)
                 space -= taken
                 if not line.entries:
                     self._leave(line)
@@ -222,9 +267,10 @@ class WriteQueues:
         turn.extendleft(reversed(passed_over))
         return batch
 
-    def _take(self, line: Line, batch: list[Entry], share: int, space: int, *, always_one: bool) -> bool:
-        """Move up to `share` entries into the batch. False: the next one does not fit."""
+    def _take(self, line: Line, batch: list[Entry], share: int, space: int, *, always_one: bool) -> tuple[bool, int]:
+        """Move up to `share` entries into the batch: whether the next one fits as well, and the bytes of those."""
         entries, aside, unread = line.entries, self._aside, self._unread
+        fits, before, space_before = True, len(batch), space
         while share and entries:
             entry = entries[0]
             weight = entry[1]
@@ -235,13 +281,15 @@ class WriteQueues:
                 locked.append(self._out(line))
                 continue
             if weight > space and not always_one:
-                return False
+                fits = False
+                break
             always_one = False
-            batch.append(self._out(line))
-            self._count(line.queue, -1, -weight)
+            batch.append(self._out(line) if line.is_large else entries.popleft())
             space -= weight
             share -= 1
-        return True
+        taken = space_before - space
+        self._count(line.queue, before - len(batch), -taken)
+        return fits, taken
 
     @staticmethod
     def _out(line: Line) -> Entry:

@@ -35,31 +35,28 @@ class DeferredOperations:
         self._queue = queue
         self._answer = answer
         self._in_background = in_background
-        self._waiting: dict[str, deque[Operation]] = {}
+        self.waiting: dict[str, deque[Operation]] = {}
+        """By run: its operations have to line up here. To be read only; a plain dict, because each operation looks."""
         self._tasks: dict[str, asyncio.Task[object]] = {}
         self._bytes = 0
-
-    def __contains__(self, run_id: str) -> bool:
-        """Whether the run's operations have to line up here."""
-        return run_id in self._waiting
 
     def add(self, operation: Operation) -> None:
         run_id = operation[1].run.run_id
         self._bytes += weight_bytes(operation[1])
-        waiting = self._waiting.get(run_id)
+        waiting = self.waiting.get(run_id)
         if waiting is not None:
             waiting.append(operation)
             return
-        self._waiting[run_id] = deque((operation,))
+        self.waiting[run_id] = deque((operation,))
         self._tasks[run_id] = self._in_background(self._work_off(run_id))
 
     async def drained(self) -> None:
         """Returns at once unless too much waits."""
-        while self._bytes > BATCH_BYTES or sum(map(len, self._waiting.values())) > BATCH_OPERATIONS:
+        while self._bytes > BATCH_BYTES or sum(map(len, self.waiting.values())) > BATCH_OPERATIONS:
             await asyncio.wait([next(iter(self._tasks.values()))])  # a stream that is cut meanwhile does not cut this
 
     async def _work_off(self, run_id: str) -> None:
-        waiting = self._waiting[run_id]
+        waiting = self.waiting[run_id]
         try:
             while waiting:
                 operation_id, command = waiting[0]
@@ -78,7 +75,7 @@ class DeferredOperations:
                 self._bytes -= weight_bytes(waiting.popleft()[1])
         finally:
             self._bytes -= sum(weight_bytes(command) for _, command in waiting)
-            del self._waiting[run_id], self._tasks[run_id]
+            del self.waiting[run_id], self._tasks[run_id]
 
     def _refuse_all(self, waiting: Iterable[Operation], problem: KagziError) -> None:
         """What follows must not be recorded without the first: a hole in a run's order is worse."""

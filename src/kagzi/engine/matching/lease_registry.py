@@ -1,10 +1,12 @@
 """Which runs are held through this server, and by whom: to free a slot once per run, and to know where to send a
 notice."""
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Protocol
 
-from ...core.records import Lease, RunLease
+from ...core.records import Lease, RunKey, RunLease
+from ...core.times import Timestamp
 from .ports import NoticeKind
 
 UNARY_RUNS = 50_000  # remembered runs of unary workers; the oldest is forgotten, which costs a read and nothing else
@@ -23,13 +25,23 @@ class Holder(Protocol):
 
 
 class Holding:
-    """A run in somebody's hands. `workflow_type` is empty if the run came with a reconnect, which does not tell it."""
+    """A run in somebody's hands. A reconnect tells neither `workflow_type` (empty until it is looked up) nor
+    `started_at` (None)."""
 
-    __slots__ = ("cancel_notified", "holder", "leased", "received", "workflow_type")
+    __slots__ = ("cancel_notified", "holder", "leased", "received", "started_at", "workflow_type")
 
-    def __init__(self, leased: RunLease, workflow_type: str, holder: Holder | None, *, received: bool) -> None:
+    def __init__(
+        self,
+        leased: RunLease,
+        workflow_type: str,
+        holder: Holder | None,
+        *,
+        received: bool,
+        started_at: Timestamp | None = None,
+    ) -> None:
         self.leased = leased
         self.workflow_type = workflow_type
+        self.started_at = started_at
         self.holder = holder
         self.received = received
         self.cancel_notified = False
@@ -38,7 +50,8 @@ class Holding:
 class LeaseRegistry:
     def __init__(self) -> None:
         self._by_run: dict[str, Holding] = {}
-        self._unary: dict[str, Holding] = {}
+        # Ordered: the first key of a dict is behind the holes of all that were deleted before it.
+        self._unary: OrderedDict[str, Holding] = OrderedDict()
 
     def add(self, holding: Holding) -> None:
         """A later lease ends an earlier one, whether or not its holder has noticed."""
@@ -48,11 +61,11 @@ class LeaseRegistry:
         if before is not None and before.holder is not None and before.holder is not holding.holder:
             before.holder.dropped(run_id)
 
-    def add_unary(self, leased: RunLease, workflow_type: str) -> None:
+    def add_unary(self, leased: RunLease, workflow_type: str, started_at: Timestamp | None = None) -> None:
         """A run that went out through a poll: nobody to tell, but its type is worth knowing."""
         if len(self._unary) >= UNARY_RUNS:
-            del self._unary[next(iter(self._unary))]
-        self._unary[leased.run.run_id] = Holding(leased, workflow_type, None, received=True)
+            self._unary.popitem(last=False)
+        self._unary[leased.run.run_id] = Holding(leased, workflow_type, None, received=True, started_at=started_at)
 
     def get(self, run_id: str, lease: Lease | None = None) -> Holding | None:
         """The holding of that very lease; of any, if none is named."""
@@ -60,6 +73,16 @@ class LeaseRegistry:
         if holding is None or (lease is not None and holding.leased.lease != lease):
             return None
         return holding
+
+    def count_by_type(self, runs: Iterable[RunKey]) -> dict[tuple[str, str], int]:
+        """How many of them there are, by namespace and workflow type; one that is not held has an empty type."""
+        by_run, unary = self._by_run, self._unary
+        counts: dict[tuple[str, str], int] = {}
+        for run in runs:
+            holding = by_run.get(run.run_id) or unary.get(run.run_id)
+            key = (run.namespace, "" if holding is None else holding.workflow_type)
+            counts[key] = counts.get(key, 0) + 1
+        return counts
 
     def remove(self, run_id: str, lease: Lease | None = None) -> Holding | None:
         """The run left its holder. Returns the holding the first time, None ever after: a slot is freed once."""

@@ -21,6 +21,7 @@ class LeaseTimes:
         self._clock = clock
         self._outages = outages
         self._lease_us = settings.lease_ms * US_PER_MS
+        self._trace_max_age_us = settings.trace_max_age_ms * US_PER_MS
         self._started_at: Timestamp = clock.now()
         self._granted_until: Timestamp = 0
 
@@ -38,6 +39,10 @@ class LeaseTimes:
         """When a lease given or renewed now ends."""
         self._granted_until = now + self._lease_us
         return self._granted_until
+
+    def old_before(self, now: Timestamp) -> Timestamp:
+        """Runs that were created before have a trace for each claim from now on."""
+        return now - self._trace_max_age_us
 
     def terms(self, now: Timestamp) -> LeaseTerms:
         return LeaseTerms(self.until(now), now + self._lease_us // 2)

@@ -34,13 +34,21 @@ _CLAIM_TIMEOUT_S = 30.0
 
 
 class _Mark:
-    """There may be pending runs of a type. `emptied`: versions for which a claim has come back short since."""
+    """There may be pending runs of a type. `emptied`: by build, versions for which a claim has come back short since.
+    What is pinned to a build only a claim for that build finds."""
 
     __slots__ = ("emptied", "generation")
 
     def __init__(self, generation: int) -> None:
         self.generation = generation
-        self.emptied: set[str] = set()
+        self.emptied: dict[str, set[str]] = {}
+
+    def note_emptied(self, build_id: str, versions: tuple[str, ...]) -> None:
+        self.emptied.setdefault(build_id, set()).update(versions)
+
+    def is_emptied(self, build_id: str, versions: tuple[str, ...]) -> bool:
+        emptied = self.emptied.get(build_id)
+        return emptied is not None and emptied.issuperset(versions)
 
 
 class Matcher:
@@ -57,6 +65,7 @@ class Matcher:
         announce: Callable[[TypeKey], None],
         ask: Callable[[TypeKey], None],
     ) -> None:
+        self._measurements = outages.measurements
         self._store = store
         self._clock = clock
         self._store_clock = store_clock
@@ -265,11 +274,11 @@ class Matcher:
 
     def _ready(self, key: TypeKey) -> list[Claimant]:
         """Claimants of the type with free slots and hope of a run, most slots first."""
-        emptied = self._pending[key].emptied
+        mark, workflow_type = self._pending[key], key.workflow_type
         ready = [
             claimant
             for claimant in self._claimants[key]
-            if claimant.offerable() > 0 and not emptied.issuperset(claimant.versions[key.workflow_type])
+            if claimant.offerable() > 0 and not mark.is_emptied(claimant.build_id, claimant.versions[workflow_type])
         ]
         if len(ready) > 1:
             ready.sort(key=lambda claimant: claimant.offerable(), reverse=True)
@@ -289,6 +298,7 @@ class Matcher:
                     reservation.claimant.versions[reservation.key.workflow_type],
                     reservation.claimant.worker_id,
                     reservation.count,
+                    reservation.claimant.build_id,
                 )
                 for reservation in reservations
             ]
@@ -296,9 +306,12 @@ class Matcher:
                 self._pending[key] = self._pending.pop(key)  # asked for last
             await self._store_clock.confirm()
             now = self._clock.now()
+            began_s = asyncio.get_running_loop().time()
             async with asyncio.timeout(_CLAIM_TIMEOUT_S):
-                claimed = await self._store.claim(wants, self._ids.nonce(), now, self._lease_times.until(now))
+                until, old_before = self._lease_times.until(now), self._lease_times.old_before(now)
+                claimed = await self._store.claim(wants, self._ids.nonce(), now, until, old_before=old_before)
             self._outages.over()
+            self._measurements.claim(asyncio.get_running_loop().time() - began_s, len(claimed.runs))
             self._note_sizes(claimed.runs)
             deliveries, unmatched = distribute(reservations, claimed.runs)
             for claimant, runs in deliveries.items():
@@ -326,11 +339,12 @@ class Matcher:
             mark = self._pending.get(reservation.key)
             if reservation.left == 0 or mark is None or mark.generation != generations[reservation.key]:
                 continue
-            mark.emptied.update(reservation.claimant.versions[reservation.key.workflow_type])
-            versions = (
-                claimant.versions[reservation.key.workflow_type] for claimant in self._claimants[reservation.key]
-            )
-            if all(mark.emptied.issuperset(served) for served in versions):
+            workflow_type, claimant = reservation.key.workflow_type, reservation.claimant
+            mark.note_emptied(claimant.build_id, claimant.versions[workflow_type])
+            if all(
+                mark.is_emptied(each.build_id, each.versions[workflow_type])
+                for each in self._claimants[reservation.key]
+            ):
                 del self._pending[reservation.key]
                 self._unannounced.discard(reservation.key)
 
@@ -347,6 +361,7 @@ class Matcher:
         self._round_waiters.clear()
 
     def _hand_over(self, claimant: Claimant, claimed: Sequence[ClaimedRun]) -> None:
+        self._measurements.claimed(claimed)
         if not claimant.give(claimed):
             self._releases.add(RunLease(run.run, run.lease) for run in claimed)
 

@@ -94,5 +94,7 @@ def claimed_at_start(command: StartRun, at: Timestamp) -> ClaimedRun:
         labels=command.labels,
         created_at=at,
         claimed_at=at,
+        ready_at=at,
+        started_at=at,
         deadline_at=command.deadline_at,
     )

@@ -13,6 +13,7 @@ from ...core.records import ClaimedRun, RunLease, WorkerRecord
 from ...core.run import outcomes
 from ...core.run.commands import Command
 from ...core.run.outcomes import Outcome
+from ...core.run.step_logs import StepLogLines
 from ...core.states import WorkerStatus
 from ...core.workers import Diagnostic
 from ...store.protocol import Renewal
@@ -20,6 +21,7 @@ from ..checks import requests as checks
 from ..checks.operations import Operations
 from ..checks.refusals import refused
 from ..commit.journal import Journal
+from ..measurements.measurements import Measurements
 from ..services.pinning import STARTING, Pinning
 from ..services.versions import versions_by_type
 from ..services.workers import Workers
@@ -36,6 +38,7 @@ logger = logging.getLogger("kagzi.engine")
 
 LATE_AFTER_HEARTBEATS = 2
 _GOODBYE_S = 5.0
+_BLOCKED_S = 0.001  # what is shorter than that is not waiting
 
 
 class Keeper(Protocol):
@@ -51,6 +54,7 @@ class Keeper(Protocol):
     workers: Workers
     operations: Operations
     pinning: Pinning
+    measurements: Measurements
 
     def end(self, session: "Session") -> list[Holding]: ...
 
@@ -68,7 +72,7 @@ class Session(Claimant):
     lost."""
 
     def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:
-        super().__init__(worker.namespace, worker.worker_id, versions_by_type(worker.served))
+        super().__init__(worker.namespace, worker.worker_id, versions_by_type(worker.served), worker.build_id)
         self._keeper = keeper
         self._outlet = outlet
         self._max_concurrent = worker.max_concurrent
@@ -88,6 +92,7 @@ class Session(Claimant):
             resolve=self._resolved, queue=self._queue_deferred, answer=self._settled, in_background=keeper.in_background
         )
         self._reading = True
+        self._unread_since_s = 0.0
         self.leased: dict[str, Holding] = {}
         self.lost: tuple[RunLease, ...] = ()
         self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
@@ -116,9 +121,11 @@ class Session(Claimant):
             return
         self._reading = reading
         if reading:
+            self._keeper.measurements.session_blocked_s += self._loop.time() - self._unread_since_s
             self._keeper.journal.unblock(self.sink)
             self._keeper.matcher.slot_free()
         else:
+            self._unread_since_s = self._loop.time()
             self._keeper.journal.hold_back(self.sink)
 
     def reserve(self, count: int) -> None:
@@ -134,7 +141,8 @@ class Session(Claimant):
         if not self.leased:
             self._last_contact_at = self._loop.time()  # from now on it is expected to beat
         for run in claimed:
-            self.hold(Holding(RunLease(run.run, run.lease), run.workflow_type, self, received=False))
+            leased = RunLease(run.run, run.lease)
+            self.hold(Holding(leased, run.workflow_type, self, received=False, started_at=run.started_at))
         self._outlet.tasks(claimed)
         return True
 
@@ -160,18 +168,18 @@ class Session(Claimant):
         accepted: list[tuple[int, Command]] = []
         answers: list[tuple[int, Outcome]] = []
         check, leased, namespace = self._keeper.operations.check, self.leased, self.namespace
+        deferred = self._deferred.waiting
         for operation_id, command in operations:
             run = command.run
             if run.run_id not in leased and (run.namespace != namespace or not is_uuid(run.run_id)):
                 answers.append((operation_id, outcomes.RunNotFound()))
                 continue
-            if run.run_id in self._deferred or (
-                command.__class__ in STARTING and not self._keeper.pinning.is_known(command)
-            ):
+            starts_run = command.__class__ in STARTING
+            if run.run_id in deferred or (starts_run and not self._keeper.pinning.is_known(command)):
                 self._defer((operation_id, command))
                 continue
             try:
-                if command.__class__ in STARTING:
+                if starts_run:
                     command = self._keeper.pinning.pin_known(command)  # noqa: PLW2901  the same, with its version
                 accepted.append((operation_id, check(command)))
             except (InvalidArgument, PreconditionFailed) as error:
@@ -180,14 +188,21 @@ class Session(Claimant):
             self._answer(answers)
         for first in range(0, len(accepted), limits.BATCH_OPERATIONS):
             part = accepted[first : first + limits.BATCH_OPERATIONS]
-            await self._few_in_flight.wait()
-            await self._keeper.journal.wait_for_capacity(namespace)
+            if not self._few_in_flight.is_set() or self._keeper.journal.is_full(namespace):
+                await self._wait_for_capacity()
             self._keeper.journal.submit_many(part, self.sink)
             self._in_flight += len(part)
             self._idle.clear()
             if self._in_flight >= limits.SESSION_OPERATIONS:
                 self._few_in_flight.clear()
         await self._deferred.drained()
+
+    async def _wait_for_capacity(self) -> None:
+        began_s = self._loop.time()
+        await self._few_in_flight.wait()
+        await self._keeper.journal.wait_for_capacity(self.namespace)
+        if (blocked_s := self._loop.time() - began_s) > _BLOCKED_S:
+            self._keeper.measurements.session_blocked_s += blocked_s
 
     def _defer(self, operation: Operation) -> None:
         self._in_flight += 1
@@ -231,9 +246,16 @@ class Session(Claimant):
                 holding.received = True
 
     async def update(
-        self, *, drain: bool, completed_delta: int, failed_delta: int, diagnostics: Sequence[Diagnostic] = ()
+        self,
+        *,
+        drain: bool,
+        completed_delta: int,
+        failed_delta: int,
+        diagnostics: Sequence[Diagnostic] = (),
+        step_logs: Sequence[StepLogLines] = (),
     ) -> None:
         self._note_contact()
+        self._keeper.workers.step_logs.add(step_logs)
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
             if delta < 0:
                 raise InvalidArgument(f"{field}={delta} is negative. Counts only grow.", field=field)

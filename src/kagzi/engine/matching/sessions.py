@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable
 from ...core.ids import is_uuid
-from ...core.limits import Settings
+from ...core.limits import LEASES_AT_ONCE, Settings
 from ...core.providers import Clock
-from ...core.records import RunLease, WorkerRecord
+from ...core.records import RunKey, RunLease, Served, WorkerRecord
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
-from ...store.protocol import RemoteNotice, Renewal
+from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
+from ...store.protocol import RemoteNotice, Renewal, RunType
 from ..checks import requests as checks
 from ..checks.operations import Operations
 from ..commit.journal import Journal
@@ -28,6 +29,8 @@ from .ports import Outlet
 from .session import Session
 
 logger = logging.getLogger("kagzi.engine")
+
+TypesOf = Callable[[Sequence[RunKey]], Awaitable[Mapping[str, RunType]]]
 
 
 class Sessions:
@@ -49,7 +52,10 @@ class Sessions:
         operations: Operations,
         pinning: Pinning,
         sessions: dict[tuple[str, str], Session],
+        types_of: TypesOf,
     ) -> None:
+        self._types_of = types_of
+        self.measurements = journal.measurements
         self._clock = clock
         self.settings = settings
         self.journal = journal
@@ -68,7 +74,13 @@ class Sessions:
         self._poll_again_at = 0.0
         self._stopping = False
 
-    async def open(self, worker: WorkerRecord, leased: Sequence[RunLease], outlet: Outlet) -> Session:
+    async def open(
+        self,
+        worker: WorkerRecord,
+        leased: Sequence[RunLease],
+        outlet: Outlet,
+        schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS,
+    ) -> Session:
         """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect again, or use another server.")
@@ -76,7 +88,7 @@ class Sessions:
         for item in leased:
             if item.run.namespace != worker.namespace:
                 raise InvalidArgument("leased names a run of another namespace.", field="leased")
-        worker = await self.workers.register(worker)
+        worker = await self.workers.register(worker, schemas)
         mine = [item for item in leased if is_uuid(item.run.run_id)]
         renewal = await self.leases.renew(mine) if mine else Renewal((), ())
         if self._stopping:
@@ -97,16 +109,32 @@ class Sessions:
                 asyncio.get_running_loop().call_soon(session.drain)
         return session
 
+    async def _identify(self, holdings: Sequence[Holding]) -> None:
+        """What a worker brought from another server: it knows of them only that it leases them."""
+        try:
+            for first in range(0, len(holdings), LEASES_AT_ONCE):
+                part = holdings[first : first + LEASES_AT_ONCE]
+                types = await self._types_of([holding.leased.run for holding in part])
+                for holding in part:
+                    if (known := types.get(holding.leased.run.run_id)) is not None:
+                        holding.workflow_type, holding.started_at = known
+        except Unavailable as error:
+            logger.warning("%d runs are counted without their types: %s", len(holdings), error)
+
     def _take_place(self, session: Session, leased: Sequence[RunLease]) -> list[Holding]:
         """Put `session` where the worker's earlier one was, with what the worker says it has. Returns what is left
         over."""
         key = (session.namespace, session.worker_id)
         before = self._sessions.get(key)
         left = self.end(before) if before is not None else []
-        types = {holding.leased: holding.workflow_type for holding in left}
+        known = {holding.leased: (holding.workflow_type, holding.started_at) for holding in left}
         self._sessions[key] = session
         for item in leased:
-            session.hold(Holding(item, types.get(item, ""), session, received=True))
+            workflow_type, started_at = known.get(item, ("", None))
+            session.hold(Holding(item, workflow_type, session, received=True, started_at=started_at))
+        unknown = [holding for holding in session.leased.values() if not holding.workflow_type]
+        if unknown:
+            _ = self.in_background(self._identify(unknown))
         if before is not None:
             logger.info("worker %s opened a new session in place of its earlier one", session.worker_id)
         elif leased:
@@ -181,6 +209,10 @@ class Sessions:
             await self.workers.mark_lost(session.namespace, session.worker_id, since)
         except Unavailable as error:  # a sweep comes later
             logger.warning("worker %s is gone, but this could not be recorded: %s", session.worker_id, error)
+
+    @property
+    def count(self) -> int:
+        return len(self._sessions)
 
     def get(self, namespace: str, worker_id: str) -> Session | None:
         return self._sessions.get((namespace, worker_id))

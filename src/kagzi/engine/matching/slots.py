@@ -10,10 +10,13 @@ from ...core.records import ClaimedRun
 class Claimant(ABC):
     """Slots are reserved before a run is claimed or started for them, and given back if nothing came of it."""
 
-    def __init__(self, namespace: str, worker_id: str, versions: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, namespace: str, worker_id: str, versions: Mapping[str, tuple[str, ...]], build_id: str = ""
+    ) -> None:
         self.namespace = namespace
         self.worker_id = worker_id
         self.versions = versions  # by workflow type, best first
+        self.build_id = build_id
 
     @abstractmethod
     def offerable(self) -> int:
@@ -35,8 +38,16 @@ class PollClaimant(Claimant):
     """A poll takes one batch of runs. While one is on its way it is offered nothing else: what came later would be
     lost."""
 
-    def __init__(self, namespace: str, worker_id: str, versions: Mapping[str, tuple[str, ...]], max_tasks: int) -> None:
-        super().__init__(namespace, worker_id, versions)
+    def __init__(
+        self,
+        namespace: str,
+        worker_id: str,
+        versions: Mapping[str, tuple[str, ...]],
+        max_tasks: int,
+        *,
+        build_id: str = "",
+    ) -> None:
+        super().__init__(namespace, worker_id, versions, build_id)
         self._max_tasks = max_tasks
         self._reserved = 0
         self._closed = False

@@ -24,6 +24,7 @@ from ...core.errors import (
     not_found,
 )
 from ...core.ids import is_uuid
+from ...core.keys.audit import Action
 from ...core.limits import BULK_RUNS
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
@@ -34,7 +35,8 @@ from ...store.protocol import Store
 from ..checks import requests as checks
 from ..commit.outages import backoff_s
 from .control import Control
-from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
+from .keys.audit import Audit
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, place_by, with_total
 
 logger = logging.getLogger("kagzi.engine")
 
@@ -48,7 +50,8 @@ _KEPT_US = 30 * 86_400 * US_PER_S
 
 
 class Bulk:
-    def __init__(self, store: Store, *, clock: Clock, ids: Ids, control: Control, server_id: str) -> None:
+    def __init__(self, store: Store, *, clock: Clock, ids: Ids, control: Control, server_id: str, audit: Audit) -> None:
+        self._audit = audit
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -62,16 +65,8 @@ class Bulk:
         self, namespace: str, action: BulkAction, where: RunFilter, *, reason: str = "", request_id: str = ""
     ) -> BulkOperation:
         """Raises InvalidArgument, also for a filter that names nothing."""
-        checks.name(namespace, "namespace")
-        checks.run_filter(where)
-        checks.reason(reason)
+        self.check(namespace, where, reason)
         checks.optional_name(request_id, "request_id")
-        if where == RunFilter():
-            raise InvalidArgument(
-                "filter is empty and would match every run. Give at least one condition, for example a status, "
-                "a workflow type, a label or a time.",
-                field="filter",
-            )
         now = self._clock.now()
         operation = BulkOperation(
             operation_id=(operation_id := self._ids.run_id(now, namespace)),
@@ -82,9 +77,17 @@ class Bulk:
             request_id=request_id or operation_id,
             created_at=now,
         )
-        kept = await self._store.add_bulk(operation)
+        details = {"action": action, "filter": operation.where, "reason": reason}
+        entry = self._audit.entry(Action.BULK_START, namespace, operation_id, details)
+        kept = await self._store.add_bulk(operation, audit=entry)
         self.wanted()
         return kept
+
+    def check(self, namespace: str, where: RunFilter, reason: str = "") -> None:
+        """Raises InvalidArgument for what `start` refuses."""
+        checks.name(namespace, "namespace")
+        checks.bulk_filter(where)
+        checks.reason(reason)
 
     async def get(self, namespace: str, operation_id: str) -> BulkOperation:
         """Raises NotFound."""
@@ -103,7 +106,9 @@ class Bulk:
     async def stop(self, namespace: str, operation_id: str) -> BulkOperation:
         """What is done stays done. Raises NotFound."""
         self._check(namespace, operation_id)
-        return _require(await self._store.stop_bulk(namespace, operation_id, self._clock.now()), operation_id)
+        entry = self._audit.entry(Action.BULK_STOP, namespace, operation_id)
+        stopped = await self._store.stop_bulk(namespace, operation_id, self._clock.now(), audit=entry)
+        return _require(stopped, operation_id)
 
     def _check(self, namespace: str, operation_id: str) -> None:
         checks.name(namespace, "namespace")
@@ -158,8 +163,9 @@ class Bulk:
         """The next runs in list order, among those that were there when the operation was asked for."""
         before = min(operation.where.created_before or _EVER, operation.created_at + 1)
         where = msgspec.structs.replace(operation.where, created_before=before)
-        rows = await self._store.list_runs(operation.namespace, where, operation.cursor, BULK_RUNS)
-        batch = Batch(tuple((record.created_at, record.run.run_id) for record in rows.rows), last=not rows.has_more)
+        rows = await self._store.list_runs(operation.namespace, where, operation.cursor, BULK_RUNS, order=where.order)
+        places = map(place_by(where.order), rows.rows)
+        batch = Batch(tuple((place.at, place.id) for place in places), last=not rows.has_more)
         until = self._until(self._clock.now())
         planned = await self._store.plan_bulk(operation.operation_id, self._server_id, batch, until)
         return batch if planned else None

@@ -1,49 +1,73 @@
-"""What people do to runs from outside: signal, replace a signal, cancel, terminate, pause, resume, retry, fork."""
+"""What people do to runs from outside: signal, replace a signal, cancel, terminate, pause, resume, adopt, wake, retry,
+fork."""
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from ...core.effects import Effects
+from ...core.keys.audit import Action
 from ...core.limits import METADATA_ENTRIES, Settings
 from ...core.providers import Clock, Ids
 from ...core.records import Payload, RunKey
 from ...core.run.commands import SendSignal, SignalReplacement
 from ...core.run.outcomes import Existing, Refused, Started
-from ...core.states import RunStatus
+from ...core.run.wakes import Wake, Woken
+from ...core.states import ENDED, RunStatus
 from ...core.times import US_PER_MS
-from ...store.protocol import Fork, Signalled, SignalReplaced, Store
+from ...store.protocol import Fork, RequestVerb, Signalled, SignalReplaced, Store
 from ..checks import requests as checks
 from ..checks.refusals import error_of
+from ..checks.schemas import Schemas
 from ..commit.dispatcher import Dispatcher
+from .keys.audit import Audit
 
 Answer = TypeVar("Answer")
+Done: TypeAlias = Awaitable[tuple[Answer | Refused | None, Effects]]
 
 
 class Control:
     """Every verb raises NotFound for a run that is not there and InvalidArgument for what cannot be; all can be
     repeated."""
 
-    def __init__(self, store: Store, *, clock: Clock, ids: Ids, settings: Settings, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        ids: Ids,
+        settings: Settings,
+        dispatcher: Dispatcher,
+        schemas: Schemas,
+        audit: Audit,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._payload_bytes = settings.payload_bytes
         self._cleanup_us = settings.cleanup_ms * US_PER_MS
         self._dispatcher = dispatcher
+        self._schemas = schemas
+        self._audit = audit
 
     async def signal(self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal) -> Signalled:
         """By workflow_id: the run that has not ended, else the latest. Raises PreconditionFailed if the run has ended,
-        ResourceExhausted if it has too many signals that it has not consumed."""
+        ResourceExhausted if it has too many signals that it has not consumed, InvalidArgument for a value that its
+        workers would refuse."""
         checks.name(namespace, "namespace")
         checks.one_of(run_id, workflow_id)
         checks.signal(signal, self._payload_bytes)
         if not signal.request_id:
             signal = msgspec.structs.replace(signal, request_id=self._ids.token())
-        signalled, effects = await self._store.signal_run(
-            namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, now=self._clock.now()
+        check = self._schemas.signal_check(namespace, signal.name, signal.payload)
+        send = partial(
+            self._store.signal_run, namespace, run_id=run_id, workflow_id=workflow_id, signal=signal, check=check
         )
+        signalled, effects = await send(now=self._clock.now())
+        while await check.load_missing():
+            signalled, effects = await send(now=self._clock.now())
         return self._done(signalled, effects, run_id or workflow_id)
 
     async def replace_signal(
@@ -57,39 +81,77 @@ class Control:
         checks.signal(change, self._payload_bytes)
         if not change.request_id:
             change = msgspec.structs.replace(change, request_id=self._ids.token())
-        replaced, effects = await self._store.replace_signal(
-            namespace, run_id=run_id, workflow_id=workflow_id, change=change, now=self._clock.now()
+        check = self._schemas.signal_check(namespace, change.name, change.payload)
+        replace = partial(
+            self._store.replace_signal, namespace, run_id=run_id, workflow_id=workflow_id, change=change, check=check
         )
+        replaced, effects = await replace(now=self._clock.now())
+        while await check.load_missing():
+            replaced, effects = await replace(now=self._clock.now())
         return self._done(replaced, effects, run_id or workflow_id)
 
     async def cancel(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
         """Ask the run to stop; answers its status."""
         checks.reason(reason)
-        run = await self._key(namespace, run_id, workflow_id)
-        now = self._clock.now()
-        status, effects = await self._store.cancel_run(run, reason, now, now + self._cleanup_us)
-        return self._done(status, effects, run.run_id)
+
+        def cancel(run: RunKey) -> Done[RunStatus]:
+            now = self._clock.now()
+            return self._store.cancel_run(run, reason, now, now + self._cleanup_us)
+
+        return await self._on_last(namespace, run_id, workflow_id, cancel)
 
     async def terminate(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = ""
     ) -> RunStatus:
         """CANCELLED at once, without cleanup, whoever holds it."""
         checks.reason(reason)
-        run = await self._key(namespace, run_id, workflow_id)
-        status, effects = await self._store.terminate_run(run, reason, self._clock.now())
-        return self._done(status, effects, run.run_id)
+        return await self._on_last(
+            namespace, run_id, workflow_id, lambda run: self._store.terminate_run(run, reason, self._clock.now())
+        )
 
     async def pause(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
         """PAUSED, or RUNNING until its worker has finished what is in flight."""
         checks.reason(reason)
-        run = await self._key(namespace, run_id, workflow_id)
-        status, effects = await self._store.pause_run(run, reason, self._clock.now())
-        return self._done(status, effects, run.run_id)
+        return await self._on_last(
+            namespace, run_id, workflow_id, lambda run: self._store.pause_run(run, reason, self._clock.now())
+        )
 
     async def resume(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunStatus:
+        return await self._on_last(
+            namespace, run_id, workflow_id, lambda run: self._store.resume_run(run, self._clock.now())
+        )
+
+    async def adopt(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", build_id: str = "", reason: str = ""
+    ) -> RunStatus:
+        """From now on only workers of this build may take the run, until it is adopted again or their code does not fit
+        its history either; a paused run goes on. An empty build: every worker may, and a paused run stays so. Raises
+        PreconditionFailed if the run has ended, or is being executed."""
+        checks.optional_name(build_id, "build_id")
+        checks.reason(reason)
         run = await self._key(namespace, run_id, workflow_id)
-        status, effects = await self._store.resume_run(run, self._clock.now())
+        details = {"build_id": build_id or None} | ({"reason": reason} if reason else {})
+        entry = self._audit.entry(Action.RUN_ADOPT, namespace, run.run_id, details)
+        status, effects = await self._store.adopt_run(run, build_id, self._clock.now(), audit=entry)
+        self._dispatcher.announce(effects.pending)
         return self._done(status, effects, run.run_id)
+
+    async def wake(
+        self, namespace: str, *, run_id: str = "", workflow_id: str = "", step_id: str = "", request_id: str = ""
+    ) -> Woken:
+        """A retry, a sleep or a start that was to come later is due now. Without `step_id`: the run itself, if it waits
+        to begin or to be tried again, else the one step of it that waits for a time. What does not wait any more is
+        left alone: `Woken.woken` is False. Raises PreconditionFailed, AlreadyExists."""
+        checks.optional_name(step_id, "step_id")
+        checks.optional_name(request_id, "request_id")
+        wake = Wake(step_id, request_id or self._ids.token())
+        return await self._on_last(
+            namespace,
+            run_id,
+            workflow_id,
+            lambda run: self._store.wake_run(run, wake, self._clock.now()),
+            request=("wake", wake.request_id),
+        )
 
     async def retry(
         self,
@@ -104,10 +166,14 @@ class Control:
         AlreadyExists."""
         checks.optional_name(from_step, "from_step")
         checks.optional_name(request_id, "request_id")
-        run = await self._key(namespace, run_id, workflow_id)
         request_id = request_id or self._ids.token()
-        status, effects = await self._store.retry_run(run, from_step, request_id, self._clock.now())
-        return self._done(status, effects, run.run_id)
+        return await self._on_last(
+            namespace,
+            run_id,
+            workflow_id,
+            lambda run: self._store.retry_run(run, from_step, request_id, self._clock.now()),
+            request=("retry", request_id),
+        )
 
     async def fork(
         self,
@@ -142,6 +208,8 @@ class Control:
         )
         forked, effects = await self._store.fork_run(fork, now)
         if isinstance(forked, Started):  # apart, since mypy takes a union of structs for a Struct
+            for key in effects.pending:
+                self._dispatcher.measurements.started(key.namespace, key.workflow_type, "fork")
             return self._done(forked, effects, run_id)
         return self._done(forked, effects, run_id)
 
@@ -162,6 +230,34 @@ class Control:
         if isinstance(outcome, Refused):
             raise error_of(outcome.error)
         return outcome
+
+    async def _on_last(
+        self,
+        namespace: str,
+        run_id: str,
+        workflow_id: str,
+        act: "Callable[[RunKey], Done[Answer]]",
+        *,
+        request: tuple[RequestVerb, str] | None = None,
+    ) -> Answer:
+        """Act on the run. One that is named by its workflow id may continue as a new one before the act reaches it:
+        then its successor is meant. A `request` that is made again is that of the run that it was carried out on."""
+        run = await self._key(namespace, run_id, workflow_id)
+        while True:
+            if request is not None and not run_id:
+                # Nothing is carried out any more on those that ended before `run` was found: this need not be one
+                # transaction with the act.
+                earlier = await self._store.ended_run_of_request(namespace, workflow_id, *request)
+                if earlier is not None:
+                    return self._done(*await act(earlier), earlier.run_id)
+            outcome, effects = await act(run)
+            if run_id or not (isinstance(outcome, Refused) or outcome in ENDED):
+                return self._done(outcome, effects, run.run_id)
+            record = await self._store.get_run(namespace, run_id=run.run_id)
+            if record is None or record.continued_as is None:
+                return self._done(outcome, effects, run.run_id)
+            self._dispatcher.dispatch(effects)
+            run = RunKey(namespace, record.continued_as)
 
     async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
         checks.name(namespace, "namespace")

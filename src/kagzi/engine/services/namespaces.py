@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from ...core import limits
+from ...core.access import EVERY_NAMESPACE
 from ...core.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed, Unavailable
+from ...core.keys.audit import Action
 from ...core.limits import Settings
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
@@ -16,17 +18,19 @@ from ...core.records import DEFAULT_NAMESPACE, NamespaceRecord
 from ...core.states import ENDED, RunStatus
 from ...store.protocol import Store
 from ..checks import requests as checks
+from .keys.audit import Audit
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 _REMEMBERED_S = 5.0
 _REMEMBERED = 10_000
-_COUNTED_LIMITS = (
-    "open_runs_limit",
-    "running_runs_limit",
-    "stored_bytes_limit",
-    "sessions_limit",
-    "schedules_limit",
-)
+_COUNTED_LIMITS = {
+    "open_runs_limit": checks.INT64_END,
+    "running_runs_limit": checks.INT64_END,
+    "stored_bytes_limit": checks.INT64_END,
+    "sessions_limit": checks.INT32_END,
+    "schedules_limit": checks.INT32_END,
+}
+"""And where numbers end that messages have room for."""
 _STARTS_PER_SECOND_MOST = 1_000_000.0
 _BOUND_TO = "namespaces"
 
@@ -34,7 +38,10 @@ _BOUND_TO = "namespaces"
 class Namespaces:
     """`on_deleted` is called when one is to be removed."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock, on_deleted: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, clock: Clock, on_deleted: Callable[[], None], audit: Audit
+    ) -> None:
+        self._audit = audit
         self._store = store
         self._clock = clock
         self._strict = settings.strict_namespaces
@@ -47,7 +54,7 @@ class Namespaces:
         """Raises InvalidArgument for a bad name, and NotFound for one that is being deleted, or, if namespaces are
         strict, for an unknown one. What was known a few seconds ago counts: whether runs may be started is for the
         store to say."""
-        checks.name(namespace, "namespace")
+        _check_name(namespace, "namespace")
         record = await self._recent(namespace)
         if record is not None and record.deleting:
             raise _no_namespace(namespace)
@@ -90,7 +97,9 @@ class Namespaces:
         _check(record)
         self._known.pop(record.namespace, None)
         now = self._clock.now()
-        if await self._store.put_namespace(msgspec.structs.replace(record, created_at=now), now, new=True):
+        entry = self._audit.entry(Action.NAMESPACE_CREATE, record.namespace, record.namespace, _changes(record))
+        created = msgspec.structs.replace(record, created_at=now)
+        if await self._store.put_namespace(created, now, new=True, audit=entry):
             return await self.get(record.namespace)
         existing = await self._store.get_namespace(record.namespace)
         if existing is not None and existing.deleting:
@@ -126,10 +135,12 @@ class Namespaces:
         if not fields:
             raise InvalidArgument("fields is empty. Name those to change, such as limits.open_runs.", field="fields")
         _check(record)
-        updated = await self._store.update_namespace(record, fields)
+        changes = {field: getattr(record, field) for field in fields}
+        entry = self._audit.entry(Action.NAMESPACE_UPDATE, record.namespace, record.namespace, changes)
+        updated = await self._store.update_namespace(record, fields, audit=entry)
         if updated is None and record.namespace == DEFAULT_NAMESPACE:
             await self._store.put_namespace(NamespaceRecord(namespace=DEFAULT_NAMESPACE), self._clock.now(), new=True)
-            updated = await self._store.update_namespace(record, fields)
+            updated = await self._store.update_namespace(record, fields, audit=entry)
         self._known.pop(record.namespace, None)
         if updated is None:
             raise _no_namespace(record.namespace)
@@ -148,7 +159,8 @@ class Namespaces:
                 f"confirm={confirm!r} is not the name of the namespace. Repeat it: all its runs are deleted.",
                 field="confirm",
             )
-        deletion = await self._store.delete_namespace(namespace, self._clock.now(), limits.COUNT_CAP)
+        entry = self._audit.entry(Action.NAMESPACE_DELETE, namespace, namespace)
+        deletion = await self._store.delete_namespace(namespace, self._clock.now(), limits.COUNT_CAP, audit=entry)
         self._known.pop(namespace, None)
         if deletion is None:
             raise _no_namespace(namespace)
@@ -157,12 +169,26 @@ class Namespaces:
         self._on_deleted()
 
 
+def _check_name(namespace: str, field: str) -> None:
+    checks.name(namespace, field)
+    if namespace == EVERY_NAMESPACE:
+        raise InvalidArgument(
+            f"{field}={namespace!r} means every namespace: none can be called that. Name one.", field=field
+        )
+
+
+def _changes(record: NamespaceRecord) -> dict[str, object]:
+    """What is said about a new one."""
+    limits = {field: getattr(record, field) for field in (*_COUNTED_LIMITS, "starts_per_second_limit")}
+    return {field: value for field, value in limits.items() if value is not None}
+
+
 def _check(record: NamespaceRecord) -> None:
-    checks.name(record.namespace, "namespace_id")
-    for field in _COUNTED_LIMITS:
+    _check_name(record.namespace, "namespace_id")
+    for field, end in _COUNTED_LIMITS.items():
         value: int | None = getattr(record, field)
         if value is not None:
-            checks.within(value, 0, checks.INT64_END - 1, f"limits.{field.removesuffix('_limit')}")
+            checks.within(value, 0, end - 1, f"limits.{field.removesuffix('_limit')}")
     rate = record.starts_per_second_limit
     if rate is not None and not (math.isfinite(rate) and 0 < rate <= _STARTS_PER_SECOND_MOST):
         raise InvalidArgument(

@@ -9,7 +9,7 @@ from ...core import limits
 from ...core.errors import InvalidArgument
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor, decode_cursor, encode_cursor
-from ...core.records import Rows
+from ...core.records import Rows, RunOrder, RunRecord
 from ...store.protocol import Store
 
 Row = TypeVar("Row")
@@ -62,6 +62,13 @@ def page_of(rows: Rows[Row], cursor: Cursor | None, bound_to: str, place: Callab
         prev_token=encode_cursor(Cursor(first.at, first.id, "prev"), bound_to=bound_to) if more_before else "",
         has_more=more_after,
     )
+
+
+def place_by(order: RunOrder) -> Callable[[RunRecord], Cursor]:
+    """Where a run stands in a list of runs."""
+    if order == "ended":
+        return lambda record: Cursor(record.finished_at or 0, record.run.run_id)
+    return lambda record: Cursor(record.created_at, record.run.run_id)
 
 
 async def with_total(page: Page[Row], ask: PageAsk, store: Store, what: Counted) -> Page[Row]:

@@ -7,6 +7,7 @@ from ...core.errors import PreconditionFailed
 from ...core.records import RunKey
 from ...core.run.commands import Command, ContinueAsNew, StartChild
 from ...store.protocol import Store, TypeKey
+from ..checks.schemas import Schemas, input_misfit, input_refusal
 from ..matching.lease_registry import LeaseRegistry
 from .versions import Versions
 
@@ -14,9 +15,10 @@ STARTING = frozenset({StartChild, ContinueAsNew})
 
 
 class Pinning:
-    def __init__(self, store: Store, *, versions: Versions, registry: LeaseRegistry) -> None:
+    def __init__(self, store: Store, *, versions: Versions, schemas: Schemas, registry: LeaseRegistry) -> None:
         self._store = store
         self._versions = versions
+        self._schemas = schemas
         self._registry = registry
 
     def is_known(self, command: Command) -> bool:
@@ -25,9 +27,15 @@ class Pinning:
         if key is None:
             return False
         try:
-            return self._versions.pin_known(key, _requested(command)) is not None
+            version = self._versions.pin_known(key, _requested(command))
         except PreconditionFailed:
             return False  # whether that matters is to be looked up, too
+        return version is not None and (not isinstance(command, StartChild) or self._fits(key, version, command))
+
+    def _fits(self, key: TypeKey, version: str, command: StartChild) -> bool:
+        """Whether it is known that the input of a child can be accepted."""
+        known = self._schemas.known(key, version)
+        return known is not None and input_misfit(known, command.start.input) is None
 
     def pin_known(self, command: Command) -> Command:
         """One that `is_known`, with its version."""
@@ -37,7 +45,8 @@ class Pinning:
         return _with_version(command, version)
 
     async def pin(self, command: Command) -> Command:
-        """Commands of other classes than STARTING as they are. Raises PreconditionFailed for a deprecated version."""
+        """Commands of other classes than STARTING as they are. Raises PreconditionFailed for a deprecated version,
+        InvalidArgument for the input of a child that this version would refuse."""
         if isinstance(command, StartChild):
             return await self._pin_child(command)
         if isinstance(command, ContinueAsNew):
@@ -51,6 +60,9 @@ class Pinning:
             if await self._store.get_step(command.run, command.step_id) is None:
                 raise
             return command  # a repeat: the child was started before
+        misfit = await self._schemas.input_misfit(_child_key(command), version, command.start.input)
+        if misfit is not None and await self._store.get_step(command.run, command.step_id) is None:
+            raise input_refusal(command.start.workflow_type, version, misfit)
         return _with_version(command, version)
 
     async def _pin_successor(self, command: ContinueAsNew) -> Command:

@@ -1,12 +1,13 @@
 """Workflow types as operators see them: their limits, paused or not, and how deep their queues are."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from ...core import limits
 from ...core.errors import InvalidArgument, not_found
+from ...core.keys.audit import Action
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock
@@ -19,8 +20,10 @@ from ..checks import requests as checks
 from ..matching.liveness import Liveness
 from ..matching.matcher import Matcher
 from .explain.limit_reasons import limited_by
+from .keys.audit import Audit
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
+from .shared import Shared
 
 LIMIT_FIELDS = (
     "max_running",
@@ -35,18 +38,21 @@ _TYPES_IN_WORDS = 100  # queues of which it is said what holds them back
 
 class Queues:
     def __init__(
-        self, store: Store, *, clock: Clock, matcher: Matcher, namespaces: Namespaces, liveness: Liveness
+        self, store: Store, *, clock: Clock, matcher: Matcher, namespaces: Namespaces, liveness: Liveness, audit: Audit
     ) -> None:
+        self._audit = audit
         self._store = store
         self._clock = clock
         self._matcher = matcher
         self._namespaces = namespaces
         self._liveness = liveness
+        self._open_runs: Shared[Mapping[str, int]] = Shared(limits.OPEN_RUNS_SHARED_S)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
     async def list(self, namespace: str, page: PageAsk, *, workflow_type: str = "") -> Page[WorkflowTypeRecord]:
-        """By name: those with limits, and those that workers have brought."""
+        """By name: those with limits, and those that workers have brought. Open runs are counted among the COUNT_CAP
+        oldest of the namespace, once for all who ask within OPEN_RUNS_SHARED_S."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
         bound_to = msgspec.json.encode(("types", namespace, workflow_type)).decode()
@@ -56,7 +62,6 @@ class Queues:
             cursor,
             page_size(page),
             workflow_type=workflow_type,
-            count_cap=limits.VERSION_OPEN_RUNS,
         )
         records = await self._with_versions(namespace, rows.rows)
         result = page_of(Rows(records, rows.has_more), cursor, bound_to, lambda record: Cursor(0, record.workflow_type))
@@ -75,6 +80,9 @@ class Queues:
     ) -> tuple[WorkflowTypeRecord, ...]:
         names = [record.workflow_type for record in records]
         markers = await self._store.versions_of(namespace, names) if names else ()
+        open_runs = await self._open_runs.get(
+            namespace, lambda: self._store.open_runs_by_type(namespace, limits.COUNT_CAP)
+        )
         with_versions: list[WorkflowTypeRecord] = []
         for record in records:
             mine = [mark for mark in markers if mark.workflow_type == record.workflow_type]
@@ -83,6 +91,7 @@ class Queues:
                     record,
                     versions=best_first(mark.version for mark in mine),
                     default_version=default_version(mine) or "",
+                    open_runs=open_runs.get(record.workflow_type, 0),
                 )
             )
         return tuple(with_versions)
@@ -123,22 +132,26 @@ class Queues:
             if field not in (*LIMIT_FIELDS, "paused"):
                 known = ", ".join((*LIMIT_FIELDS, "paused"))
                 raise InvalidArgument(f"fields names {field!r}. It can name: {known}.", field="fields")
-        return await self._change(namespace, workflow_type, {field: getattr(requested, field) for field in names})
+        changes = {field: getattr(requested, field) for field in names}
+        return await self._change(namespace, workflow_type, Action.TYPE_LIMITS, changes)
 
     async def pause(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
         """Starts are accepted and wait; what runs goes on."""
-        return await self._change(namespace, workflow_type, {"paused": True})
+        return await self._change(namespace, workflow_type, Action.TYPE_PAUSE, {"paused": True})
 
     async def resume(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
-        return await self._change(namespace, workflow_type, {"paused": False})
+        return await self._change(namespace, workflow_type, Action.TYPE_RESUME, {"paused": False})
 
-    async def _change(self, namespace: str, workflow_type: str, changes: dict[str, object]) -> WorkflowTypeRecord:
+    async def _change(
+        self, namespace: str, workflow_type: str, action: Action, changes: dict[str, object]
+    ) -> WorkflowTypeRecord:
         await self._namespaces.check(namespace)
         checks.name(workflow_type, "workflow_type")
         before = await self._store.get_type_limits(namespace, workflow_type) or TypeLimits()
         after = msgspec.structs.replace(before, **changes)
         _check(after)
-        await self._store.put_type_limits(namespace, workflow_type, after, self._clock.now())
+        entry = self._audit.entry(action, namespace, workflow_type, changes)
+        await self._store.put_type_limits(namespace, workflow_type, after, self._clock.now(), audit=entry)
         self._matcher.limits_changed(TypeKey(namespace, workflow_type))
         return await self.get(namespace, workflow_type)
 

@@ -8,22 +8,26 @@ import msgspec
 from ...core import limits
 from ...core.errors import InternalError, InvalidArgument, KagziError, PreconditionFailed
 from ...core.limits import Settings
-from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
-from ...core.records import RunEnd, RunFilter, RunKey, RunRecord
+from ...core.records import RunEnd, RunFilter, RunKey, RunOrder, RunRecord
 from ...core.run.commands import SendSignal, StartRequest, StartRun, start_run, start_time
 from ...core.run.outcomes import Existing, Outcome, Started
 from ...core.states import RunStatus
 from ...core.times import Timestamp
+from ...core.workflow_types.schema_check import Misfit
 from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
 from ..checks.refusals import refusal_of
+from ..checks.schemas import Schemas, input_misfit, input_refusal
 from ..commit.journal import Journal
 from ..matching.matcher import Matcher
 from .namespaces import Namespaces
-from .paging import Page, PageAsk, page_cursor, page_of, page_size
+from .paging import Page, PageAsk, page_cursor, page_of, page_size, place_by
 from .versions import Versions
 from .waits import Deliver, WaitHub, Waits
+
+_KnownVersions = dict[tuple[TypeKey, str], str]
+"""The version that a start gets, by its type and the version asked for."""
 
 
 class Runs:
@@ -39,6 +43,7 @@ class Runs:
         namespaces: Namespaces,
         waits: WaitHub,
         versions: Versions,
+        schemas: Schemas,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -49,6 +54,7 @@ class Runs:
         self._namespaces = namespaces
         self._waits = waits
         self._versions = versions
+        self._schemas = schemas
 
     # --- starting ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +77,10 @@ class Runs:
         now = self._clock.now()
         checks.start(request, now, self._settings.payload_bytes)
         await self._namespaces.check(request.namespace)
-        pinned = await self._pinned(request)
+        pinned = await self._pinned(request, {})
+        if signal is not None:
+            key = TypeKey(request.namespace, request.workflow_type)
+            await self._schemas.check_signal_of_type(key, signal.name, signal.payload)
         with self._matcher.assigning():
             command = self._command(pinned, now, signal)
             outcome = self._journal.enqueue(command)
@@ -86,11 +95,13 @@ class Runs:
         now = self._clock.now()
         answers: list[Started | Existing | KagziError | None] = [None] * len(requests)
         by_namespace: dict[str, list[tuple[int, StartRequest]]] = {}
+        versions: _KnownVersions = {}
         for index, request in enumerate(requests):
             try:
                 checks.start(request, now, self._settings.payload_bytes)
-                await self._namespaces.check(request.namespace)
-                pinned = await self._pinned(request)
+                if request.namespace not in by_namespace:
+                    await self._namespaces.check(request.namespace)
+                pinned = await self._pinned(request, versions)
             except KagziError as error:
                 answers[index] = error
             else:
@@ -131,12 +142,14 @@ class Runs:
             done.set_result(None)
         return done
 
-    async def _pinned(self, request: StartRequest) -> StartRequest:
-        """With the version it is to have. Raises PreconditionFailed for a deprecated one, unless the run is there
-        already."""
+    async def _pinned(self, request: StartRequest, known: "_KnownVersions") -> StartRequest:
+        """With the version it is to have; `known` keeps those of the batch. Raises PreconditionFailed for a deprecated
+        one, and InvalidArgument for an input that the version would refuse, unless the run is there already."""
         key = TypeKey(request.namespace, request.workflow_type)
         try:
-            version = await self._versions.pin(key, request.version)
+            version = known.get((key, request.version))
+            if version is None:
+                version = known[key, request.version] = await self._versions.pin(key, request.version)
         except PreconditionFailed:
             if not request.workflow_id or request.on_conflict == "replace":
                 raise
@@ -144,7 +157,20 @@ class Runs:
             if record is None or record.status.ended:
                 raise
             return request
+        checks_known = self._schemas.known(key, version)
+        if checks_known is None:
+            checks_known = await self._schemas.load(key, version)
+        if checks_known and (misfit := input_misfit(checks_known, request.input)) is not None:
+            await self._refuse_input(request, version, misfit)
         return request if version == request.version else msgspec.structs.replace(request, version=version)
+
+    async def _refuse_input(self, request: StartRequest, version: str, misfit: Misfit) -> None:
+        """Raises InvalidArgument, unless the start only asks for a run that is there already."""
+        if request.workflow_id and request.on_conflict != "replace":
+            record = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
+            if record is not None and not record.status.ended:
+                return
+        raise input_refusal(request.workflow_type, version, misfit)
 
     def _command(self, request: StartRequest, now: Timestamp, signal: SendSignal | None = None) -> StartRun:
         run_id = self._ids.run_id(now, request.namespace)
@@ -165,14 +191,20 @@ class Runs:
             raise checks.no_run(run_id or workflow_id)
         return record
 
-    async def list(self, namespace: str, where: RunFilter, page: PageAsk) -> Page[RunRecord]:
-        """Newest first, without payloads."""
+    async def list(
+        self, namespace: str, where: RunFilter, page: PageAsk, *, order: RunOrder | None = None
+    ) -> Page[RunRecord]:
+        """The latest first, without payloads: by end if that is asked for or the filter is about it, else by creation.
+        A search by the beginning of an id has one page. Raises InvalidArgument."""
         checks.name(namespace, "namespace")
-        checks.run_filter(where)
-        bound_to = msgspec.json.encode(("runs", namespace, where), order="deterministic").decode()
+        order = checks.run_order(where, order, page.token)
+        bound_to = msgspec.json.encode(("runs", namespace, where, order), order="deterministic").decode()
         cursor = page_cursor(page, bound_to)
-        rows = await self._store.list_runs(namespace, where, cursor, page_size(page))
-        listed = page_of(rows, cursor, bound_to, lambda record: Cursor(record.created_at, record.run.run_id))
+        rows = await self._store.list_runs(namespace, where, cursor, page_size(page), order=order)
+        if where.id_prefix:
+            listed = Page(rows.rows, has_more=rows.has_more)
+        else:
+            listed = page_of(rows, cursor, bound_to, place_by(order))
         if not page.count:
             return listed
         total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)

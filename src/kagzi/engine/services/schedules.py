@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,19 +20,24 @@ from ...core.limits import Settings
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
+from ...core.records import Payload
 from ...core.run.outcomes import Refused
-from ...core.schedules.cron import Times
 from ...core.schedules.nominal_times import nominal_times
 from ...core.schedules.schedule import Fire, ScheduleRecord, ScheduleSpec
+from ...core.text.storable import is_storable
 from ...core.times import US_PER_S, Timestamp
-from ...store.protocol import Store
+from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
 from ..checks.refusals import error_of
 from ..checks.schedules import check_id, check_spec
+from ..checks.schemas import Schemas
 from ..timing.firing_plan import MOST_RUNS, ahead_of, skipped_range, times_of
 from ..timing.schedule_clock import ScheduleClock
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
+
+if TYPE_CHECKING:
+    from ...core.schedules.cron import Times
 
 _TRIES = 5
 _FIRES_AT_ONCE = 2_000
@@ -52,6 +58,7 @@ class Schedules:
         settings: Settings,
         namespaces: Namespaces,
         schedule_clock: ScheduleClock,
+        schemas: Schemas,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -60,6 +67,7 @@ class Schedules:
         self._retention_us = settings.retention_ms * 1_000
         self._namespaces = namespaces
         self._firing = schedule_clock
+        self._schemas = schemas
 
     # --- making and changing ------------------------------------------------------------------------------------------
 
@@ -72,6 +80,7 @@ class Schedules:
         schedule_id = schedule_id or self._ids.token()
         check_id(schedule_id)
         check_spec(spec, self._payload_bytes)
+        await self._check_input(namespace, spec)
         now = self._clock.now()
         record = ScheduleRecord(
             namespace=namespace,
@@ -99,7 +108,7 @@ class Schedules:
         request_id: str = "",
     ) -> tuple[ScheduleRecord, bool]:
         """The schedule as given, and whether it is new. One that says the same already is left alone, next time and
-        all; whether it is paused is changed only if `enabled` says so."""
+        all; whether it is paused is changed only if `enabled` says so, and its owner only by another one."""
         await self._namespaces.check(namespace)
         check_id(schedule_id)
         check_spec(spec, self._payload_bytes)
@@ -133,6 +142,8 @@ class Schedules:
             if altered == was and next_fire_at is None:
                 return was
             check_spec(altered.spec, self._payload_bytes)
+            if _started(altered.spec) != _started(was.spec):
+                await self._check_input(namespace, altered.spec)
             record = ahead_of(msgspec.structs.replace(altered, updated_at=now), now)
             skips: tuple[Fire, ...] = ()
             if next_fire_at is not None:
@@ -142,6 +153,15 @@ class Schedules:
                 self._firing.add_due(put.due_at)
                 return put
         raise _contended(schedule_id)
+
+    async def _check_input(self, namespace: str, spec: ScheduleSpec) -> None:
+        """Against the version that its runs would get now. Raises InvalidArgument."""
+        key = TypeKey(namespace, spec.workflow_type)
+        try:
+            version = await self._schemas.versions.pin(key, spec.version)
+        except PreconditionFailed:
+            return  # deprecated: whether its runs may start shows when they are due
+        await self._schemas.check_input(key, version, spec.input)
 
     async def pause(self, namespace: str, schedule_id: str, reason: str = "") -> ScheduleRecord:
         """Its times are not missed while it is paused."""
@@ -287,7 +307,7 @@ class Schedules:
         return await self._store.forget_fires(now - self._retention_us, _FIRES_AT_ONCE)
 
 
-def _searched(times: Times, after: Timestamp) -> Iterator[Timestamp]:
+def _searched(times: "Times", after: Timestamp) -> Iterator[Timestamp]:
     """Times one after the other, until there are no more or the search has cost too much: others wait meanwhile."""
     for at in times.after(after):
         yield at
@@ -299,7 +319,7 @@ def _key(namespace: str, schedule_id: str) -> None:
     checks.name(namespace, "namespace")
     if not schedule_id:
         raise InvalidArgument("schedule_id is empty. Name the schedule.", field="schedule_id")
-    if len(schedule_id) > limits.NAME_BYTES:
+    if len(schedule_id) > limits.NAME_BYTES or not is_storable(schedule_id):
         raise not_found("schedule", schedule_id[: limits.NAME_BYTES] + "...")
 
 
@@ -311,6 +331,7 @@ def _check_range(begin: Timestamp, end: Timestamp) -> None:
 
 
 def _as_requested(was: ScheduleRecord, spec: ScheduleSpec, enabled: bool | None) -> ScheduleRecord:
+    spec = msgspec.structs.replace(spec, owner=spec.owner or was.spec.owner)
     record = msgspec.structs.replace(was, spec=spec)
     if enabled is None or enabled == was.enabled:
         return record
@@ -349,3 +370,8 @@ def _from(record: ScheduleRecord, at: Timestamp, now: Timestamp) -> tuple[Schedu
 
 def _contended(schedule_id: str) -> ServerUnavailable:
     return ServerUnavailable(f"schedule {schedule_id} is being changed by another request. Try again.")
+
+
+def _started(spec: ScheduleSpec) -> tuple[str, str, Payload | None]:
+    """What its runs are started with."""
+    return spec.workflow_type, spec.version, spec.input

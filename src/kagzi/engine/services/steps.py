@@ -1,11 +1,15 @@
 """Steps, as people look at them."""
 
+from collections.abc import Sequence
+
 import msgspec
 
-from ...core.errors import not_found
+from ...core.errors import InvalidArgument, not_found
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
-from ...core.records import StepRecord
+from ...core.pages.signal_waits import SignalWait
+from ...core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery
+from ...core.records import RunRecord, StepRecord
 from ...store.protocol import Store
 from ..checks import requests as checks
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
@@ -36,6 +40,35 @@ class Steps:
         result = msgspec.structs.replace(result, prev_token="")  # steps are read forwards only
         what = Counted(rows="steps", namespace=namespace, key=run_id, step_name=name or "")
         return await with_total(result, page, self._store, what)
+
+    async def timeline(self, namespace: str, run_id: str, query: TimelineQuery) -> Timeline:
+        """Columns of up to TIMELINE_STEPS steps, without payloads: the newest, those after or before a begun_seq, or
+        those around a step. Raises NotFound (the run, or the step to look around), InvalidArgument."""
+        run = checks.key(namespace, run_id)
+        checks.optional_name(query.name, "name")
+        checks.optional_name(query.around, "around")
+        checks.within(query.size, 1, TIMELINE_STEPS, "size")
+        for field in ("after", "before"):
+            value = getattr(query, field)
+            if value is not None:
+                checks.within(value, 0, checks.INT64_END - 1, field)
+        anchors = [field for field in ("after", "before", "around") if getattr(query, field) not in (None, "")]
+        if len(anchors) > 1:
+            raise InvalidArgument(f"{' and '.join(anchors)} are both given. Give one of them.", field=anchors[1])
+        timeline = await self._store.timeline(run, query)
+        if timeline is None:
+            raise checks.no_run(run_id)
+        if not timeline.knows_around:
+            raise not_found("step", f"{run_id}/{query.around}")
+        return timeline
+
+    async def signal_waits(self, namespace: str, runs: Sequence[RunRecord]) -> dict[str, tuple[SignalWait, ...]]:
+        """What these runs wait for from outside, by run id; none of runs that wait for nothing by now, or that come
+        after as many as make a page."""
+        waits: dict[str, tuple[SignalWait, ...]] = {}
+        for wait in await self._store.signal_waits(namespace, [record.run.run_id for record in runs]):
+            waits[wait.run_id] = (*waits.get(wait.run_id, ()), wait)
+        return waits
 
     async def get(self, namespace: str, run_id: str, step_id: str) -> StepRecord:
         run = checks.key(namespace, run_id)

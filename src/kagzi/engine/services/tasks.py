@@ -71,7 +71,8 @@ class Tasks:
             raise ServerUnavailable("the server is stopping. Poll again, or use another server.")
         if worker.status is WorkerStatus.DRAINING:
             return await self._wait_in_vain(wait_ms)
-        return await self._take(PollClaimant(namespace, worker_id, versions, max_tasks), wait_ms)
+        claimant = PollClaimant(namespace, worker_id, versions, max_tasks, build_id=worker.build_id)
+        return await self._take(claimant, wait_ms)
 
     async def _take(self, claimant: PollClaimant, wait_ms: int) -> Sequence[ClaimedRun]:
         self._polls.add(claimant)
@@ -90,7 +91,7 @@ class Tasks:
         if rest:
             self._releases.add(RunLease(run.run, run.lease) for run in rest)
         for run in claimed:
-            self._registry.add_unary(RunLease(run.run, run.lease), run.workflow_type)
+            self._registry.add_unary(RunLease(run.run, run.lease), run.workflow_type, run.started_at)
         return claimed
 
     async def _wait_in_vain(self, wait_ms: int) -> Sequence[ClaimedRun]:

@@ -1,13 +1,14 @@
 """Which version of its workflow a new run gets, and what people decide about versions."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from ...core import limits
 from ...core.errors import InvalidArgument, ServerUnavailable, Unavailable, not_found
+from ...core.keys.audit import Action
 from ...core.outages import database_down, database_words
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
@@ -27,16 +28,24 @@ from ..checks import requests as checks
 from ..commit.journal import OUTAGE_LIMIT_S
 from ..commit.outages import Outages, backoff_s
 from ..commit.wakeups import Wakeups
+from .keys.audit import Audit
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 REMEMBERED_S = 1.0  # how long another server may be behind if nobody can tell it
 ALONE_REMEMBERED_S = 60.0  # no other server can change anything
 ASK_TIMEOUT_S = 5.0
 _REMEMBERED = 10_000
+_ACTIONS: Mapping[VersionChange, Action] = {
+    "default": Action.VERSION_DEFAULT,
+    "no_default": Action.VERSION_NO_DEFAULT,
+    "deprecate": Action.VERSION_DEPRECATE,
+    "restore": Action.VERSION_RESTORE,
+}
 
 
 class _Known(NamedTuple):
     markers: Sequence[VersionMark]
+    schemas: Mapping[str, tuple[str, ...]]
     until: float
 
 
@@ -55,7 +64,9 @@ class Versions:
         wakeups: Wakeups,
         alone: bool,
         alive_since: Callable[[Timestamp], Timestamp],
+        audit: Audit,
     ) -> None:
+        self._audit = audit
         self._store = store
         self._clock = clock
         self._outages = outages
@@ -81,6 +92,27 @@ class Versions:
         if known is None or known.until <= asyncio.get_running_loop().time():
             return None
         return version_for_start(key.workflow_type, requested, known.markers)
+
+    async def markers(self, key: TypeKey) -> Sequence[VersionMark]:
+        """What is known of the versions of a type."""
+        known = self._known.get(key)
+        if known is None or known.until <= asyncio.get_running_loop().time():
+            return await self._load(key)
+        return known.markers
+
+    def schemas_known(self, key: TypeKey, version: str) -> tuple[str, ...] | None:
+        """Digests of the schemas that count for a version, as they were when the store was last asked: others may have
+        been registered since. None: it has to be asked, which `schemas` does. May be called in any thread."""
+        known = self._known.get(key)
+        return None if known is None else known.schemas.get(version, ())
+
+    async def schemas(self, key: TypeKey, version: str) -> tuple[str, ...]:
+        """The same, asking the store at most once in a while for each type."""
+        return self._schemas_of(await self.markers(key)).get(version, ())
+
+    def _schemas_of(self, markers: Iterable[VersionMark]) -> dict[str, tuple[str, ...]]:
+        now = self._clock.now()
+        return {mark.version: mark.schemas.in_force(now) for mark in markers}
 
     async def _load(self, key: TypeKey) -> Sequence[VersionMark]:
         """Those who ask at the same time share one question."""
@@ -130,7 +162,9 @@ class Versions:
             return
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        self._known[key] = _Known(task.result(), asyncio.get_running_loop().time() + self._remembered_s)
+        markers = task.result()
+        until = asyncio.get_running_loop().time() + self._remembered_s
+        self._known[key] = _Known(markers, self._schemas_of(markers), until)
 
     # --- changes ------------------------------------------------------------------------------------------------------
 
@@ -172,8 +206,9 @@ class Versions:
         checks.name(namespace, "namespace")
         checks.name(workflow_type, "workflow_type")
         checks.optional_name(version, "version")
+        entry = self._audit.entry(_ACTIONS[change], namespace, workflow_type, {"version": version})
         try:
-            return await self._store.change_version(namespace, workflow_type, version, change)
+            return await self._store.change_version(namespace, workflow_type, version, change, audit=entry)
         finally:
             self._changed(TypeKey(namespace, workflow_type))
 

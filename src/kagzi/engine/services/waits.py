@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from ...core import limits
@@ -60,7 +61,8 @@ class WaitHub:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: dict[RunKey, list[Waits]] = {}
-        self._live: dict[str, dict[str, None]] = {}
+        # Ordered: the first key of a dict is behind the holes of all that were deleted before it.
+        self._live: dict[str, OrderedDict[str, None]] = {}
         self._to_read: dict[RunKey, None] = {}
         self._work = asyncio.Event()
 
@@ -120,9 +122,9 @@ class WaitHub:
     def started_here(self, run: RunKey) -> None:
         live = self._live.get(run.namespace)
         if live is None:
-            live = self._live[run.namespace] = {}
+            live = self._live[run.namespace] = OrderedDict()
         elif len(live) >= LIVE_RUNS:
-            del live[next(iter(live))]
+            live.popitem(last=False)
         live[run.run_id] = None
 
     def ended_here(self, run: RunKey) -> None:

@@ -10,16 +10,19 @@ import msgspec
 from ...core import limits
 from ...core.errors import InvalidArgument, not_found
 from ...core.ids import is_uuid
+from ...core.keys.audit import Action, AuditEntry
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
-from ...core.records import RunLease, WorkerRecord
+from ...core.records import RunLease, Served, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.times import Timestamp
 from ...core.workers import Diagnostic, WorkerEvent, with_liveness
+from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
 from ...store.protocol import RemoteNotice, Store
 from ..background.diagnostics_log import DiagnosticsLog
+from ..background.step_logs import StepLogs
 from ..checks import requests as checks
 from ..checks.bounds import truncate_text
 from ..checks.refusals import error_of
@@ -30,6 +33,7 @@ from ..matching.lease_times import LeaseTimes
 from ..matching.leases import Leases
 from ..matching.liveness import Liveness
 from ..matching.ports import HeartbeatAnswer
+from .keys.audit import Audit
 from .namespaces import Namespaces
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 from .versions import Versions
@@ -40,6 +44,8 @@ _REMEMBERED_S = 5.0
 _REMEMBERED = 10_000
 _SWEPT = 500
 _NUMBER_DIGITS = 18
+BY_OPERATOR = "an operator asked for it"
+"""Why a worker drains, as its events say."""
 
 
 class ConnectedWorker(Protocol):
@@ -68,7 +74,9 @@ class Workers:
         sessions: Mapping[tuple[str, str], ConnectedWorker],
         dispatcher: Dispatcher,
         wakeups: Wakeups,
+        audit: Audit,
     ) -> None:
+        self._audit = audit
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -79,14 +87,18 @@ class Workers:
         self._versions = versions
         self._liveness = liveness
         self._diagnostics = DiagnosticsLog(clock)
+        self.step_logs = StepLogs(store)
         self._known: dict[tuple[str, str], tuple[WorkerRecord, float]] = {}
         self._sessions = sessions
         self._dispatcher = dispatcher
         self._wakeups = wakeups
 
-    async def register(self, worker: WorkerRecord) -> WorkerRecord:
-        """Insert or refresh. Draws a worker_id if there is none. A process that was told to drain comes back DRAINING.
-        Runs whose history did not fit the code of others are offered to a build that has not tried them.
+    async def register(
+        self, worker: WorkerRecord, schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS
+    ) -> WorkerRecord:
+        """Insert or refresh, with the `schemas` of what it serves. Draws a worker_id if there is none. A process that
+        was told to drain comes back DRAINING. Runs whose history did not fit the code of others are offered to a build
+        that has not tried them.
 
         Raises InvalidArgument, NotFound, Unavailable."""
         now = self._clock.now()
@@ -98,8 +110,9 @@ class Workers:
             last_heartbeat_at=now,
         )
         checks.worker(worker)
+        checks.type_schemas(schemas)
         await self._namespaces.check(worker.namespace)
-        registration = await self._store.register_worker(worker, now)
+        registration = await self._store.register_worker(worker, now, schemas)
         if isinstance(registration, Refused):
             raise error_of(registration.error)
         if registration.draining:
@@ -152,7 +165,7 @@ class Workers:
     async def deregister(self, namespace: str, worker_id: str, *, drain: bool) -> None:
         """Drain: no more work is given, what is held is finished. Otherwise what it holds is PENDING at once."""
         if drain:
-            await self.drain(namespace, worker_id, "at its own request")
+            await self._drain(namespace, worker_id, "at its own request", None)
             return
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
@@ -165,11 +178,15 @@ class Workers:
     async def drain(self, namespace: str, worker_id: str, why: str) -> WorkerRecord:
         """It takes no more work, finishes what it can in its grace time, hands back the rest and leaves; wherever it is
         connected. Returns how it is now. Raises NotFound."""
+        entry = self._audit.entry(Action.WORKER_DRAIN, namespace, worker_id)
+        return await self._drain(namespace, worker_id, why, entry)
+
+    async def _drain(self, namespace: str, worker_id: str, why: str, audit: AuditEntry | None) -> WorkerRecord:
         checks.name(namespace, "namespace")
         checks.name(worker_id, "worker_id")
         self.forget(namespace, worker_id)
         now = self._clock.now()
-        worker = await self._store.drain_worker(namespace, worker_id, why, now)
+        worker = await self._store.drain_worker(namespace, worker_id, why, now, audit=audit)
         if worker is None:
             raise not_found("worker", worker_id)
         if worker.status is WorkerStatus.DRAINING:

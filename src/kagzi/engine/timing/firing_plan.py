@@ -7,15 +7,18 @@ recorded as skipped.
 
 from datetime import timedelta
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...core.duration import format_duration
 from ...core.errors import InternalError
-from ...core.schedules.cron import Times
 from ...core.schedules.nominal_times import nominal_times
 from ...core.schedules.schedule import Cause, Fire, ScheduleRecord, due_time
 from ...core.times import Timestamp
+
+if TYPE_CHECKING:
+    from ...core.schedules.cron import Times
 
 MOST_RUNS = 200  # of a schedule at a time; what is left has its turn right after
 _COUNTED = 1_000  # skipped times are counted no further
@@ -28,7 +31,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     due_at: Timestamp | None
 
 
-def times_of(record: ScheduleRecord) -> Times:
+def times_of(record: ScheduleRecord) -> "Times":
     return nominal_times(record.spec, record.created_at)
 
 
@@ -65,17 +68,17 @@ def decide(record: ScheduleRecord, now: Timestamp, late_us: int, *, at_once: boo
     return Decided(runs=tuple(runs), skips=tuple(skips), next_at=next_at, due_at=due_at)
 
 
-def _next(record: ScheduleRecord, times: Times, after: Timestamp) -> tuple[Timestamp | None, Timestamp | None]:
+def _next(record: ScheduleRecord, times: "Times", after: Timestamp) -> tuple[Timestamp | None, Timestamp | None]:
     next_at = times.next(after)
     return next_at, None if next_at is None else _due(record, times, next_at)
 
 
-def _due(record: ScheduleRecord, times: Times, nominal: Timestamp) -> Timestamp:
+def _due(record: ScheduleRecord, times: "Times", nominal: Timestamp) -> Timestamp:
     jitter_us = record.spec.jitter_us
     return due_time(record.schedule_id, jitter_us, nominal, times.next(nominal) if jitter_us else None)
 
 
-def _last_due(record: ScheduleRecord, times: Times, now: Timestamp, *, at_once: bool) -> Timestamp | None:
+def _last_due(record: ScheduleRecord, times: "Times", now: Timestamp, *, at_once: bool) -> Timestamp | None:
     last = times.latest(now)
     if last is None or at_once or _due(record, times, last) <= now:
         return last
@@ -83,7 +86,7 @@ def _last_due(record: ScheduleRecord, times: Times, now: Timestamp, *, at_once: 
 
 
 def _choose(
-    record: ScheduleRecord, times: Times, cursor: Timestamp, last: Timestamp, *, now: Timestamp, late_us: int
+    record: ScheduleRecord, times: "Times", cursor: Timestamp, last: Timestamp, *, now: Timestamp, late_us: int
 ) -> list[tuple[Timestamp, Cause]]:
     spec = record.spec
     chosen: list[tuple[Timestamp, Cause]] = []
@@ -100,7 +103,13 @@ def _choose(
 
 
 def _missed(
-    record: ScheduleRecord, times: Times, cursor: Timestamp, *, first: Timestamp | None, last: Timestamp, now: Timestamp
+    record: ScheduleRecord,
+    times: "Times",
+    cursor: Timestamp,
+    *,
+    first: Timestamp | None,
+    last: Timestamp,
+    now: Timestamp,
 ) -> list[Fire]:
     """One record for all that is older than what is caught up with."""
     until = last if first is None else times.latest(first - 1)
@@ -113,7 +122,7 @@ def _missed(
 
 
 def skipped_range(
-    times: Times, first: Timestamp, until: Timestamp, *, now: Timestamp, cause: Cause, reason: str
+    times: "Times", first: Timestamp, until: Timestamp, *, now: Timestamp, cause: Cause, reason: str
 ) -> Fire:
     counted = sum(1 for _ in islice(takewhile(lambda nominal: nominal <= until, times.after(first - 1)), _COUNTED + 1))
     return Fire(

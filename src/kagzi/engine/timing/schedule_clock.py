@@ -57,6 +57,7 @@ class ScheduleClock:
         dispatcher: Dispatcher,
         outages: Outages,
     ) -> None:
+        self._measurements = dispatcher.measurements
         self._store = store
         self._clock = clock
         self._store_clock = store_clock
@@ -155,6 +156,7 @@ class ScheduleClock:
         store: that is nothing about this schedule."""
         if _is_outage(error):
             raise error
+        self._measurements.schedule_fires["failed"] += 1
         if isinstance(error, RequestError):
             logger.error("schedule %r of namespace %r is paused: %s", record.schedule_id, record.namespace, error)
             await self._pause(record, error)
@@ -275,10 +277,23 @@ class ScheduleClock:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
             answers, effects = await self._store.fire_schedules(firings, now, now + self._cleanup_us)
         for firing, fired in zip(firings, answers, strict=True):
-            if fired is not None and firing.moves:
-                self.add_due(firing.due_at)
+            if fired is not None:
+                self._count(firing, fired, now)
+                if firing.moves:
+                    self.add_due(firing.due_at)
         self._dispatcher.dispatch(effects)
         return answers
+
+    def _count(self, firing: Firing, fired: FiredSchedule, now: Timestamp) -> None:
+        record, count = firing.schedule, self._measurements
+        if fired.started:
+            count.started(record.namespace, record.spec.workflow_type, "schedule", len(fired.started))
+            count.schedule_fires["started"] += len(fired.started)
+        skipped = sum(fire.count for fire in (*fired.fires, *firing.skips) if not fire.run_id)
+        if skipped:
+            count.schedule_fires["skipped"] += skipped
+        if firing.moves and record.due_at is not None and record.due_at <= now:
+            count.timer_fired("schedule", self._clock.now() - record.due_at)
 
 
 def _is_outage(error: Exception) -> bool:

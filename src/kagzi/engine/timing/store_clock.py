@@ -46,6 +46,7 @@ class StoreClock:
         self._settle_us = SETTLE_US if alone else 0
         self._on_step = on_step
         self._polled_at: Timestamp | None = None
+        self._lag_us: int | None = None
         self._step: _Step | None = None
         self._turn = asyncio.Lock()
 
@@ -65,6 +66,10 @@ class StoreClock:
             if not self._is_recent():
                 await self._poll()
 
+    def lag_us(self) -> int | None:
+        """How long the store took to answer the last poll; None: it has not answered yet."""
+        return self._lag_us
+
     def _is_recent(self) -> bool:
         return self._polled_at is not None and 0 <= self._clock.now() - self._polled_at <= self._trusted_us
 
@@ -83,6 +88,7 @@ class StoreClock:
         Within what the round trip leaves uncertain the clocks agree: following would only make this one tremble.
         """
         by_us = store_now - (sent_at + answered_at) // 2
+        self._lag_us = max(answered_at - sent_at, 0)
         uncertain_us = (answered_at - sent_at) // 2 + _CLOCK_TICK_US
         first, self._polled_at = self._polled_at is None, answered_at
         if abs(by_us) <= uncertain_us + STEP_US:

@@ -12,7 +12,7 @@ from ...core.errors import Unavailable
 from ...core.limits import POLL_TYPES, Settings
 from ...core.providers import Clock, Rng
 from ...core.times import US_PER_S, Timestamp
-from ...store.protocol import PendingWork, Store, TypeKey
+from ...store.protocol import Fired, PendingWork, Store, TypeKey
 from ..background.failure_log import log_fired
 from ..commit.dispatcher import Dispatcher
 from ..commit.outages import Outages, backoff_s
@@ -48,6 +48,7 @@ class Timers:
         on_poll: Callable[[PendingWork], None],
         alone: bool,
     ) -> None:
+        self._measurements = dispatcher.measurements
         self._store = store
         self._clock = clock
         self._store_clock = store_clock
@@ -113,9 +114,9 @@ class Timers:
     async def _fire_due(self) -> None:
         now, due = self._clock.now(), self._due.next()
         if due is not None and due <= now:  # still, now that the time is confirmed
-            await self._fire(now)
+            await self._fire(now, due)
 
-    async def _fire(self, now: Timestamp) -> None:
+    async def _fire(self, now: Timestamp, due: Timestamp) -> None:
         end_leases = self._lease_times.may_end(now)
         seen_by_poll = self._due.polled is not None and self._due.polled <= now
         self._due.remove_until(now)
@@ -140,7 +141,15 @@ class Timers:
             else:
                 self._hold_off(now, end_leases=end_leases)
         log_fired(fired, effects.ended)
+        self._count(fired, late_us=self._clock.now() - due if effects is not NO_EFFECTS else None)
         self._dispatcher.dispatch(effects)
+
+    def _count(self, fired: Fired, *, late_us: int | None) -> None:
+        """`late_us`: of the earliest of what was due; None: nothing came of it."""
+        self._measurements.leases_lost += len(fired.expired)
+        self._measurements.runs_quarantined += sum(lease.problem is not None for lease in fired.expired)
+        if late_us is not None:
+            self._measurements.timer_fired("run", late_us)
 
     def _hold_off(self, now: Timestamp, *, end_leases: bool) -> None:
         """What is due cannot be done: a lease whose holder gets a last chance, or a row that is locked."""

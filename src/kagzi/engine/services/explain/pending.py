@@ -13,9 +13,10 @@ from ..served import ServedTypes
 from .limit_reasons import limited_by
 from .words import count_words, time_words
 
-UNSERVED = frozenset({"no_worker", "no_worker_for_version"})
+UNSERVED = frozenset({"no_worker", "no_worker_for_version", "no_worker_for_build"})
 _WORKERS_SEEN = 1_000
 _WORKERS_NAMED = 5
+_BUILDS_NAMED = 5
 
 
 class PendingExplanations:
@@ -49,6 +50,11 @@ class PendingExplanations:
                 "and make new runs use that version: "
                 f"kagzi versions set-default {run.workflow_type} {versions[0]}",
             )
+        if run.pinned_build is not None:
+            others = fitting
+            fitting = [worker for worker in others if worker.build_id == run.pinned_build]
+            if not fitting:
+                return _no_build(run, run.pinned_build, others)
         active = [worker for worker in fitting if worker.status is WorkerStatus.ONLINE]
         if not active:
             return Explanation(
@@ -135,7 +141,20 @@ def _serves(worker: WorkerRecord, run: RunRecord) -> bool:
 
 
 def _served(run: RunRecord) -> str:
-    return run.workflow_type if run.version is None else f"{run.workflow_type} version {run.version}"
+    served = run.workflow_type if run.version is None else f"{run.workflow_type} version {run.version}"
+    return served if run.pinned_build is None else f"{served} of build {run.pinned_build}"
+
+
+def _no_build(run: RunRecord, build_id: str, others: Sequence[WorkerRecord]) -> Explanation:
+    builds = sorted({worker.build_id or "(none)" for worker in others})
+    return Explanation(
+        sentence=f"It waits for a worker of build {build_id}, to which it was adopted: those connected are of "
+        f"{'build' if len(builds) == 1 else 'builds'} {', '.join(builds[:_BUILDS_NAMED])}.",
+        reason="no_worker_for_build",
+        facts={"pinned_build": build_id, "builds_connected": ", ".join(builds[:_BUILDS_NAMED])},
+        remedy=f"Start a worker with the code that it was adopted for, or adopt it for other code: kagzi adopt "
+        f"{run.run.run_id} --code FILE. To let every worker take it again: kagzi adopt {run.run.run_id} --any-build",
+    )
 
 
 def _named(workers: Sequence[WorkerRecord]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from ..commit.outages import backoff_s
 logger = logging.getLogger("kagzi.engine")
 
 POLL_S = 1.0
-SPACING_S = 0.02  # between two reads of one run: events of a busy one come in batches
+SPACING_S = 0.1  # between two reads of one run: events of a busy one come in batches, the first of them at once
 _EVENTS = 500  # in one read
 _POLL_RUNS = 500
 _CALL_TIMEOUT_S = 30.0
@@ -93,7 +93,7 @@ class Watching:
                 return
             first = False
             watch.mark = page.mark
-            after_seq = max([after_seq, *(event.seq for event in events)])
+            after_seq = max(after_seq, max((event.seq for event in events), default=0))
             if not page.more:
                 await asyncio.sleep(SPACING_S)
                 await watch.changed.wait()

@@ -1,0 +1,236 @@
+"""What the workers of a type registered about its input, output and signals; refuses values that do not fit.
+
+A value is refused only if every worker that might get it would refuse it. So it must not fit what the version that will
+execute the run was last registered with, nor, for a while, what it was registered with before that: a build may be
+about to replace another one. Versions and types that nothing is known of accept everything. See docs/adr/0046.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...core.errors import InvalidArgument, KagziError, not_found
+from ...core.providers import Clock
+from ...core.records import Payload
+from ...core.run.outcomes import Refused
+from ...core.workflow_types.schema_check import Misfit, SchemaCheck
+from ...core.workflow_types.schemas import SchemaRecord, TypeSchemas
+from ...core.workflow_types.versions import VersionMark
+from ...store.protocol import Store, TypeKey
+from ..services.versions import Versions
+from . import requests as checks
+from .refusals import refused
+
+_REMEMBERED = 2_000
+_READ_TIMEOUT_S = 2.0
+_INPUT = "input"
+_SIGNAL = "signal"
+
+
+class TypeChecks:
+    """The schemas of one registration, made ready when they are first needed."""
+
+    __slots__ = ("_input", "_signals", "schemas")
+
+    def __init__(self, schemas: TypeSchemas) -> None:
+        self.schemas = schemas
+        self._input: SchemaCheck | None = None
+        self._signals: dict[str, SchemaCheck] = {}
+
+    def input_misfit(self, payload: Payload | None) -> Misfit | None:
+        if self._input is None:
+            self._input = SchemaCheck(self.schemas.input_schema)
+        return self._input.misfit(payload, _INPUT)
+
+    def signal_misfit(self, name: str, payload: Payload) -> Misfit | None:
+        known = self._signals.get(name)
+        if known is None:
+            known = self._signals[name] = SchemaCheck(self.schemas.signal_schemas.get(name, ""))
+        return known.misfit(payload, _SIGNAL)
+
+
+class Schemas:
+    """`versions`: which version a run would get."""
+
+    def __init__(self, store: Store, *, clock: Clock, versions: Versions) -> None:
+        self._store = store
+        self._clock = clock
+        self.versions = versions
+        self._checks: dict[tuple[str, str], TypeChecks] = {}
+
+    # --- starts -------------------------------------------------------------------------------------------------------
+
+    def known(self, key: TypeKey, version: str) -> Sequence[TypeChecks] | None:
+        """What a run of this version must fit one of; empty: nothing. None: the store has to be asked, see `load`."""
+        digests = self.versions.schemas_known(key, version)
+        if not digests:
+            return None if digests is None else ()
+        try:
+            return [self._checks[key.namespace, digest] for digest in digests]
+        except KeyError:
+            return None
+
+    async def load(self, key: TypeKey, version: str) -> Sequence[TypeChecks]:
+        """The same. A store that does not answer must not delay what need not be checked: then it is nothing."""
+        try:
+            async with asyncio.timeout(_READ_TIMEOUT_S):
+                digests = await self.versions.schemas(key, version)
+                return await self._checks_of(key.namespace, digests)
+        except (KagziError, TimeoutError):
+            return ()
+
+    async def _checks_of(self, namespace: str, digests: Sequence[str]) -> Sequence[TypeChecks]:
+        missing = [digest for digest in digests if (namespace, digest) not in self._checks]
+        if missing:
+            known = await self._store.get_schemas(namespace, missing)
+            if len(known) < len(missing):
+                return ()
+            self._remember(namespace, known)
+        return [self._checks[namespace, digest] for digest in digests]
+
+    def _remember(self, namespace: str, known: Mapping[str, TypeSchemas]) -> None:
+        if len(self._checks) + len(known) > _REMEMBERED:
+            self._checks.clear()
+        for digest, schemas in known.items():
+            self._checks[namespace, digest] = TypeChecks(schemas)
+
+    async def input_misfit(self, key: TypeKey, version: str, payload: Payload | None) -> Misfit | None:
+        """Why the run of this version would fail with this input."""
+        known = self.known(key, version)
+        if known is None:
+            known = await self.load(key, version)
+        return input_misfit(known, payload)
+
+    async def check_input(self, key: TypeKey, version: str, payload: Payload | None) -> None:
+        """Raises InvalidArgument."""
+        misfit = await self.input_misfit(key, version, payload)
+        if misfit is not None:
+            raise input_refusal(key.workflow_type, version, misfit)
+
+    # --- signals ------------------------------------------------------------------------------------------------------
+
+    def signal_check(self, namespace: str, name: str, payload: Payload | None) -> "SignalCheck":
+        """Without a payload, which is how a signal is dropped, there is nothing to check."""
+        return SignalCheck(self, namespace, name, payload)
+
+    async def check_signal_of_type(self, key: TypeKey, name: str, payload: Payload) -> None:
+        """For a run of whichever version: raises InvalidArgument if the signal fits none of them."""
+        try:
+            async with asyncio.timeout(_READ_TIMEOUT_S):
+                markers = await self.versions.markers(key)
+                groups = [
+                    await self._checks_of(key.namespace, mark.schemas.in_force(self._clock.now())) for mark in markers
+                ]
+        except (KagziError, TimeoutError):
+            return
+        if not groups or not all(groups):
+            return
+        misfit = _misfit_of_all(each.signal_misfit(name, payload) for known in groups for each in known)
+        if misfit is not None:
+            raise _signal_refusal(key.workflow_type, name, misfit)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    async def get(self, namespace: str, workflow_type: str, version: str = "") -> SchemaRecord:
+        """What workers last registered of a version; empty: the one that new runs get. Raises NotFound."""
+        checks.name(namespace, "namespace")
+        checks.name(workflow_type, "workflow_type")
+        checks.optional_name(version, "version")
+        key = TypeKey(namespace, workflow_type)
+        markers = await self.versions.markers(key)
+        if not markers:
+            raise not_found("workflow type", workflow_type)
+        mark = _mark_of(markers, version or await self.versions.pin(key, ""))
+        if mark is None:
+            raise not_found("version", f"{version} of {workflow_type}")
+        record = SchemaRecord(workflow_type=workflow_type, version=mark.version)
+        digest = mark.schemas.latest
+        known = (await self._store.get_schemas(namespace, [digest])).get(digest) if digest else None
+        if known is None:
+            return record
+        return SchemaRecord(
+            workflow_type=workflow_type,
+            version=mark.version,
+            registered_at=mark.schemas.registered_at,
+            description=known.description,
+            input_schema=known.input_schema,
+            output_schema=known.output_schema,
+            signal_schemas=known.signal_schemas,
+        )
+
+
+class SignalCheck:
+    """Says to the store what there is to say against a signal, once the store has found the run that it is for. If that
+    needs a look-up, nothing is changed: `load_missing`, and signal again."""
+
+    def __init__(self, schemas: Schemas, namespace: str, name: str, payload: Payload | None) -> None:
+        self._schemas = schemas
+        self._namespace = namespace
+        self._name = name
+        self._payload = payload
+        self._loaded: dict[tuple[str, str], Sequence[TypeChecks]] = {}
+        self._wanted: tuple[str, str] | None = None
+
+    def __call__(self, workflow_type: str, version: str) -> Refused | None:
+        if self._payload is None:
+            return None
+        return self._refusal(workflow_type, version, self._payload)
+
+    def _refusal(self, workflow_type: str, version: str, payload: Payload) -> Refused | None:
+        of = (workflow_type, version)
+        loaded = self._loaded.get(of)
+        known = loaded
+        if loaded is None:
+            known = self._schemas.known(TypeKey(self._namespace, workflow_type), version)
+        misfit = None
+        if known is not None:
+            misfit = _misfit_of_all(each.signal_misfit(self._name, payload) for each in known)
+        if known is None or (misfit is not None and loaded is None):  # others may have been registered since
+            self._wanted = of
+            return _NOT_LOADED
+        return None if misfit is None else refused(_signal_refusal(workflow_type, self._name, misfit))
+
+    async def load_missing(self) -> bool:
+        """Whether something was missing, and is known now."""
+        if self._wanted is None:
+            return False
+        of, self._wanted = self._wanted, None
+        self._loaded[of] = await self._schemas.load(TypeKey(self._namespace, of[0]), of[1])
+        return True
+
+
+def input_misfit(known: Sequence[TypeChecks], payload: Payload | None) -> Misfit | None:
+    """Why it fits none of them."""
+    return _misfit_of_all(each.input_misfit(payload) for each in known)
+
+
+def _misfit_of_all(misfits: Iterable[Misfit | None]) -> Misfit | None:
+    """The first, if there is no one that it fits."""
+    first: Misfit | None = None
+    for misfit in misfits:
+        if misfit is None:
+            return None
+        first = first or misfit
+    return first
+
+
+def input_refusal(workflow_type: str, version: str, misfit: Misfit) -> InvalidArgument:
+    return InvalidArgument(
+        f"{misfit}. The input does not fit workflow {workflow_type!r} version {version}; see its schema: "
+        f"kagzi workflows schema {workflow_type}",
+        field=misfit.path,
+    )
+
+
+def _signal_refusal(workflow_type: str, name: str, misfit: Misfit) -> InvalidArgument:
+    return InvalidArgument(
+        f"{misfit}. The value does not fit the signal {name!r} of workflow {workflow_type!r}; see its schema: "
+        f"kagzi workflows schema {workflow_type}",
+        field=misfit.path,
+    )
+
+
+_NOT_LOADED = refused(InvalidArgument("the schemas of the type are not known yet"))
+
+
+def _mark_of(markers: Iterable[VersionMark], version: str) -> VersionMark | None:
+    return next((mark for mark in markers if mark.version == version), None)

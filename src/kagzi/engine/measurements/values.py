@@ -1,0 +1,60 @@
+"""Numbers that are counted, and the bounded names they are counted under."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+OTHER = "other"
+"""The name of everything that has no place of its own."""
+
+Labels: TypeAlias = tuple[str, ...]
+HistogramValue: TypeAlias = tuple[list[int], float]
+"""How many values lie in each bucket, the last without an upper bound, and their sum."""
+Sample: TypeAlias = tuple[Labels, int | float | HistogramValue]
+Samples: TypeAlias = dict[str, list[Sample]]
+"""By the name of the metric."""
+
+
+class Histogram:
+    """Counts values by buckets. `bounds` are upper ones, inclusive; beyond the last there is one more bucket."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def value(self) -> HistogramValue:
+        return list(self.counts), self.total
+
+
+class Names:
+    """The first `most` names have a place of their own, for as long as the process lives; the others share one."""
+
+    __slots__ = ("_most", "_names")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._names: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def admit(self, name: str) -> str:
+        """The name, or `other`. An empty one is not known, so it is `other`, too."""
+        if name in self._names:
+            return name
+        if not name or len(self._names) >= self._most:
+            return OTHER
+        self._names.add(name)
+        return name
+
+    def admit_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.admit(name)

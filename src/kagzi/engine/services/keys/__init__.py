@@ -1,0 +1,1 @@
+"""API keys, and the audit of administrative changes."""
