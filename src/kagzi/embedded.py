@@ -24,7 +24,7 @@ from .server.file_lock import Endpoint, FileLock, refuse_bad_place
 from .server.grpc.interceptor import PROOF_HEADER
 from .server.listen import ListenAddress
 from .system import SystemIds
-from .wire.in_process import OpenCall
+from .wire.calls.call import OpenCall
 
 LOGGER = logging.getLogger(__name__)
 
@@ -89,6 +89,10 @@ class EmbeddedServer:
             if isinstance(server, _Host):
                 self._host = server
                 await asyncio.shield(asyncio.wrap_future(server.ready))  # other users wait for it, too
+            if isinstance(server, Endpoint) and server.target.startswith("https://"):
+                raise PreconditionFailed(
+                    f"{self._key} is served with TLS, by process {server.pid}. Connect to {server.target} instead."
+                )
             if server is not None:
                 self.target, self.metadata = server.target, _proof(server.secret)
                 return

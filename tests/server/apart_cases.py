@@ -83,10 +83,12 @@ of_run(workflows("CancelWorkflow"), workflow_pb2.CancelWorkflowRequest)
 of_run(workflows("TerminateWorkflow"), workflow_pb2.TerminateWorkflowRequest)
 of_run(workflows("PauseWorkflow"), workflow_pb2.PauseWorkflowRequest)
 of_run(workflows("ResumeWorkflow"), workflow_pb2.ResumeWorkflowRequest)
+of_run(workflows("AdoptWorkflow"), workflow_pb2.AdoptWorkflowRequest)
 of_run(workflows("ExplainWorkflow"), workflow_pb2.ExplainWorkflowRequest)
 of_run(workflows("Wait"), workflow_pb2.WaitRequest, timeout=Duration())
 of_run(workflows("SignalWorkflow"), workflow_pb2.SignalWorkflowRequest, signal_name="approved")
 of_run(workflows("ReplaceSignal"), workflow_pb2.ReplaceSignalRequest, signal_name="approved", drop=True)
+of_run(workflows("WakeStep"), workflow_pb2.WakeStepRequest)
 case(
     workflows("RetryWorkflow"),
     lambda names: workflow_pb2.RetryWorkflowRequest(namespace_id=THEIRS, run_id=names.ended_run),
@@ -336,6 +338,7 @@ case(
     lambda names: admin_pb2.GetStepRequest(namespace_id=THEIRS, run_id=names.run_id, step_id=names.step_id),
 )
 case(admin("ListSteps"), lambda names: admin_pb2.ListStepsRequest(namespace_id=THEIRS, run_id=names.run_id))
+case(admin("GetTimeline"), lambda names: admin_pb2.GetTimelineRequest(namespace_id=THEIRS, run_id=names.run_id))
 case(
     admin("ListSteps"),
     lambda names: admin_pb2.ListStepsRequest(namespace_id=THEIRS, run_id=names.run_id, page=page(names.steps_token)),
@@ -387,8 +390,24 @@ case(
     ),
 )
 case(
+    admin("ListStepLogs"),
+    lambda names: admin_pb2.ListStepLogsRequest(namespace_id=THEIRS, run_id=names.run_id),
+)
+case(
+    admin("GetWorkflowSchema"),
+    lambda names: admin_pb2.GetWorkflowSchemaRequest(
+        namespace_id=THEIRS, workflow_type=names.workflow_type, version=names.version
+    ),
+)
+case(
     admin("DeprecateVersion"),
     lambda names: admin_pb2.DeprecateVersionRequest(
+        namespace_id=THEIRS, workflow_type=names.workflow_type, version=names.version
+    ),
+)
+case(
+    admin("GetWorkflowSchema"),
+    lambda names: admin_pb2.GetWorkflowSchemaRequest(
         namespace_id=THEIRS, workflow_type=names.workflow_type, version=names.version
     ),
 )

@@ -70,19 +70,29 @@ class Answer(NamedTuple):
 class Caller:
     """Calls any method by its path, one request or several, and reads all answers."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, key: str = "") -> None:
         self.channel = channel
+        self.metadata = (("authorization", f"Bearer {key}"),) if key else ()
+
+    def with_key(self, key: str) -> "Caller":
+        return Caller(self.channel, key)
 
     async def ask(self, path: str, *requests: Message, until: int = 0) -> tuple[grpc.StatusCode, str, list[Message]]:
         """`until`: so many answers are enough; 0: all."""
         answer_type = GetMessageClass(METHODS[path].output_type)
-        call = self.channel.stream_stream(path)(timeout=TIMEOUT_S)
         received: list[Message] = []
         try:
-            for request in requests:
-                await call.write(request.SerializeToString())
-            if not until:
-                await call.done_writing()
+            if len(requests) == 1 and not until:
+                # Whoever writes to a call that was refused meanwhile is not told why by gRPC.
+                one: Any = self.channel.unary_stream(path)
+                call = one(requests[0].SerializeToString(), timeout=TIMEOUT_S, metadata=self.metadata)
+            else:
+                many: Any = self.channel.stream_stream(path)
+                call = many(timeout=TIMEOUT_S, metadata=self.metadata)
+                for request in requests:
+                    await call.write(request.SerializeToString())
+                if not until:
+                    await call.done_writing()
             while (data := await call.read()) is not grpc.aio.EOF:
                 received.append(answer_type.FromString(data))
                 if until and len(received) >= until:
@@ -119,6 +129,10 @@ def workers(name: str) -> str:
 
 def schedules(name: str) -> str:
     return f"/kagzi.v1.WorkflowScheduleService/{name}"
+
+
+def keys(name: str) -> str:
+    return f"/kagzi.v1.KeyService/{name}"
 
 
 def admin(name: str) -> str:
@@ -253,6 +267,21 @@ async def picture(database_url: str) -> dict[str, list[str]]:
             rows = await connection.fetch(f'select t::text as row from "{table}" as t where {ours} order by 1', OURS)
             rows_by_table[table] = [row["row"] for row in rows]
         return rows_by_table
+    finally:
+        await connection.close()
+
+
+async def rows_of(database_url: str, table: str) -> list[str]:
+    """All of a table, as text."""
+    if database_url.startswith("sqlite"):
+        database = sqlite3.connect(database_url.removeprefix("sqlite:///"))
+        try:
+            return [str(row) for row in database.execute(f"select * from {table}")]
+        finally:
+            database.close()
+    connection = await asyncpg.connect(database_url)
+    try:
+        return [row["row"] for row in await connection.fetch(f'select t::text as row from "{table}" as t')]
     finally:
         await connection.close()
 

@@ -1,6 +1,7 @@
 """Flag over environment over file over default; and what makes no sense is refused by name."""
 
 import itertools
+import socket
 import traceback
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 
 from kagzi.core.errors import InvalidArgument
-from kagzi.server.config import SETTING_NAMES, ServerConfig, load_config
+from kagzi.server.config import AUTH_KEYS, SETTING_NAMES, ServerConfig, load_config
 from kagzi.server.database import PostgresDatabase, SqliteDatabase, mask, parse_database
-from kagzi.server.listen import ListenAddress, parse_listen
+from kagzi.server.listen import ListenAddress, bind, parse_listen
 from kagzi.server.startup import CannotStart
 
 
@@ -37,8 +38,13 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
     [
         ("db", "sqlite:///x.db", lambda c: c.db),
         ("db_direct", "postgresql://database/kagzi", lambda c: c.db_direct),
+        ("db_schema", "kagzi", lambda c: c.db),
+        ("db_pool_size", "20", lambda c: c.db),
+        ("db_statement_timeout", "30s", lambda c: c.db),
+        ("db_lock_timeout", "5s", lambda c: c.db),
         ("listen", "[::1]:7", lambda c: str(c.listen)),
         ("http", "127.0.0.1:9", lambda c: str(c.http)),
+        ("websocket", "off", lambda c: c.websocket),
         ("lease", "1m", lambda c: c.settings.lease_ms),
         ("heartbeat", "1s", lambda c: c.settings.heartbeat_ms),
         ("reconnect_grace", "1s", lambda c: c.settings.reconnect_grace_ms),
@@ -55,12 +61,30 @@ def test_flag_over_environment_over_file(tmp_path: Path) -> None:
         ("strict_namespaces", "true", lambda c: c.settings.strict_namespaces),
         ("jitter", "false", lambda c: c.settings.jitter),
         ("grace", "3s", lambda c: c.grace_ms),
+        ("processes", "2", lambda c: c.processes),
+        ("tls_cert", "server.pem", lambda c: c.tls_cert),
+        ("tls_key", "server.key", lambda c: c.tls_key),
+        ("tls_client_ca", "clients.pem", lambda c: c.tls_client_ca),
+        ("reflection", "1", lambda c: c.reflection),
         ("insecure", "1", lambda c: c.insecure),
+        ("auth", "keys", lambda c: c.auth),
+        ("keys_check", "1s", lambda c: c.settings.keys_check_ms),
+        ("http_hosts", "kagzi.example.com, [::2]", lambda c: c.http_hosts),
+        ("http_base_path", "/kagzi/", lambda c: c.http_base_path),
+        ("http_proxies", "10.0.0.7, fd00::/8", lambda c: c.http_proxies),
+        ("otlp", "http://collector:4318", lambda c: c.otlp),
+        ("public_url", "https://kagzi.example.com/k/", lambda c: c.public_url),
+        ("trace_url", "https://traces.example.com/{trace_id}", lambda c: c.trace_url),
+        ("outbox", "postgresql://shop/shop", lambda c: c.outbox),
+        ("outbox_namespaces", "shop, Billing", lambda c: c.outbox_namespaces),
+        ("trace_max_age", "1d", lambda c: c.settings.trace_max_age_ms),
         ("no_migrate", "yes", lambda c: c.no_migrate),
     ],
 )
 def test_every_setting_is_real_in_every_place(tmp_path: Path, name: str, text: str, read: Any) -> None:
-    around = {"KAGZI_DB": "postgresql://pooler/kagzi"} if name == "db_direct" else {}
+    around = {"KAGZI_DB": "postgresql://pooler/kagzi"} if name.startswith("db_") else {}
+    if name == "outbox_namespaces":
+        around = {"KAGZI_OUTBOX": "postgresql://shop/shop"}
     before = read(load(tmp_path, around))
     by_flag = read(load(tmp_path, around, **{name: text}))
     by_environment = read(load(tmp_path, {**around, f"KAGZI_{name.upper()}": text}))
@@ -72,6 +96,12 @@ def test_every_setting_is_real_in_every_place(tmp_path: Path, name: str, text: s
 def test_the_table_above_is_complete() -> None:
     listed = test_every_setting_is_real_in_every_place.pytestmark[0].args[1]  # type: ignore[attr-defined]
     assert [row[0] for row in listed] == list(SETTING_NAMES)
+
+
+def test_options_of_postgresql_also_go_to_the_url_past_the_pooler(tmp_path: Path) -> None:
+    urls = {"db": "postgresql://pooler/kagzi", "db_direct": "postgresql://database/kagzi"}
+    config = load(tmp_path, **urls, db_schema="kagzi")
+    assert (config.db, config.db_direct) == tuple(f"{url}?schema=kagzi" for url in urls.values())
 
 
 def test_http_can_be_off(tmp_path: Path) -> None:
@@ -94,9 +124,28 @@ def test_http_can_be_off(tmp_path: Path) -> None:
         ({"db": "mysql://x"}, ["db", "postgresql://"]),
         ({"db": "sqlite://x.db"}, ["db", "sqlite:///"]),
         ({"db_direct": "postgresql://database/kagzi"}, ["db_direct", "pooler"]),
+        ({"db_schema": "kagzi"}, ["db_schema", "for PostgreSQL"]),
+        ({"db": "postgresql://h/d", "db_schema": "My"}, ["db_schema='My'", "a-z"]),
+        ({"db": "postgresql://h/d", "db_pool_size": "7"}, ["db_pool_size='7'", "from 8 to 200"]),
+        ({"db": "postgresql://h/d?lock_timeout=1s", "db_lock_timeout": "2s"}, ["db_lock_timeout", "contradicts"]),
         ({"payload_bytes": "99999999"}, ["payload_bytes", "2097152"]),
         ({"unread_total_bytes": "0"}, ["unread_total_bytes", "1.."]),
         ({"insecure": "perhaps"}, ["insecure"]),
+        ({"auth": "password"}, ["auth", "keys or off"]),
+        ({"keys_check": "4s"}, ["keys_check", "3333ms", "10 s"]),
+        ({"http_hosts": "https://kagzi"}, ["http_hosts", "without port and path"]),
+        ({"http_base_path": "kagzi"}, ["http_base_path", "/kagzi"]),
+        ({"http_base_path": '/"><script>'}, ["http_base_path", "a-z"]),
+        ({"http_base_path": "/runs"}, ["http_base_path", "path of its own"]),
+        ({"http_proxies": "nginx"}, ["http_proxies", "'nginx'", "10.0.0.0/8"]),
+        ({"otlp": "collector:4318"}, ["otlp='collector:4318'", "http://"]),
+        ({"public_url": "kagzi.example.com"}, ["public_url='kagzi.example.com'", "https://kagzi.example.com"]),
+        ({"public_url": "https://kagzi.example.com/?a=1"}, ["public_url", "without a query"]),
+        ({"trace_url": "https://traces.example.com/"}, ["trace_url", "{trace_id}"]),
+        ({"outbox": "sqlite:///shop.db"}, ["outbox", "PostgreSQL"]),
+        ({"outbox_namespaces": "shop"}, ["outbox_namespaces", "Give outbox"]),
+        ({"outbox": "postgresql://shop/shop", "outbox_namespaces": "shop,,"}, ["outbox_namespaces", "empty name"]),
+        ({"otlp": "http://"}, ["otlp='http://'", "http://collector:4318"]),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(tmp_path: Path, flags: dict[str, Any], words: list[str]) -> None:
@@ -111,7 +160,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_name(tmp_path: Path) -> None
     with pytest.raises(InvalidArgument, match=r"kagzi\.toml: unknown setting 'listne'. Did you mean 'listen'\?"):
         load(tmp_path)
     (tmp_path / "kagzi.toml").write_text("zzz = 1\n")
-    with pytest.raises(InvalidArgument, match="Known are: claim_cap"):
+    with pytest.raises(InvalidArgument, match="Known are: auth, claim_cap"):
         load(tmp_path)
 
 
@@ -129,11 +178,16 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("address", ["0.0.0.0:50051", "[::]:50051", "192.168.1.5:1", "example.com:1"])
 def test_a_public_address_needs_an_explicit_option(address: str) -> None:
     public = parse_listen(address, field="listen")
-    with pytest.raises(CannotStart, match=r"--listen .*--insecure"):
+    with pytest.raises(CannotStart, match=r"--listen .*kagzi keys create .*--auth keys.*TLS.*--insecure"):
         ServerConfig(listen=public).refuse_unprotected()
     with pytest.raises(CannotStart, match=r"--http .*--insecure"):
         ServerConfig(http=public).refuse_unprotected()
     ServerConfig(listen=public, http=public, insecure=True).refuse_unprotected()
+    keyed = ServerConfig(listen=public, http=public, auth=AUTH_KEYS)
+    keyed.refuse_unprotected()
+    assert keyed.keys_in_clear == (f"--listen {public}", f"--http {public}")
+    assert not ServerConfig(listen=public, auth=AUTH_KEYS, tls_cert="c").keys_in_clear
+    assert not ServerConfig(auth=AUTH_KEYS).keys_in_clear
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "localhost:1", "[::1]:1", "127.5.5.5:1", "unix:/run/kagzi.sock"])
@@ -207,3 +261,10 @@ def test_urls_as_libpq_reads_them_are_taken(url: str) -> None:
 def test_masking_leaves_the_rest_alone() -> None:
     assert mask("postgresql://u@/db?host=/dir&port=1") == "postgresql://u@/db?host=/dir&port=1"
     assert str(ListenAddress("::1", 5)) == "[::1]:5"
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio turns off Nagle's algorithm on sockets that say that they are of TCP: else each answer takes 40 ms."""
+    bound = bind(ListenAddress("127.0.0.1", 0), field="http")
+    assert bound.proto == socket.IPPROTO_TCP
+    bound.close()

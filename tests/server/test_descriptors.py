@@ -33,17 +33,17 @@ from pathlib import Path
 soft, hard, db = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 from kagzi.server.grpc import listener
-from kagzi.server.http import protocol
+from kagzi.server.http import listener as http_listener, protocol
 from kagzi.server.config import load_config
 from kagzi.server.process import run_server
 
 logging.basicConfig(stream=sys.stdout)
 listener.HANDSHAKE_MS = 4_000
-protocol.REQUEST_S = 2.0
+protocol.REQUEST_S = http_listener.FIRST_BYTES_S = 2.0
 flags = {"db": db, "listen": "127.0.0.1:0", "http": "127.0.0.1:0"}
 sys.exit(asyncio.run(run_server(load_config(flags, environment={}, directory=Path("/nonexistent")))))
 """
-READY = re.compile(r"kagzi server ready grpc=(\S+) http=http://(\S+) store=\S+\n")
+READY = re.compile(r"kagzi server ready grpc=(\S+) http=http://(\S+) store=\S+ websocket=\S+\n")
 HALVES = (
     b"",
     b"GET / HT",

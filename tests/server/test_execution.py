@@ -222,6 +222,22 @@ async def test_retry(calls: Calls, stubs: Stubs) -> None:
     assert again.code() is grpc.StatusCode.FAILED_PRECONDITION
 
 
+async def test_wake(calls: Calls, stubs: Stubs) -> None:
+    worker_id = await stubs.register()
+    run_id = (await stubs.start()).run_id
+    task = await stubs.poll(worker_id)
+    await calls.worker("Sleep", **leased(task), step_id="nap", duration=Duration(seconds=86_400))
+    woken = await calls.workflow("WakeStep", run_id=run_id, step_id="nap", request_id="once")
+    assert (woken.status, woken.woken, woken.step_id, woken.run_id) == (PENDING, True, "nap", run_id)
+    assert woken.due_at.seconds > 0
+    assert await calls.workflow("WakeStep", run_id=run_id, request_id="once") == woken
+    task = await stubs.poll(worker_id)
+    assert [step.step_id for step in task.tasks[0].history.steps if step.seq] == ["nap"]
+    await calls.complete(task)
+    ended = await refused(calls.workflow("WakeStep", run_id=run_id, step_id="nap"))
+    assert ended.code() is grpc.StatusCode.FAILED_PRECONDITION
+
+
 async def test_fork(calls: Calls, stubs: Stubs) -> None:
     worker_id = await stubs.register()
     run_id = await failed(calls, stubs, worker_id)
@@ -265,7 +281,7 @@ async def test_explain(calls: Calls, stubs: Stubs) -> None:
 
 async def test_a_timeout_fails_the_run(calls: Calls, stubs: Stubs) -> None:
     worker_id = await stubs.register()
-    run_id = (await stubs.start(timeout=Duration(nanos=300_000_000))).run_id
+    run_id = (await stubs.start(timeout=Duration(seconds=2))).run_id
     task = await stubs.poll(worker_id)
     outcome = await calls.outcome(run_id)
     assert (outcome.status, outcome.error.kind) == (FAILED, common_pb2.ERROR_KIND_TIMEOUT)

@@ -3,14 +3,15 @@
 import pytest
 
 from kagzi.server.grpc.features import FEATURES
-from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
-from kagzi.v1 import admin_pb2, common_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
+from kagzi.server.grpc.registration import SERVICES, path_of
+from kagzi.v1 import admin_pb2, common_pb2, key_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from tests.server.stubs import TIMEOUT_S, Stubs
-from tests.server.test_unimplemented import IMPLEMENTED
 
-FILES = (admin_pb2, common_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2)
+FILES = (admin_pb2, common_pb2, key_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2)
 MESSAGES = {name: message for file in FILES for name, message in file.DESCRIPTOR.message_types_by_name.items()}
-METHODS = {path.removeprefix("/kagzi.v1.") for path in IMPLEMENTED - set(UNIMPLEMENTED)}
+METHODS = {
+    path.removeprefix("/kagzi.v1.") for path in (path_of(method) for service in SERVICES for method in service.methods)
+}
 
 FIRST_CONTRACT = {
     "WorkflowService": {"StartWorkflow", "GetWorkflow", "ListWorkflows", "CancelWorkflow"},

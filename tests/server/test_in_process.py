@@ -5,22 +5,24 @@ import contextvars
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 import grpc
 import pytest
 
 from kagzi.core import limits
-from kagzi.sdk.transport.in_process import InProcessChannel
+from kagzi.sdk.transport.calls import CallChannel
 from kagzi.server import in_process
+from kagzi.server.calls import CallServer
 from kagzi.server.grpc.interceptor import Interceptor
 from kagzi.server.grpc.registration import handlers
 from kagzi.server.in_process import InProcessListener
 from kagzi.system import SystemIds
 from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as pb
-from kagzi.wire.in_process import WINDOW_BYTES, WINDOW_MESSAGES
-from tests.server.conftest import Serve, StartServer
+from kagzi.wire.calls.call import WINDOW_BYTES, WINDOW_MESSAGES
+from tests.server.conftest import Serve, StartServer, waited_for
 from tests.server.stubs import TIMEOUT_S, Stubs, refused
 from tests.support.polling import until
 
@@ -94,16 +96,21 @@ def service() -> Service:
 
 
 @pytest.fixture
-async def listener(service: Service) -> AsyncIterator[InProcessListener]:
-    made = InProcessListener(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
+async def calls(service: Service) -> AsyncIterator[CallServer]:
+    made = CallServer(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
     made.start()
     yield made
     await made.stop(0)
 
 
 @pytest.fixture
+def listener(calls: CallServer) -> InProcessListener:
+    return InProcessListener(calls)
+
+
+@pytest.fixture
 async def stubs(listener: InProcessListener) -> AsyncIterator[Stubs]:
-    channel = InProcessChannel(listener.open_call)
+    channel = CallChannel(listener.open_call)
     yield Stubs(cast("grpc.aio.Channel", channel))
     await channel.close()
 
@@ -248,7 +255,7 @@ async def test_messages_have_the_limits_they_have_on_a_wire(stubs: Stubs, servic
 
 
 async def test_a_channel_that_is_closed_cancels_its_calls(listener: InProcessListener, service: Service) -> None:
-    channel = InProcessChannel(listener.open_call)
+    channel = CallChannel(listener.open_call)
     call = Stubs(cast("grpc.aio.Channel", channel)).workflows.CancelWorkflow(pb.CancelWorkflowRequest())
     waiting = asyncio.ensure_future(_awaited(call))
     await soon(service.began)
@@ -259,12 +266,12 @@ async def test_a_channel_that_is_closed_cancels_its_calls(listener: InProcessLis
 
 
 async def test_a_server_that_stops_fails_calls_as_unavailable(
-    listener: InProcessListener, stubs: Stubs, service: Service
+    calls: CallServer, stubs: Stubs, service: Service
 ) -> None:
     stream = stubs.workflows.WaitStream()
     await stream.write(pb.WaitStreamRequest())
     await soon(service.began)
-    await listener.stop(0)
+    await calls.stop(0)
     assert (await refused(stream.read())).code() is grpc.StatusCode.UNAVAILABLE
     assert service.cancelled.is_set()
     late = await refused(stubs.workflows.StartWorkflow(pb.StartWorkflowRequest(), timeout=TIMEOUT_S))
@@ -273,11 +280,11 @@ async def test_a_server_that_stops_fails_calls_as_unavailable(
 
 async def test_calls_in_flight_get_their_grace(start_server: StartServer) -> None:
     server = await start_server()
-    channel = InProcessChannel(server.open_call)
+    channel = CallChannel(server.open_call)
     stubs = Stubs(cast("grpc.aio.Channel", channel))
     run_id = (await stubs.start()).run_id
     waiting = asyncio.ensure_future(_awaited(stubs.workflows.Wait(pb.WaitRequest(run_id=run_id), timeout=TIMEOUT_S)))
-    await asyncio.sleep(0.05)
+    await until(partial(waited_for, server, run_id, 1))
     await server.stop(TIMEOUT_S)
     response = cast("pb.WaitResponse", await waiting)
     assert not response.ended  # answered with what there was
@@ -304,7 +311,7 @@ async def test_a_caller_on_another_loop_is_served_in_order_and_bounded(
     listener: InProcessListener, service: Service
 ) -> None:
     async def read_some() -> int:
-        stubs = Stubs(cast("grpc.aio.Channel", InProcessChannel(listener.open_call)))
+        stubs = Stubs(cast("grpc.aio.Channel", CallChannel(listener.open_call)))
         call = stubs.workflows.ExportWorkflow(pb.ExportWorkflowRequest(), timeout=TIMEOUT_S)
         for _ in range(100):
             assert (await call.read()).json == CHUNK
@@ -323,7 +330,7 @@ async def test_a_caller_whose_loop_is_gone_is_abandoned(
     monkeypatch.setattr(in_process, "CHECK_S", 0.05)
 
     async def begin() -> None:
-        stubs = Stubs(cast("grpc.aio.Channel", InProcessChannel(listener.open_call)))
+        stubs = Stubs(cast("grpc.aio.Channel", CallChannel(listener.open_call)))
         await stubs.workflows.ExportWorkflow(pb.ExportWorkflowRequest()).read()
 
     async with elsewhere() as run:
@@ -335,12 +342,12 @@ async def test_a_server_whose_loop_is_gone_is_unavailable(service: Service) -> N
     gone: list[InProcessListener] = []
 
     async def start() -> None:
-        listener = InProcessListener(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
-        listener.start()
-        gone.append(listener)
+        calls = CallServer(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: service}))
+        calls.start()
+        gone.append(InProcessListener(calls))
 
     async with elsewhere() as run:
         await run(start())
-    stubs = Stubs(cast("grpc.aio.Channel", InProcessChannel(gone[0].open_call)))
+    stubs = Stubs(cast("grpc.aio.Channel", CallChannel(gone[0].open_call)))
     failure = await refused(stubs.workflows.StartWorkflow(pb.StartWorkflowRequest(), timeout=TIMEOUT_S))
     assert failure.code() is grpc.StatusCode.UNAVAILABLE

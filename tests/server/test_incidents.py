@@ -16,7 +16,7 @@ from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs
 
-INSIDE = 'UniqueViolationError (23505): duplicate key value violates "runs_pkey" at db-7.internal'
+INSIDE = 'UniqueViolationError (23505): duplicate key value violates "runs_pkey" at primary.internal'
 NUMBER = re.compile(r"internal error, incident ([0-9a-f-]{36})\.")
 
 
@@ -59,13 +59,13 @@ async def test_every_reported_number_is_in_the_log(
         assert {item.error.code for item in batch.items} == {common_pb2.ERROR_CODE_INTERNAL}
         messages += [item.error.message for item in batch.items]
     async with httpx.AsyncClient(base_url=server.http_url, timeout=TIMEOUT_S) as web:
-        page = await web.get("/runs/x")
+        page = await web.get("/plain/runs/x")
         messages.append(page.text)
     numbers = [number_in(text) for text in messages]
     assert len(set(numbers)) == len(messages) == 5
     for text, number in zip(messages, numbers, strict=True):
         assert "23505" not in text
-        assert "db-7" not in text
+        assert "primary" not in text
         assert f"incident {number} in " in caplog.text
     assert INSIDE in caplog.text
 

@@ -17,6 +17,8 @@ from kagzi.wire.status import from_rpc_error
 from tests.server.conftest import Serve, StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs, leased, refused
 
+UNKNOWN = "01900000-0000-7000-8000-000000000000"
+
 SECRET_TEXT = "password=hunter2"
 
 
@@ -146,6 +148,8 @@ async def test_the_largest_payloads_are_served(memory_stubs: Stubs) -> None:
         ),
         (lambda s: s.workers.Park(worker_pb2.ParkRequest(run_id="r")), "lease"),
         (lambda s: s.admin.ListSteps(admin_pb2.ListStepsRequest()), "run_id"),
+        (lambda s: s.admin.GetTimeline(admin_pb2.GetTimelineRequest(run_id=UNKNOWN, size=2_001)), "size"),
+        (lambda s: s.admin.GetTimeline(admin_pb2.GetTimelineRequest(run_id=UNKNOWN, after=1, around="a")), "around"),
     ],
 )
 async def test_what_is_not_supported_names_its_field(memory_stubs: Stubs, call: Any, field: str) -> None:

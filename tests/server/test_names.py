@@ -64,6 +64,7 @@ async def test_both_spellings_are_one_name_in_every_call(memory_stubs: Stubs, re
     assert (known.workflow_type, list(known.versions), known.max_running) == ("my-flow", ["1"], 5)
     assert len((await call("ListVersions", workflow_type=typed)).versions) == 1
     await call("SetDefaultVersion", workflow_type=typed, version="1")
+    assert (await call("GetWorkflowSchema", workflow_type=typed)).schema.version == "1"
     await call("DeprecateVersion", workflow_type=typed, version="1", undo=True)
     assert len((await call("ListWorkers", task_queue=typed)).workers) == 1
 

@@ -61,7 +61,7 @@ async def test_from_its_making_to_its_end(client: Kagzi, server: Server) -> None
     assert [each.name async for each in client.namespaces.list()] == ["shop"]
     async with Kagzi.connect(server.grpc_address, namespace="shop") as shop:
         async with Worker(server.grpc_address, workflows=[greet], namespace="shop"):
-            assert await shop.run(greet, "ada", timeout="20s") == "hello ada"
+            assert await shop.run(greet, "ada", timeout=LOADED_MACHINE) == "hello ada"
             await client.namespaces.disable("shop")
             with pytest.raises(PreconditionFailed, match="disabled"):
                 await shop.start(greet, "bob")
@@ -218,7 +218,7 @@ async def test_runs_are_listed_by_what_is_known_of_them(client: Kagzi) -> None:
 async def test_the_figures_of_the_last_minutes(client: Kagzi, server: Server) -> None:
     async with Worker(server.grpc_address, workflows=[greet]):
         for name in ("ada", "bob"):
-            await client.run(greet, name, timeout="20s")
+            await client.run(greet, name, timeout=LOADED_MACHINE)
     await client.start("nobody-serves-it", None)
     stats = await client.stats()
     greeted = [each for each in stats.minutes if each.workflow == "greet"]

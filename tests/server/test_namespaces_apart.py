@@ -5,12 +5,14 @@ A method without a case (apart_cases.py) fails the suite.
 """
 
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import grpc
 import pytest
 
+from kagzi.core.access import Scope
 from kagzi.core.limits import Settings
-from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
+from kagzi.server.config import AUTH_KEYS
 from kagzi.v1 import worker_pb2
 from tests.server.apart_cases import CASES
 from tests.server.apart_world import (
@@ -27,6 +29,7 @@ from tests.server.apart_world import (
     workflows,
 )
 from tests.server.conftest import StartServer
+from tests.server.keys import a_key, first_key
 
 # Nothing ends or is swept by itself while a test looks.
 STILL = Settings(lease_ms=600_000, heartbeat_ms=60_000, poll_interval_ms=600_000, housekeeping_ms=3_600_000)
@@ -35,33 +38,44 @@ STILL = Settings(lease_ms=600_000, heartbeat_ms=60_000, poll_interval_ms=600_000
 NAMELESS = {admin("HealthCheck"), admin("GetServerInfo")}
 # For whoever looks after namespaces: they are what these are about. test_namespaces.py.
 ABOUT_NAMESPACES = {path for path in METHODS if path.startswith("/kagzi.v1.NamespaceService/")}
+ABOUT_KEYS = {path for path in METHODS if path.startswith("/kagzi.v1.KeyService/")}  # test_access.py
 IMPORT = workflows("ImportWorkflow")  # test_imports_apart.py
 
 
 def test_every_method_has_a_case() -> None:
-    left_out = NAMELESS | ABOUT_NAMESPACES | set(UNIMPLEMENTED)
+    left_out = NAMELESS | ABOUT_NAMESPACES | ABOUT_KEYS
     assert set(CASES) | {IMPORT} == set(METHODS) - left_out
     assert not (set(CASES) | {IMPORT}) & left_out
     for path in NAMELESS:
         assert "namespace_id" not in METHODS[path].input_type.fields_by_name, path
 
 
+class Callers(NamedTuple):
+    theirs: Caller
+    operator: Caller
+
+
 @pytest.fixture
-async def caller(start_server: StartServer, database_url: str) -> AsyncIterator[Caller]:
-    server = await start_server(database_url, settings=STILL)
+async def callers(start_server: StartServer, database_url: str) -> AsyncIterator[Callers]:
+    key = await first_key(database_url)
+    server = await start_server(database_url, settings=STILL, auth=AUTH_KEYS)
     async with grpc.aio.insecure_channel(server.grpc_address) as channel:
-        caller = Caller(channel)
+        operator = Caller(channel, key)
+        _, theirs = await a_key(operator, THEIRS, [Scope.ADMIN])
+        caller = operator.with_key(theirs)
         await caller.one(
             workers("Register"),
             worker_pb2.RegisterRequest(
                 namespace_id=THEIRS, workflow_types=["their-type"], worker_id="their-worker", max_concurrent=1
             ),
         )
-        yield caller
+        yield Callers(caller, operator)
 
 
-async def test_what_is_not_ours_does_not_exist(caller: Caller, database_url: str) -> None:
-    ours = await furnish(caller)
+async def test_what_is_not_ours_does_not_exist(callers: Callers, database_url: str) -> None:
+    """Also to whoever has a key of their own that may do everything in their namespace."""
+    caller = callers.theirs
+    ours = await furnish(callers.operator)
     before = await picture(database_url)
     assert {table for table, rows in before.items() if rows} >= {
         "runs",

@@ -17,11 +17,12 @@ from kagzi.core import limits
 from kagzi.server.app import Server
 from kagzi.server.grpc import interceptor
 from kagzi.server.grpc.answer_budget import Answers
-from kagzi.server.grpc.registration import SERVICES, path_of, reads_much
-from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
+from kagzi.server.grpc.registration import SERVICES, reads_much
 from kagzi.v1 import (
     admin_pb2,
     common_pb2,
+    key_pb2,
+    key_pb2_grpc,
     namespace_pb2,
     namespace_pb2_grpc,
     worker_pb2,
@@ -29,6 +30,7 @@ from kagzi.v1 import (
     workflow_schedule_pb2,
     workflow_schedule_pb2_grpc,
 )
+from tests.engine.fakes import until
 from tests.server.conftest import StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs, leased
 from tests.support.kagzi_process import kagzi
@@ -47,6 +49,7 @@ class Lists:
     def __init__(self, stubs: Stubs) -> None:
         self.stubs = stubs
         self.schedules: Any = workflow_schedule_pb2_grpc.WorkflowScheduleServiceStub(stubs.channel)
+        self.keys: Any = key_pb2_grpc.KeyServiceStub(stubs.channel)
         self.namespaces: Any = namespace_pb2_grpc.NamespaceServiceStub(stubs.channel)
 
     async def ListWorkflows(self) -> tuple[Ask, str]:
@@ -71,6 +74,24 @@ class Lists:
         return lambda page: self.stubs.admin.ListSteps(
             admin_pb2.ListStepsRequest(run_id=task.run_id, include_payloads=True, page=page), timeout=TIMEOUT_S
         ), "steps"
+
+    async def ListStepLogs(self) -> tuple[Ask, str]:
+        worker_id = await self.stubs.register()
+        await self.stubs.start()
+        task = await self.stubs.poll(worker_id)
+        line = worker_pb2.StepLogLine(text=common_pb2.Payload(data=b'"%s"' % (b"x" * (LARGE // 2))))
+        logs = [worker_pb2.StepLog(run_id=task.run_id, step_id=f"s{n}", lines=[line, line]) for n in range(ROWS)]
+        heartbeat = worker_pb2.HeartbeatRequest(worker_id=worker_id, step_logs=logs)
+        await self.stubs.workers.Heartbeat(heartbeat, timeout=TIMEOUT_S)
+        last = admin_pb2.ListStepLogsRequest(run_id=task.run_id, step_id=f"s{ROWS - 1}")
+
+        async def written() -> bool:
+            return bool((await self.stubs.admin.ListStepLogs(last, timeout=TIMEOUT_S)).logs)
+
+        await until(written)
+        return lambda page: self.stubs.admin.ListStepLogs(
+            admin_pb2.ListStepLogsRequest(run_id=task.run_id, page=page), timeout=TIMEOUT_S
+        ), "logs"
 
     async def ListWorkers(self) -> tuple[Ask, str]:
         for number in range(ROWS):
@@ -113,6 +134,24 @@ class Lists:
             namespace_pb2.ListNamespacesRequest(page=page), timeout=TIMEOUT_S
         ), "namespaces"
 
+    async def ListKeys(self) -> tuple[Ask, str]:
+        await self._keys()
+        return lambda page: self.keys.ListKeys(key_pb2.ListKeysRequest(page=page), timeout=TIMEOUT_S), "keys"
+
+    async def ListAudit(self) -> tuple[Ask, str]:
+        await self._keys()
+        return lambda page: self.keys.ListAudit(key_pb2.ListAuditRequest(page=page), timeout=TIMEOUT_S), "entries"
+
+    async def _keys(self) -> None:
+        await asyncio.gather(
+            *(
+                self.keys.CreateKey(
+                    key_pb2.CreateKeyRequest(name=f"{number}-{'k' * 200}", scopes=["read"]), timeout=TIMEOUT_S
+                )
+                for number in range(MANY)
+            )
+        )
+
     async def ListBulkOperations(self) -> tuple[Ask, str]:
         where = workflow_pb2.WorkflowFilter(workflow_types=[f"{n}-{'t' * 200}" for n in range(25)])
         for number in range(ROWS):
@@ -153,7 +192,7 @@ def lists_of_the_protos() -> set[str]:
         method.name
         for service in SERVICES
         for method in service.methods
-        if "next_page_token" in str(_fields(method.output_type)) and path_of(method) not in UNIMPLEMENTED
+        if "next_page_token" in str(_fields(method.output_type))
     }
 
 

@@ -27,7 +27,7 @@ from kagzi.server.process import run_server
 flags = dict(pair.split("=", 1) for pair in sys.argv[1:])
 sys.exit(asyncio.run(run_server(load_config(flags, environment={}, directory=Path("/nonexistent")))))
 """
-READY = re.compile(r"kagzi server ready grpc=(\S+)(?: http=(\S+))? store=(\S+)\n")
+READY = re.compile(r"kagzi server ready grpc=(\S+)(?: http=(\S+))? store=(\S+)(?: websocket=\S+)?\n")
 
 
 class Process:
@@ -63,8 +63,8 @@ async def process(**flags: str) -> AsyncIterator[Process]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_says_when_it_is_ready_and_stops_cleanly(database_url: str, number: signal.Signals) -> None:
-    async with process(db=database_url) as server:
+async def test_it_says_when_it_is_ready_and_stops_cleanly(empty_database_url: str, number: signal.Signals) -> None:
+    async with process(db=empty_database_url) as server:
         ready = READY.fullmatch(await server.line())
         assert ready is not None
         async with grpc.aio.insecure_channel(ready[1]) as channel:
@@ -135,8 +135,8 @@ async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
         assert await server.exit_status() == 5
 
 
-async def test_an_older_schema_is_refused_if_migrating_is_forbidden(database_url: str) -> None:
-    async with process(db=database_url, no_migrate="true") as server:
+async def test_an_older_schema_is_refused_if_migrating_is_forbidden(empty_database_url: str) -> None:
+    async with process(db=empty_database_url, no_migrate="true") as server:
         line = await server.line()
         assert "schema version 0" in line
         assert "kagzi db migrate" in line

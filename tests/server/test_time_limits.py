@@ -23,12 +23,12 @@ from kagzi.core.run.outcomes import Refused
 from kagzi.engine.checks.operations import Operations
 from kagzi.server.app import Server
 from kagzi.server.grpc.registration import SERVICES, path_of
-from kagzi.server.grpc.unimplemented import UNIMPLEMENTED
 from kagzi.server.listen import ListenAddress
 from kagzi.system import SystemClock, SystemIds
 from kagzi.v1 import worker_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.wire.operations import read_operation
 from kagzi.wire.status import from_rpc_error
+from kagzi.wire.steps import read_step_logs
 from tests.server.conftest import StartServer
 from tests.server.stubs import TIMEOUT_S, Stubs, leased
 
@@ -39,6 +39,7 @@ UNITS_US = {"_us": 1, "_ms": 1_000, "_seconds": 1_000_000}
 POINTS = ("until_us", "at_us")
 
 CLAMPED = {"retry_after_ms"}  # of an error: a failure must be recordable, whatever it says
+LEFT_OUT = "step_logs"  # lines are best effort: one with a time that cannot be is dropped, and counted
 WRITTEN_BY_THE_SERVER = {"CreateNamespace", "UpdateNamespace"}  # the times in their requests are not read
 
 
@@ -66,9 +67,8 @@ PLACES = [
     Place(method.name, path_of(method), names, field)
     for service in SERVICES
     for method in service.methods
-    if path_of(method) not in UNIMPLEMENTED
     for names, field in places_in(method.input_type)
-    if names[-1] not in CLAMPED and method.name not in WRITTEN_BY_THE_SERVER
+    if names[-1] not in CLAMPED and LEFT_OUT not in names and method.name not in WRITTEN_BY_THE_SERVER
 ]
 UNARY = [place for place in PLACES if place.method != "Session"]
 STREAMED = [place for place in PLACES if place.method == "Session"]
@@ -124,6 +124,9 @@ class World:
             "ListWorkflows": {},
             "StartBatch": {"starts": [start]},
             "Wait": {"run_id": task.run_id},
+            "CreateKey": {"name": "a-key", "scopes": ["read"]},
+            "RotateKey": {"key_id": "0123456789abcdef"},
+            "ListAudit": {},
             "SignalWithStart": {"start": start, "signal_name": "go"},
             "CountWorkflows": {},
             "StartBulkOperation": {"action": workflow_pb2.BULK_ACTION_CANCEL},
@@ -209,6 +212,7 @@ def test_every_time_and_duration_of_an_operation_has_its_limit() -> None:
     run = RunKey("default", ids.run_id(0, "default"))
     bodies: dict[str, dict[str, Any]] = {
         "begin_step": {"step_id": "s"},
+        "record_step": {"step_id": "s", "output": {"data": b"1"}},
         "sleep": {"step_id": "s"},
         "wait_signal": {"step_id": "s", "signal_name": "go"},
         "start_child": {"step_id": "s", "start": {"workflow_type": "greet"}},
@@ -225,6 +229,15 @@ def test_every_time_and_duration_of_an_operation_has_its_limit() -> None:
             if names[-1].removesuffix("_us") not in refused:
                 wrong.append(f"{place} = {str(value).strip()!r}: {refused}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("at_us", [-1, (LAST_SECOND + 1) * 1_000_000, INT64_MAX])
+def test_log_lines_with_a_time_that_cannot_be_are_dropped(at_us: int) -> None:
+    log = worker_pb2.StepLog(run_id="r", step_id="s")
+    log.lines.add(at_us=at_us).text.data = b'"never"'
+    log.lines.add(at_us=LAST_SECOND * 1_000_000).text.data = b'"late"'
+    [read] = read_step_logs([log], "default")
+    assert ([line.text for line in read.lines], read.dropped) == (["late"], 1)
 
 
 def _refusal_of(operations: Operations, command: Command | Refused) -> str:

@@ -50,8 +50,7 @@ async def test_outcomes_before_and_after_the_request(stubs: Stubs) -> None:
     await finish(stubs, task, '"after"')
     answer = await call.read()
     assert [(outcome.run_id, outcome.output.data) for outcome in answer.outcomes] == [(task.run_id, b'"after"')]
-    assert await call.read() is grpc.aio.EOF
-    assert await call.code() is grpc.StatusCode.OK
+    assert await call.read() is grpc.aio.EOF  # which means OK: any other status is an error
 
 
 async def test_a_forgotten_run_is_not_delivered(memory_stubs: Stubs) -> None:
@@ -86,3 +85,71 @@ async def test_a_server_that_stops_sends_its_clients_elsewhere(server: Server, s
         await call.read()
     assert isinstance(from_rpc_error(failure.value), Unavailable)
     await stopping
+
+
+# --- started with a wait ----------------------------------------------------------------------------------------------
+
+
+async def open_stream(stubs: Stubs, stream_id: str, namespace: str = "") -> Any:
+    call = stubs.workflows.WaitStream(timeout=TIMEOUT_S)
+    request = workflow_pb2.WaitStreamRequest(namespace_id=namespace, run_ids=[MISSING], stream_id=stream_id)
+    await call.write(request)
+    assert list((await call.read()).not_found) == [MISSING]
+    return call
+
+
+async def start_batch(stubs: Stubs, stream_id: str, waited: list[int], namespace: str = "") -> Any:
+    starts = [workflow_pb2.StartWorkflowRequest(workflow_type=kind) for kind in ("greet", "", "greet")]
+    request = workflow_pb2.StartBatchRequest(
+        namespace_id=namespace, starts=starts, wait_stream_id=stream_id, waited=waited
+    )
+    return await stubs.workflows.StartBatch(request, timeout=TIMEOUT_S)
+
+
+async def test_a_start_names_the_stream_on_which_its_end_is_awaited(stubs: Stubs) -> None:
+    call = await open_stream(stubs, "mine")
+    worker_id = await stubs.register()
+    batch = await start_batch(stubs, "mine", [1, 2])
+    assert batch.subscribed
+    assert [item.HasField("started") for item in batch.items] == [True, False, True]
+    for _ in range(2):
+        task = await stubs.poll(worker_id)
+        await finish(stubs, task, f'"{task.run_id}"')
+    await call.done_writing()
+    answer = await call.read()
+    waited = batch.items[2].started.run_id
+    assert [(outcome.run_id, outcome.output.data) for outcome in answer.outcomes] == [(waited, f'"{waited}"'.encode())]
+    assert await call.read() is grpc.aio.EOF, "nothing else was waited for"
+
+
+async def test_a_stream_of_nobody_or_of_others_is_not_subscribed_to(memory_stubs: Stubs) -> None:
+    call = await open_stream(memory_stubs, "mine", namespace="other")
+    assert not (await start_batch(memory_stubs, "mine", [0])).subscribed
+    assert not (await start_batch(memory_stubs, "unknown", [0], "other")).subscribed
+    assert not (await start_batch(memory_stubs, "mine", [], "other")).subscribed
+    assert (await start_batch(memory_stubs, "mine", [0], "other")).subscribed
+    call.cancel()
+    async with asyncio.timeout(TIMEOUT_S):
+        while (await start_batch(memory_stubs, "mine", [0], "other")).subscribed:  # noqa: ASYNC110  it has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_full_stream_is_not_subscribed_to(memory_stubs: Stubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kagzi.core.limits.WAITS_PER_STREAM", 1)
+    call = await open_stream(memory_stubs, "mine")
+    assert not (await start_batch(memory_stubs, "mine", [0, 2])).subscribed
+    assert (await start_batch(memory_stubs, "mine", [0])).subscribed
+    call.cancel()
+
+
+async def test_places_and_names_out_of_range_are_refused(memory_stubs: Stubs) -> None:
+    for place in (-1, 3):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await start_batch(memory_stubs, "mine", [place])
+        assert isinstance(problem := from_rpc_error(refused.value), InvalidArgument)
+        assert "waited" in problem.message
+    call = memory_stubs.workflows.WaitStream(timeout=TIMEOUT_S)
+    await call.write(workflow_pb2.WaitStreamRequest(stream_id="x" * 257))
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await read_all(call)
+    assert "stream_id" in from_rpc_error(refused.value).message

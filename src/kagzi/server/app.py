@@ -1,19 +1,25 @@
 """The composition root: store, engine, listeners. Knows every concrete class and decides nothing."""
 
 import asyncio
+import logging
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..core.errors import Unavailable
+from ..core.providers import Clock, Ids, Rng
 from ..core.version import __version__
 from ..engine import Engine
-from ..store.private_files import PRIVATE, database_files, make_private
+from ..engine.measurements.values import Samples
 from ..store.protocol import Bus, Migrator, NullBus, Store
 from ..system import SystemClock, SystemIds, SystemRng
-from ..wire.in_process import ClientEnd, Metadata
+from ..wire.calls.call import ClientEnd, Metadata
+from ..wire.calls.frames import VERSION
+from .access.access import Access
+from .access.opening import open_access
+from .calls import CallServer
 from .config import ServerConfig
 from .database import PostgresDatabase, mask
 from .descriptors import connection_limits
@@ -22,30 +28,38 @@ from .grpc.deadlines import Deadlines
 from .grpc.incidents import Incidents
 from .grpc.interceptor import Interceptor
 from .grpc.listener import GrpcListener
-from .grpc.registration import SERVICES, handlers
-from .grpc.services.admin import AdminService
-from .grpc.services.namespaces import NamespaceService
-from .grpc.services.schedules import WorkflowScheduleService
-from .grpc.services.workers import WorkerService
-from .grpc.services.workflows import WorkflowService
-from .health import Health, HealthService, health_descriptor
+from .grpc.registration import SERVICES
+from .grpc_handlers import grpc_handlers
+from .health import Health
 from .in_process import InProcessListener
 from .info import ServerInfo
-from .listen import ListenAddress
+from .listen import ListenAddress, reachable
 from .log_guard import guard_logs
-from .startup import CannotConnect, CannotStart
+from .metrics.page import samples_of
+from .outbox import drain_outbox
+from .peers import Peers
+from .startup import CannotConnect, CannotStart, migrate
+from .tracing.opening import open_tracing
+
+if TYPE_CHECKING:
+    import grpc
+
+    from .tls import ServerTls
+    from .tracing.spans import ServerTracing
+    from .websocket import WebSocketListener
 
 Result = TypeVar("Result")
+logger = logging.getLogger("kagzi.server")
 
 _TURN_AWAY_S = 0.05  # calls already on their way are refused in words before the port closes
 _REACH_S = 5.0
 _REACH_AGAIN_S = 0.25
 
 
-Listeners = tuple[GrpcListener, InProcessListener]
+Listeners = tuple[GrpcListener, CallServer]
 
 
-class _StoreHarness(NamedTuple):
+class StoreHarness(NamedTuple):
     store: Store
     bus: Bus
     migrator: Migrator | None  # None: nothing to migrate
@@ -55,19 +69,31 @@ class _StoreHarness(NamedTuple):
 class Server:
     """One server, from `start` to `stop`; both may be called again. Prints nothing and handles no signals.
 
-    `lock`: of the SQLite file, if the caller has taken it already; it is released with the server.
+    `lock`: of the SQLite file, if the caller has taken it already; it is released with the server. `peers`: the other
+    processes of this server, for which its health answers, too. `providers`: instead of the system's own.
     """
 
-    def __init__(self, config: ServerConfig, *, lock: FileLock | None = None) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        lock: FileLock | None = None,
+        peers: Peers | None = None,
+        providers: tuple[Clock, Ids, Rng] | None = None,
+    ) -> None:
         self._config = config
         self._lock = lock
-        self._clock, self._ids, self._rng = SystemClock(), SystemIds(), SystemRng()
+        self._peers = peers or Peers()
+        self._health: Health | None = None
+        self._clock, self._ids, self._rng = providers or (SystemClock(), SystemIds(), SystemRng())
         self._stack: AsyncExitStack | None = None
         self._grace_s = 0.0
         self._hurry = asyncio.Event()
         self._address: ListenAddress | None = None
         self._info: ServerInfo | None = None
+        self._schema = 0
         self._engine: Engine | None = None
+        self._tls: ServerTls | None = None
         self._in_process: InProcessListener | None = None
 
     def open_call(
@@ -81,14 +107,37 @@ class Server:
         return str(_started(self._address))
 
     @property
-    def http_url(self) -> str:
-        """Empty without an HTTP listener."""
+    def client_address(self) -> str:
+        return self.grpc_address if self._tls is None else f"https://{self.grpc_address}"
+
+    @property
+    def public_url(self) -> str:
+        """Where people find the pages; empty without an HTTP listener."""
         return _started(self._info).http_url
+
+    @property
+    def http_url(self) -> str:
+        """What it listens on; empty without an HTTP listener."""
+        return _started(self._info).listens_at
+
+    @property
+    def websocket_url(self) -> str:
+        """Empty if calls are served by gRPC only."""
+        return _started(self._info).websocket_url
 
     @property
     def store_url(self) -> str:
         """As it may be shown: without passwords."""
         return mask(self._config.db)
+
+    @property
+    def problem(self) -> str | None:
+        """Why this process cannot serve, if it cannot; without its peers."""
+        return _started(self._health).own_problem()
+
+    def samples(self) -> Samples:
+        """What this process has counted."""
+        return samples_of(_started(self._engine), _started(self._health))
 
     async def start(self) -> None:
         """Raises CannotStart (CannotConnect), SchemaMismatch, InvalidArgument; nothing is left behind then."""
@@ -96,6 +145,8 @@ class Server:
             return
         guard_logs()
         self._config.refuse_unprotected()
+        self._config.refuse_websocket_without_http()
+        self._tls = self._config.load_tls(self._clock)
         async with AsyncExitStack() as stack:
             await self._start(stack)
             self._stack = stack.pop_all()
@@ -120,10 +171,7 @@ class Server:
 
     async def _start(self, stack: AsyncExitStack) -> None:
         self._grace_s, self._hurry = 0.0, asyncio.Event()
-        harness = self._open_harness(stack)
-        await self._reach(lambda: self._migrate(harness.migrator))
-        stack.push_async_callback(harness.store.close)
-        await self._reach(harness.store.open)
+        harness = await self._open_store(stack)
         engine = Engine(
             harness.store,
             harness.bus,
@@ -137,73 +185,138 @@ class Server:
             await engine.workers.died(harness.lock.died)
         stack.push_async_callback(engine.stop)
         await engine.start()
+        drain_outbox(engine, self._config)
         info = ServerInfo(
             version=__version__,
             store=harness.store.name,
             server_id=server_id,
             max_payload_bytes=self._config.settings.payload_bytes,
+            auth="insecure" if self._config.open_to_others else self._config.auth,
+            start_batches=harness.store.start_batches,
+            trace_url=self._config.trace_url,
+            schema_version=self._schema,
         )
         await self._listen(stack, engine, info)
         if harness.lock is not None:
-            harness.lock.publish(Endpoint(os.getpid(), self.grpc_address, self._config.secret))
+            harness.lock.publish(Endpoint(os.getpid(), self.client_address, self._config.secret))
         self._engine, self._info = engine, info
 
     async def _listen(self, stack: AsyncExitStack, engine: Engine, info: ServerInfo) -> None:
         deadlines = Deadlines()
-        health = Health(engine.health, frozenset(service.full_name for service in SERVICES), deadlines)
+        names = frozenset(service.full_name for service in SERVICES)
+        self._health = health = Health(engine.health, names, deadlines, self._peers)
+        access = await open_access(stack, engine, self._config, self._clock)
+        incidents = Incidents(self._ids, engine.measurements)
         interceptor = Interceptor(
             ids=self._ids,
+            access=access,
             secret=self._config.secret,
             admit=engine.namespaces.admit,
             store_problem=engine.store_problem,
+            incidents=incidents,
         )
-        services = {
-            "kagzi.v1.WorkflowService": WorkflowService(
-                engine,
-                url_of=info.url_of,
-                deadlines=deadlines,
-                incidents=Incidents(self._ids),
-                answers=interceptor.answers,
-                exports=interceptor.exports,
-            ),
-            "kagzi.v1.WorkerService": WorkerService(
-                engine,
-                clock=self._clock,
-                settings=self._config.settings,
-                deadlines=deadlines,
-                answers=interceptor.answers,
-                version=__version__,
-            ),
-            "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules, engine.served),
-            "kagzi.v1.AdminService": AdminService(engine, clock=self._clock, health=health, info=info),
-            "kagzi.v1.NamespaceService": NamespaceService(engine),
-            "grpc.health.v1.Health": HealthService(health, deadlines),
-        }
-        served = handlers(interceptor, services, (*SERVICES, health_descriptor()))
-        listener = GrpcListener(served, max_connections=connection_limits().grpc)
-        self._in_process = InProcessListener(served)
-        start_http = self._bind_http(stack, info)
-        stack.push_async_callback(self._stop_listening, (listener, self._in_process), interceptor, engine, deadlines)
-        self._in_process.start()
+        tracing = open_tracing(stack, self._config.otlp)
+        served = grpc_handlers(
+            engine,
+            interceptor,
+            clock=self._clock,
+            config=self._config,
+            deadlines=deadlines,
+            incidents=incidents,
+            health=health,
+            info=info,
+            tracing=tracing,
+        )
+        listener = self._grpc_listener(served)
+        calls = CallServer(served)
+        calls.start()
+        self._in_process = InProcessListener(calls)
+        if self._tls is not None:
+            stack.callback(self._tls.watching())
+        start_http = self._bind_http(stack, info, calls, interceptor, deadlines, tracing=tracing)
+        stack.callback(self._in_process.stop)
+        stack.push_async_callback(self._stop_listening, (listener, calls), interceptor, engine, deadlines)
         self._address = await listener.start(self._config.listen)
-        await start_http(engine, health)
+        await start_http(engine, health, access)
 
-    def _bind_http(self, stack: AsyncExitStack, info: ServerInfo) -> Callable[[Engine, Health], Awaitable[None]]:
+    def _grpc_listener(self, served: "Sequence[grpc.GenericRpcHandler]") -> GrpcListener:
+        limit, shared = connection_limits().grpc, self._config.listen.shared
+        return GrpcListener(served, max_connections=limit, reuse_port=shared, tls=self._tls)
+
+    def _bind_http(
+        self,
+        stack: AsyncExitStack,
+        info: ServerInfo,
+        calls: CallServer,
+        interceptor: Interceptor,
+        deadlines: Deadlines,
+        *,
+        tracing: "ServerTracing | None",
+    ) -> Callable[[Engine, Health, Access], Awaitable[None]]:
         """The port is bound first, so that the first answer of the gRPC side can name its URL."""
         if self._config.http is None:
             return _nothing_to_start
-        from .http.listener import HttpListener, Pages  # noqa: PLC0415  embedded servers need no web code
+        from .http.listener import HttpListener  # noqa: PLC0415  embedded servers need no HTTP
+        from .http.page_data import PageData  # noqa: PLC0415  as above
+        from .http.routes import routes  # noqa: PLC0415  as above
+        from .http.run_counts import CountedRuns  # noqa: PLC0415  as above
 
-        http = HttpListener(self._config.http, max_connections=connection_limits().http)
+        routes()  # a route of which nobody said who may use it is a reason not to start
+
+        context = None if self._tls is None else self._tls.context
+        http = HttpListener(self._config.http, max_connections=connection_limits().http, context=context)
         stack.push_async_callback(http.stop)
-        info.http_url = http.url
+        info.listens_at = http.url + self._config.http_base_path
+        info.http_url = self._config.public_url or reachable(info.listens_at)
+        make_websocket = self._websocket(calls, info, http.websocket_url)
+        stack.push_async_callback(http.stop_websockets)
 
-        async def start(engine: Engine, health: Health) -> None:
-            await http.start(
-                Pages(engine, health, info, self.grpc_address, self.store_url, incidents=Incidents(self._ids))
+        async def start(engine: Engine, health: Health, access: Access) -> None:
+            data = PageData(
+                engine=engine,
+                health=health,
+                info=info,
+                grpc_address=self.client_address,
+                store_url=self.store_url,
+                incidents=Incidents(self._ids, engine.measurements),
+                clock=self._clock,
+                ids=self._ids,
+                deadlines=deadlines,
+                budgets=interceptor.budgets,
+                answers=interceptor.answers,
+                exports=interceptor.exports,
+                run_counts=CountedRuns(engine.runs, self._clock),
+                access=access,
+                hosts=self._config.http_hosts,
+                base_path=self._config.http_base_path,
+                proxies=self._config.http_proxies,
+                tracing=tracing,
             )
+            await engine.store_gauges.admit_names()
+            stack.push_async_callback(engine.store_gauges.stop)
+            await http.start(data, make_websocket)
 
         return start
+
+    def _websocket(self, calls: CallServer, info: ServerInfo, url: str) -> "Callable[[], WebSocketListener] | None":
+        """Makes the listener, when the first connection has come. None: calls are served by gRPC only."""
+        if self._config.websocket is False:
+            return None
+        if find_spec("picows") is None:
+            if self._config.websocket:
+                raise CannotStart("--websocket needs picows, which is not installed. Install it, or leave that out.")
+            logger.info("calls are served by gRPC only: picows is not installed")
+            return None
+        listener_id = info.listener_id = self._config.listener_id or self._ids.token()
+        info.websocket_url, info.websocket_version = url, VERSION
+
+        def make() -> "WebSocketListener":
+            from .websocket import WebSocketListener  # noqa: PLC0415  loaded with the first connection
+
+            limit = connection_limits().websocket
+            return WebSocketListener(calls, listener_id=listener_id, max_connections=limit)
+
+        return make
 
     async def _stop_listening(
         self, listeners: Listeners, interceptor: Interceptor, engine: Engine, deadlines: Deadlines
@@ -220,36 +333,37 @@ class Server:
 
     # --- the store ----------------------------------------------------------------------------------------------------
 
-    def _open_harness(self, stack: AsyncExitStack) -> _StoreHarness:
+    @asynccontextmanager
+    async def store_only(self) -> AsyncGenerator[Store]:
+        """The database without a server: for what is done before one can be asked. Raises as `start`."""
+        async with AsyncExitStack() as stack:
+            yield (await self._open_store(stack)).store
+
+    async def _open_store(self, stack: AsyncExitStack) -> StoreHarness:
+        harness = self._open_harness(stack)
+        refuse = self._config.no_migrate
+        self._schema = await self._reach(lambda: migrate(harness.migrator, self.store_url, refuse=refuse))
+        stack.push_async_callback(harness.store.close)
+        await self._reach(harness.store.open)
+        return harness
+
+    def _open_harness(self, stack: AsyncExitStack) -> StoreHarness:
         database = self._config.database
         if isinstance(database, PostgresDatabase):
             from ..store.postgres import PostgresBus, PostgresMigrator, PostgresStore  # noqa: PLC0415  one driver
 
             url = database.url
             bus = PostgresBus(self._config.db_direct or url, server_id=self._ids.token())
-            return _StoreHarness(PostgresStore(url, rng=self._rng), bus, PostgresMigrator(url), None)
+            return StoreHarness(PostgresStore(url, rng=self._rng), bus, PostgresMigrator(url), None)
         from ..store.sqlite import SqliteMigrator, SqliteStore  # noqa: PLC0415  as above
 
         if database.path is None:
-            return _StoreHarness(SqliteStore(":memory:", rng=self._rng), NullBus(), None, None)
+            return StoreHarness(SqliteStore(":memory:", rng=self._rng), NullBus(), None, None)
         lock = self._lock or lock_or_refuse(database.path)
         stack.callback(lock.release)
-        _make_private(database.path, lock)
+        lock.make_private(database.path)
         path = str(database.path)
-        return _StoreHarness(SqliteStore(path, rng=self._rng), NullBus(), SqliteMigrator(path), lock)
-
-    async def _migrate(self, migrator: Migrator | None) -> None:
-        if migrator is None:
-            return
-        status = await migrator.status()
-        if not status.pending:
-            return
-        if self._config.no_migrate:
-            raise CannotStart(
-                f"the database has schema version {status.current}, this server needs {status.latest}. "
-                f"Run `kagzi db migrate --db {self.store_url}`, or start without --no-migrate."
-            )
-        await migrator.migrate()
+        return StoreHarness(SqliteStore(path, rng=self._rng), NullBus(), SqliteMigrator(path), lock)
 
     async def _reach(self, action: Callable[[], Awaitable[Result]]) -> Result:
         """A database that is just starting gets a few seconds. Raises CannotConnect."""
@@ -271,14 +385,8 @@ async def _stop_all(listeners: Listeners, grace_s: float) -> None:
     await asyncio.gather(*(listener.stop(grace_s) for listener in listeners))
 
 
-async def _nothing_to_start(engine: Engine, health: Health) -> None:
+async def _nothing_to_start(engine: Engine, health: Health, access: Access) -> None:
     return
-
-
-def _make_private(path: Path, lock: FileLock) -> None:
-    """The file is its owner's only, and what leads to it. SQLite gives companions that it makes the same mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
-    make_private((*database_files(path), *lock.files))
 
 
 def _started(value: Result | None) -> Result:

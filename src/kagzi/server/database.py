@@ -1,6 +1,7 @@
 """Which store a URL means."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -8,6 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from ..core.errors import InvalidArgument
+from ..core.text.database_options import read_options, with_options
 from ..core.text.database_urls import check_database_url
 
 MEMORY = ":memory:"
@@ -43,6 +45,7 @@ def parse_database(url: str, *, field: str = "db") -> Database:
             return SqliteDatabase(Path(path).absolute())
     if url.startswith(_POSTGRES):
         check_database_url(url, field=field)
+        read_options(url)
         return PostgresDatabase(url)
     # Whatever it is, a password may be in it, at a place that nobody knows.
     shown = f"{url.partition(':')[0]}:..." if "@" in url or "password" in url.lower() else url
@@ -51,6 +54,21 @@ def parse_database(url: str, *, field: str = "db") -> Database:
         'Write "sqlite:///file.db", "sqlite:////absolute/file.db", ":memory:" or "postgresql://user@host/database".',
         field=field,
     )
+
+
+def parse_outbox(url: object, field: str) -> str:
+    """A database of the user. Raises InvalidArgument, which shows no password."""
+    if not isinstance(url, str) or not isinstance(parse_database(url, field=field), PostgresDatabase):
+        raise InvalidArgument(f"{field} is in PostgreSQL. Write postgresql://USER@HOST/DATABASE.", field=field)
+    return url
+
+
+def database_with_options(url: str, options: Mapping[str, str], *, field: str = "db") -> str:
+    """A PostgreSQL URL with these options, each called `db_...` as the setting is. Raises InvalidArgument."""
+    if not isinstance(parse_database(url, field=field), PostgresDatabase):
+        name = next(iter(options))
+        raise InvalidArgument(f"{name} is for PostgreSQL, and {field} is not. Leave {name} out.", field=name)
+    return with_options(url, {name.removeprefix("db_"): value for name, value in options.items()})
 
 
 def mask(url: str) -> str:

@@ -20,6 +20,7 @@ _SHARE = 8
 class ConnectionLimits(NamedTuple):
     grpc: int
     http: int
+    websocket: int
 
 
 def raise_soft_limit() -> int:
@@ -35,15 +36,22 @@ def raise_soft_limit() -> int:
     limits = connection_limits(soft)
     if soft < FEW:
         logger.warning(
-            "this process may use %d file descriptors: %d gRPC and %d HTTP connections. If that is not enough, "
-            "raise the hard limit: `ulimit -Hn 65536`, LimitNOFILE=65536 of systemd, or "
+            "this process may use %d file descriptors: %d gRPC, %d WebSocket and %d HTTP connections. If that is not "
+            "enough, raise the hard limit: `ulimit -Hn 65536`, LimitNOFILE=65536 of systemd, or "
             "--ulimit nofile=65536 of a container",
             soft,
             limits.grpc,
+            limits.websocket,
             limits.http,
         )
     else:
-        logger.info("file descriptors: %d; connections: %d by gRPC, %d by HTTP", soft, limits.grpc, limits.http)
+        logger.info(
+            "file descriptors: %d; connections: %d by gRPC, %d by WebSocket, %d by HTTP",
+            soft,
+            limits.grpc,
+            limits.websocket,
+            limits.http,
+        )
     return soft
 
 
@@ -53,7 +61,9 @@ def connection_limits(descriptors: int | None = None) -> ConnectionLimits:
         descriptors = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     kept = max(_KEPT, descriptors // _SHARE)
     http = max(min(_HTTP_MOST, descriptors // _SHARE), 1)
-    return ConnectionLimits(grpc=max(descriptors - kept - http, 1), http=http)
+    rest = max(descriptors - kept - http, 2)
+    # A client has a connection of each kind.
+    return ConnectionLimits(grpc=rest - rest // 2, http=http, websocket=rest // 2)
 
 
 def _finite(limit: int) -> int:

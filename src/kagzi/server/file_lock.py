@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..store.private_files import PRIVATE
+from ..store.private_files import PRIVATE, database_files, make_private
 from .startup import CannotStart
 
 _NETWORK_FILE_SYSTEMS = frozenset(
@@ -61,6 +61,11 @@ class FileLock:
     @property
     def files(self) -> tuple[Path, Path]:
         return self._path, self._endpoint_path
+
+    def make_private(self, database: Path) -> None:
+        """The file is its owner's only, and what leads to it. SQLite gives companions that it makes the same mode."""
+        os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+        make_private((*database_files(database), *self.files))
 
     def acquire(self) -> bool:
         """Whether the lock is now ours. Raises OSError if the directory is not there or not writable."""

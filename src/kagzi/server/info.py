@@ -1,10 +1,9 @@
 """What a server says about itself."""
 
-from urllib.parse import urlencode
-
 import msgspec
 
-from ..core.records import DEFAULT_NAMESPACE, RunKey
+from ..core.records import RunKey
+from ..core.run.addresses import page_of
 from ..v1 import admin_pb2 as pb
 from ..wire.fields import writer
 from .grpc.features import FEATURES
@@ -14,28 +13,36 @@ MIN_SDK_VERSION = "0.1.0"
 
 
 class ServerInfo(msgspec.Struct, kw_only=True):
-    """`http_url` is known once the HTTP listener is bound; empty if there is none."""
+    """`http_url` and the next four are known once the HTTP listener is bound; empty if there is none. `http_url`:
+    where people find the pages; `listens_at`: where this process serves them. `trace_url`: see ServerConfig.
+    `schema_version`: of the database when this process came; 0 if it is in memory."""
 
     version: str
     store: str
     server_id: str
     max_payload_bytes: int
     http_url: str = ""
+    listens_at: str = ""
+    websocket_url: str = ""
+    websocket_version: int = 0
+    listener_id: str = ""
+    auth: str = "off"
+    start_batches: int = 1
+    trace_url: str = ""
+    schema_version: int = 0
     api_version: str = API_VERSION
     min_sdk_version: str = MIN_SDK_VERSION
     features: tuple[str, ...] = tuple(sorted(FEATURES))
 
     def url_of(self, run: RunKey) -> str:
         """The page of a run; empty without an HTTP listener."""
-        if not self.http_url:
-            return ""
-        suffix = "" if run.namespace == DEFAULT_NAMESPACE else f"?{urlencode({'namespace': run.namespace})}"
-        return f"{self.http_url}/runs/{run.run_id}{suffix}"
+        return page_of(run, self.http_url)
 
 
 write_info = writer(
     pb.GetServerInfoResponse,
     ServerInfo,
     names={"features": "supported_features"},
+    unsent=("listens_at", "trace_url", "schema_version"),
     unset=("now", "store_problem"),
 )

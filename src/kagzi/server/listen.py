@@ -2,6 +2,7 @@
 
 import errno
 import ipaddress
+import os
 import socket
 
 import msgspec
@@ -13,11 +14,17 @@ _PORTS = 65_536
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
-    """A host and port, or the path of a Unix socket. Port 0: any free one."""
+    """A host and port, or the path of a Unix socket. Port 0: any free one.
+
+    `shared`: other processes of this server listen there, too. `fd`: their supervisor has bound a socket there already,
+    from which all of them accept; -1 if not.
+    """
 
     host: str = ""
     port: int = 0
     unix_path: str = ""
+    shared: bool = False
+    fd: int = -1
 
     def __str__(self) -> str:
         if self.unix_path:
@@ -46,15 +53,37 @@ def parse_listen(text: str, *, field: str) -> ListenAddress:
     return ListenAddress(host, int(port))
 
 
+def reachable(url: str) -> str:
+    """An address that listens everywhere is none that a browser opens; on this machine it is this one."""
+    return url.replace("//0.0.0.0:", "//localhost:", 1).replace("//[::]:", "//localhost:", 1)
+
+
 def bind(address: ListenAddress, *, field: str) -> socket.socket:
-    """A bound TCP socket. Nobody else's port is shared: a taken one is an error. Raises CannotStart."""
+    """A bound TCP socket, or the inherited one. Nobody else's port is shared: a taken one is an error. Raises
+    CannotStart."""
+    if address.fd >= 0:
+        return socket.socket(fileno=os.dup(address.fd))
+    return _bound(address, socket.SO_REUSEADDR, field=field)
+
+
+def reserve(address: ListenAddress, *, field: str) -> socket.socket:
+    """A socket that keeps a port for processes that will listen there with SO_REUSEPORT, and itself accepts nothing.
+    Raises CannotStart if somebody has the port already, also if they would share it."""
+    alone = bind(address, field=field)
+    port = alone.getsockname()[1]
+    alone.close()
+    return _bound(ListenAddress(address.host, port), socket.SO_REUSEPORT, field=field)
+
+
+def _bound(address: ListenAddress, option: int, *, field: str) -> socket.socket:
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        # With its protocol: asyncio sends small answers at once only on sockets that say that they are of TCP.
+        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise cannot_listen(address, error, field=field) from error
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, option, 1)
         bound.bind((address.host, address.port))
     except OSError as error:
         bound.close()

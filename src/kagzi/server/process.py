@@ -4,12 +4,15 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
+from typing import Self
 
 from ..core.errors import InvalidArgument, KagziError, SchemaMismatch
+from ..core.run.addresses import LAST_SERVER
 from .app import Server
 from .config import ServerConfig
 from .descriptors import raise_soft_limit
-from .startup import EXIT_FAILED, EXIT_REFUSED, CannotStart
+from .peers import Peers
+from .startup import EXIT_FAILED, EXIT_REFUSED, CannotStart, ready_line
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -18,49 +21,59 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SWITCH_INTERVAL_S = 0.0005
 
 
-async def run_server(config: ServerConfig, announce: Callable[[str], None] | None = None) -> int:
+async def run_server(
+    config: ServerConfig,
+    announce: Callable[[str], None] | None = None,
+    *,
+    signals: "StopSignals | None" = None,
+    on_ready: Callable[[Server], None] | None = None,
+    peers: Peers | None = None,
+) -> int:
     """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Returns the exit code.
-    `announce` is given the line that says that it is ready, and why it stopped; without it they go to stderr."""
+    `announce` is given the line that says that it is ready, and why it stopped; without it they go to stderr.
+
+    Of a supervised process: `signals` are requests of its supervisor, `on_ready` is called in place of the line, and
+    `peers` are the other processes."""
     say = announce or _say
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     raise_soft_limit()
-    server = Server(config)
-    with _Signals() as signals:
+    server = Server(config, peers=peers)
+    with signals or StopSignals() as requests:
         try:
             await server.start()
         except (CannotStart, SchemaMismatch, InvalidArgument) as error:
             say(f"kagzi server: {error.message}")
             return _exit_code(error)
-        say(ready_line(server))
-        failure = await _until_stopped(server, signals)
-        await _stop(server, signals)
+        LAST_SERVER.http_url = server.public_url
+        if on_ready is None:
+            say(
+                ready_line(server.client_address, server.http_url, server.store_url, websocket_url=server.websocket_url)
+            )
+        else:
+            on_ready(server)
+        failure = await _until_stopped(server, requests)
+        await _stop(server, requests)
     if failure is not None:
         say(f"kagzi server: stopped because a background task failed: {type(failure).__name__}. See the log.")
         return EXIT_FAILED
     return 0
 
 
-def ready_line(server: Server) -> str:
-    """For people and for programs that started the server: `key=value`, separated by blanks."""
-    parts = [
-        f"grpc={server.grpc_address}",
-        f"http={server.http_url}" if server.http_url else "",
-        f"store={server.store_url}",
-    ]
-    return " ".join(("kagzi server ready", *filter(None, parts)))
+class StopSignals:
+    """Counts the signals that ask this process to end, while it is entered.
 
+    `supervised`: only SIGTERM asks it to, however often it comes: a service manager may send it to all processes, and
+    their supervisor sends it as well. Ctrl-C reaches every process of a terminal, and is the supervisor's."""
 
-class _Signals:
-    """Counts the signals that ask this process to end, while it is entered."""
-
-    def __init__(self) -> None:
+    def __init__(self, *, supervised: bool = False) -> None:
         self.first = asyncio.Event()
         self.second = asyncio.Event()
+        self._supervised = supervised
 
-    def __enter__(self) -> "_Signals":
+    def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._received)
+            loop.add_signal_handler(number, self._received, number)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -68,11 +81,14 @@ class _Signals:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
 
-    def _received(self) -> None:
-        (self.second if self.first.is_set() else self.first).set()
+    def _received(self, number: signal.Signals) -> None:
+        if not self._supervised:
+            (self.second if self.first.is_set() else self.first).set()
+        elif number == signal.SIGTERM:
+            self.first.set()
 
 
-async def _until_stopped(server: Server, signals: _Signals) -> BaseException | None:
+async def _until_stopped(server: Server, signals: StopSignals) -> BaseException | None:
     failing = asyncio.ensure_future(server.wait_failed())
     signalled = asyncio.ensure_future(signals.first.wait())
     try:
@@ -83,7 +99,7 @@ async def _until_stopped(server: Server, signals: _Signals) -> BaseException | N
         signalled.cancel()
 
 
-async def _stop(server: Server, signals: _Signals) -> None:
+async def _stop(server: Server, signals: StopSignals) -> None:
     stopping = asyncio.ensure_future(server.stop())
     hurried = asyncio.ensure_future(signals.second.wait())
     await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)

@@ -2,7 +2,6 @@
 in."""
 
 import difflib
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +10,11 @@ from ..core.errors import InvalidArgument
 
 # Keys of the same table that other commands read.
 FOREIGN_KEYS = frozenset(
-    {"address", "namespace", "data", "workflows", "worker", "dev", "http_url", "log_level", "log_format"}
+    {
+        *("address", "namespace", "data", "workflows", "worker", "dev", "http_url"),
+        *("log_level", "log_format", "worker_processes"),
+        *("tls_ca", "client_tls_cert", "client_tls_key", "codec"),
+    }
 )
 
 
@@ -26,17 +29,27 @@ def read_settings_file(directory: Path, known: Collection[str]) -> Mapping[str, 
 
 def _table(path: Path, table_path: tuple[str, ...]) -> Mapping[str, Any] | None:
     try:
-        content: Mapping[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidArgument(f"{path} cannot be read: {error}", field=str(path)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from error
+    import tomllib  # noqa: PLC0415  most directories have no such file
+
+    try:
+        content: Mapping[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, error) from error
     for key in table_path:
         inner = content.get(key)
         if not isinstance(inner, dict):
             return None
         content = cast("Mapping[str, Any]", inner)
     return content
+
+
+def _unreadable(path: Path, error: Exception) -> InvalidArgument:
+    return InvalidArgument(f"{path} cannot be read: {error}", field=str(path))
 
 
 def _checked(table: Mapping[str, Any], path: Path, known: Collection[str]) -> Mapping[str, Any]:

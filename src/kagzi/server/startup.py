@@ -2,10 +2,23 @@
 
 from ..core.error_details import ErrorCode
 from ..core.errors import KagziError
+from ..store.protocol import Migrator
 
 EXIT_FAILED = 1
 EXIT_CANNOT_CONNECT = 4
 EXIT_REFUSED = 5
+
+
+def ready_line(grpc_address: str, http_url: str, store_url: str, processes: int = 1, *, websocket_url: str = "") -> str:
+    """For people and for programs that started the server: `key=value`, separated by blanks."""
+    parts = [
+        f"grpc={grpc_address}",
+        f"http={http_url}" if http_url else "",
+        f"store={store_url}",
+        f"websocket={websocket_url}" if websocket_url else "",
+        f"processes={processes}" if processes > 1 else "",
+    ]
+    return " ".join(("kagzi server ready", *filter(None, parts)))
 
 
 class CannotStart(KagziError):
@@ -20,3 +33,19 @@ class CannotConnect(CannotStart):
 
     code = ErrorCode.UNAVAILABLE
     exit_code = EXIT_CANNOT_CONNECT
+
+
+async def migrate(migrator: Migrator | None, store_url: str, *, refuse: bool) -> int:
+    """Bring the database up to date, or refuse to. Returns the version of its schema, 0 if it is made with the store.
+    Raises CannotStart, Unavailable, SchemaMismatch."""
+    if migrator is None:
+        return 0
+    status = await migrator.status()
+    if not status.pending:
+        return status.current
+    if refuse:
+        raise CannotStart(
+            f"the database has schema version {status.current}, this server needs {status.latest}. "
+            f"Run `kagzi db migrate --db {store_url}`, or start without --no-migrate."
+        )
+    return (await migrator.migrate()).current

@@ -2,8 +2,7 @@
 that streams and long polls do not starve the rest; and each namespace has its share of it."""
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, cast
 
 from google.protobuf.message import Message
@@ -15,14 +14,25 @@ from ...wire.common import read_namespace
 
 
 class Budget(NamespaceBudget):
-    @contextmanager
-    def use(self, namespace: str) -> Generator[None]:
-        """One of them, for a while. Raises ResourceExhausted."""
-        self.take(namespace)
-        try:
-            yield
-        finally:
-            self.give_back(namespace)
+    def use(self, namespace: str) -> "_Use":
+        """One of them, within a block. The block raises ResourceExhausted when it is entered."""
+        return _Use(self, namespace)
+
+
+class _Use:
+    """Plain, since every call makes one."""
+
+    __slots__ = ("_budget", "_namespace")
+
+    def __init__(self, budget: Budget, namespace: str) -> None:
+        self._budget = budget
+        self._namespace = namespace
+
+    def __enter__(self) -> None:
+        self._budget.take(self._namespace)
+
+    def __exit__(self, *_: object) -> None:
+        self._budget.give_back(self._namespace)
 
 
 class Budgets:
@@ -92,8 +102,10 @@ class Opened:
     def __init__(self, context: Any, first: object) -> None:
         self._context = context
         self._first: object | None = first
+        self.read: Callable[[], Awaitable[object]] = self._read_first
 
-    async def read(self) -> object:
+    async def _read_first(self) -> object:
+        self.read = self._context.read  # from now on there is nothing between
         first, self._first = self._first, None
         return await self._context.read() if first is None else first
 

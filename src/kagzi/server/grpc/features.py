@@ -4,7 +4,10 @@ A client asks for a feature by its name instead of comparing versions. Behind ea
 (`Service/Method`) and fields (`Message.field`); a test looks each of them up.
 """
 
+from ...wire.enums import RECORD_STEP
+
 FEATURES: dict[str, tuple[str, ...]] = {
+    "adopt": ("WorkflowService/AdoptWorkflow", "Workflow.pinned_build"),
     "backfill": ("WorkflowScheduleService/BackfillWorkflowSchedule",),
     "bulk-operations": (
         "WorkflowService/StartBulkOperation",
@@ -20,6 +23,13 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "export-import": ("WorkflowService/ExportWorkflow", "WorkflowService/ImportWorkflow"),
     "fork": ("WorkflowService/ForkWorkflow",),
     "history": ("WorkerService/GetHistory",),
+    "keys": (
+        "KeyService/CreateKey",
+        "KeyService/ListKeys",
+        "KeyService/RotateKey",
+        "KeyService/RevokeKey",
+        "KeyService/ListAudit",
+    ),
     "leases": ("BeginStepRequest.lease", "PollTaskResponse.lease"),
     "namespaces": (
         "NamespaceService/CreateNamespace",
@@ -30,9 +40,12 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ),
     "park": ("WorkerService/Park",),
     "pause": ("WorkflowService/PauseWorkflow", "WorkflowService/ResumeWorkflow"),
+    RECORD_STEP: ("Operation.record_step", "SessionWelcome.features"),
     "release": ("WorkerService/Release",),
     "retry-on": ("RetryPolicy.retry_on_errors", "ErrorDetail.exhausted"),
     "retry-runs": ("WorkflowService/RetryWorkflow",),
+    "run-state": ("Operation.set_state", "Workflow.state", "WatchResponse.state_at"),
+    "schedule-owners": ("WorkflowSchedule.owner", "CreateWorkflowScheduleRequest.owner"),
     "schedule-preview": ("WorkflowScheduleService/PreviewWorkflowSchedule",),
     "schedules": (
         "WorkflowScheduleService/UpsertWorkflowSchedule",
@@ -41,17 +54,33 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "WorkflowScheduleService/TriggerWorkflowSchedule",
         "WorkflowScheduleService/ListWorkflowScheduleRuns",
     ),
+    "schemas": (
+        "AdminService/GetWorkflowSchema",
+        "WorkflowTypeVersion.input_schema",
+        "WorkflowTypeVersion.output_schema",
+        "WorkflowTypeVersion.description",
+        "WorkflowTypeVersion.signal_schemas",
+    ),
     "session": ("WorkerService/Session",),
     "signal-with-start": ("WorkflowService/SignalWithStart",),
     "signals": ("WorkflowService/SignalWorkflow", "WorkflowService/ReplaceSignal", "WorkerService/WaitSignal"),
+    "start-and-wait": (
+        "StartBatchRequest.wait_stream_id",
+        "StartBatchRequest.waited",
+        "StartBatchResponse.subscribed",
+        "WaitStreamRequest.stream_id",
+    ),
     "start-batch": ("WorkflowService/StartBatch",),
     "stats": ("AdminService/GetStats", "AdminService/GetQueueDepth"),
+    "step-logs": ("AdminService/ListStepLogs", "SessionUpdate.step_logs"),
     "step-timeouts": ("BeginStepRequest.timeout_ms",),
     "terminate": ("WorkflowService/TerminateWorkflow",),
+    "timeline": ("AdminService/GetTimeline",),
     "total-counts": ("PageRequest.include_total_count",),
     "versions": ("AdminService/ListVersions", "AdminService/SetDefaultVersion", "AdminService/DeprecateVersion"),
     "wait": ("WorkflowService/Wait",),
     "wait-stream": ("WorkflowService/WaitStream",),
+    "wake": ("WorkflowService/WakeStep", "Fetched.retries", "NotParked.retries"),
     "watch": ("WorkflowService/Watch",),
     "worker-events": ("AdminService/ListWorkerEvents",),
     "workflow-types": (
@@ -61,3 +90,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "AdminService/ResumeWorkflowType",
     ),
 }
+
+SESSION_FEATURES = (RECORD_STEP,)
+"""Those that a session's welcome names: a worker may use them in what it sends."""

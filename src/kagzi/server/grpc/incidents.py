@@ -4,6 +4,7 @@ import logging
 
 from ...core.errors import INCIDENT, KagziError
 from ...core.providers import Ids
+from ...engine.measurements.measurements import Measurements
 from ...wire.status import is_incident, is_outage, public_error
 
 LOGGER = logging.getLogger(__name__)
@@ -12,8 +13,9 @@ LOGGER = logging.getLogger(__name__)
 class Incidents:
     """The one way from an exception to what a client is told: whoever is told a number finds it in the log."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, measurements: Measurements | None = None) -> None:
         self._ids = ids
+        self._measurements = measurements or Measurements()
 
     def public_error(self, where: str, error: Exception) -> KagziError:
         """`where`: what was asked for, for the log. Kagzi's own refusals are told as they are."""
@@ -21,6 +23,7 @@ class Incidents:
             number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
             if not number:  # otherwise it was logged where it happened
                 number = self._ids.token()
+                self._measurements.incidents += 1
                 LOGGER.error("incident %s in %s", number, where, exc_info=error)
             return public_error(error, incident=number)
         if is_outage(error):

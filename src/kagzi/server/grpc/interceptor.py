@@ -7,19 +7,24 @@ anything else becomes an incident, whose number is told and whose traceback is l
 
 import asyncio
 import hmac
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from types import TracebackType
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
 from ...core import limits
+from ...core.access import Caller
 from ...core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable, limit_reached
 from ...core.outages import database_down
 from ...core.providers import Ids
 from ...wire.common import read_namespace
 from ...wire.status import to_status
+from ..access.access import Access
+from ..access.requirement import Requirement
+from ..access.scopes import NEEDS
 from .answer_budget import Answers
 from .budgets import Budget, Budgets, FirstMessages, Opened, namespace_of
 from .incidents import Incidents
@@ -63,9 +68,12 @@ class Interceptor:
         secret: str = "",
         admit: Admit | None = None,
         store_problem: Callable[[], str] = str,
+        access: Access | None = None,
+        incidents: Incidents | None = None,
     ) -> None:
+        self._access = access
         self._store_problem = store_problem
-        self._incidents = Incidents(ids)
+        self._incidents = incidents or Incidents(ids)
         self._secret = secret
         self._admit_namespace = admit
         self._open = True
@@ -86,16 +94,25 @@ class Interceptor:
 
         within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
+        requirement = self._requirement(name)
 
         async def handle(data: bytes, context: Context) -> bytes:
             try:
                 self._admit(context)
+                caller = None if requirement is None else await requirement.enter(context.invocation_metadata())
                 request = read_message(data, request_type)
-                with budget.use(namespace_of(request)):
+                namespace = namespace_of(request)
+                if requirement is not None and caller is not None:
+                    requirement.allow(caller, namespace)
+                with budget.use(namespace):
                     async with self._in_time(context, POLL_MARGIN_S if polls else MARGIN_S):
                         if within:
                             await self._enter_namespace(request)
-                        response = await (method(request, context.time_remaining()) if polls else method(request))
+                        if not polls:
+                            response = await method(request)
+                        else:
+                            async with _while_good(requirement, caller):
+                                response = await method(request, context.time_remaining())
                 return response.SerializeToString()
             except grpc.aio.AbortError:
                 raise
@@ -141,12 +158,19 @@ class Interceptor:
         """The handler of a call with many requests, or many answers. Its first message says whose it is: until then it
         is one of the silent ones, which are few, and from then on one of its namespace."""
 
+        requirement = self._requirement(name)
+
         async def handle(_: object, context: Context) -> None:
             try:
                 self._admit(context)
-                first = await self._first_messages.read(context)
-                with budget.use(_namespace_in(first, request_type)):
-                    await method(cast("Context", Opened(context, first)))
+                caller = None if requirement is None else await requirement.enter(context.invocation_metadata())
+                async with _while_good(requirement, caller):
+                    first = await self._first_messages.read(context)
+                    namespace = _namespace_in(first, request_type)
+                    if requirement is not None and caller is not None:
+                        requirement.allow(caller, namespace)
+                    with budget.use(namespace):
+                        await method(cast("Context", Opened(context, first)))
             except grpc.aio.AbortError:
                 raise
             except Exception as error:  # noqa: BLE001  as above
@@ -155,13 +179,18 @@ class Interceptor:
 
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
 
+    def _requirement(self, path: str) -> Requirement | None:
+        """None: everybody may call it."""
+        if self._access is None or not self._access.asks or (need := NEEDS[path]).public:
+            return None
+        return Requirement(self._access, need)
+
     async def _enter_namespace(self, request: Any) -> None:
         request.namespace_id = read_namespace(request.namespace_id)
         if self._admit_namespace is not None:
             await self._admit_namespace(request.namespace_id)
 
-    @asynccontextmanager
-    async def _in_time(self, context: Context, margin_s: float) -> AsyncGenerator[None]:
+    def _in_time(self, context: Context, margin_s: float) -> "_InTime":
         """Ends what takes too long a little before the caller's deadline, so that the caller is told why. Raises
         ServerUnavailable."""
         remaining_s = cast(
@@ -169,16 +198,9 @@ class Interceptor:
         )  # the stubs of grpc do not know that there may be none
         # gRPC reads it from the machine's clock. Nothing left when a call begins means that somebody has set that.
         limit_s = remaining_s - min(margin_s, remaining_s * _MARGIN) if remaining_s else None
-        limit = asyncio.timeout(limit_s)
-        try:
-            async with limit:
-                yield
-        except TimeoutError:
-            if limit_s is None or not limit.expired():
-                raise
-            raise self._too_late(limit_s) from None
+        return _InTime(limit_s, self.too_late)
 
-    def _too_late(self, limit_s: float) -> ServerUnavailable:
+    def too_late(self, limit_s: float) -> ServerUnavailable:
         words = self._store_problem()
         if words:
             return database_down(words)
@@ -199,6 +221,31 @@ class Interceptor:
     async def _refuse(self, name: str, error: Exception, context: Context) -> None:
         status = to_status(self._incidents.public_error(name, error))
         await context.abort(status.code, status.details, status.metadata)
+
+
+class _InTime:
+    """A time limit around a block; `too_late` makes what is raised instead of TimeoutError. Plain, since every call
+    makes one."""
+
+    __slots__ = ("_limit_s", "_timeout", "_too_late")
+
+    def __init__(self, limit_s: float | None, too_late: Callable[[float], ServerUnavailable]) -> None:
+        self._limit_s = limit_s
+        self._too_late = too_late
+        self._timeout = asyncio.timeout(limit_s)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, traceback)
+        except TimeoutError:
+            if self._limit_s is None:
+                raise
+            raise self._too_late(self._limit_s) from None
 
 
 def read_message(data: object, request_type: type[Request]) -> Request:
@@ -222,6 +269,10 @@ def _namespace_in(data: object, request_type: type[Message]) -> str:
     if not isinstance(data, bytes):
         return ""
     return namespace_of(read_message(data, request_type))
+
+
+def _while_good(requirement: Requirement | None, caller: Caller | None) -> AbstractAsyncContextManager[None]:
+    return nullcontext() if requirement is None or caller is None else requirement.while_good(caller)
 
 
 def _is_gone(error: Exception) -> bool:

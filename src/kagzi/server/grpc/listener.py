@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 
 from ...core import limits
 from ..listen import ListenAddress, bind, cannot_listen
 from ..startup import CannotStart
+
+if TYPE_CHECKING:
+    from ..tls import ServerTls
 
 # Above the hard limit, so that a message a little over it is answered by us, with the limit named.
 RECEIVE_BYTES = limits.MESSAGE_HARD_BYTES + limits.MIB
@@ -23,7 +27,6 @@ _OPTIONS: list[tuple[str, int]] = [
     ("grpc.server.max_pending_requests", PENDING_CALLS),
     ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS),
     ("grpc.max_concurrent_streams", CONNECTION_CALLS),
-    ("grpc.so_reuseport", 0),  # two servers on one port would each get some of the calls
     ("grpc.max_receive_message_length", RECEIVE_BYTES),
     (
         "grpc.max_send_message_length",
@@ -39,12 +42,24 @@ _OPTIONS: list[tuple[str, int]] = [
 
 
 class GrpcListener:
-    def __init__(self, handlers: Sequence[grpc.GenericRpcHandler], *, max_connections: int) -> None:
+    """`reuse_port`: the processes of one server share a port. Otherwise two servers on one port would each get some of
+    the calls."""
+
+    def __init__(
+        self,
+        handlers: Sequence[grpc.GenericRpcHandler],
+        *,
+        max_connections: int,
+        reuse_port: bool = False,
+        tls: "ServerTls | None" = None,
+    ) -> None:
         options = [
             *_OPTIONS,
+            ("grpc.so_reuseport", int(reuse_port)),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
             ("grpc.max_allowed_incoming_connections", max_connections),
         ]
+        self._credentials = None if tls is None else tls.credentials()
         self._server = grpc.aio.server(options=options)
         self._server.add_generic_rpc_handlers(tuple(handlers))
 
@@ -57,10 +72,13 @@ class GrpcListener:
     def _bind(self, address: ListenAddress) -> ListenAddress:
         if address.unix_path:
             Path(address.unix_path).unlink(missing_ok=True)
-        elif address.port:
+        elif address.port and not address.shared:
             bind(address, field="listen").close()  # finds out, in words, whether the port is free
         try:
-            port = self._server.add_insecure_port(str(address))
+            if self._credentials is None:
+                port = self._server.add_insecure_port(str(address))
+            else:
+                port = self._server.add_secure_port(str(address), self._credentials)
         except RuntimeError as error:
             raise cannot_listen(address, OSError(str(error)), field="listen") from error
         if address.unix_path:

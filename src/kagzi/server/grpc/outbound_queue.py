@@ -1,7 +1,8 @@
 """Messages gathered for a stream, and the one writer that sends whatever has come together since its last write."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -27,24 +28,56 @@ class OutboundQueue:
 
     async def deliver(self, write: Write) -> None:
         """Returns after `finish`, when everything was written. Raises what `write` raises."""
+        writes = WholeWrites(write)
+        await writes.run(self._deliver(writes.write))
+
+    async def _deliver(self, write: Write) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
             finished = self._finished
             for message in self._take():
-                await whole(write(message))
+                await write(message)
             if finished:
                 return
 
 
-async def whole(writing: Awaitable[None]) -> None:
-    """Await a write; if this is cancelled meanwhile, let it finish first: a call whose write was cut short cannot end
-    any more. One that is done already (in process) costs no task."""
-    if isinstance(writing, asyncio.Future) and writing.done():
-        return
-    sending = asyncio.ensure_future(writing)
-    try:
-        await asyncio.shield(sending)
-    except asyncio.CancelledError:
-        await asyncio.wait({sending}, timeout=_WRITE_END_S)
-        raise
+class WholeWrites:
+    """The writes of one stream, none of which is cut short: a call whose write was cut short cannot end any more.
+
+    Whoever writes runs in a task of its own, made once for the stream: a task and a shield for each write cost more
+    than the write.
+    """
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._is_writing = False
+        self._is_over = False
+
+    async def write(self, message: bytes) -> None:
+        writing = self._write(message)
+        if isinstance(writing, asyncio.Future) and writing.done():  # in process
+            writing.result()
+            return
+        self._is_writing = True
+        try:
+            await writing
+        finally:
+            self._is_writing = False
+        if self._is_over:
+            raise asyncio.CancelledError
+
+    async def run(self, writer: Coroutine[Any, Any, None]) -> None:
+        """Returns when `writer`, which calls `write`, returns; raises what it raises. If this is cancelled, so is the
+        writer: during a write, when that is done."""
+        task = asyncio.ensure_future(writer)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._is_over = True
+            if not self._is_writing:
+                task.cancel()
+            await asyncio.wait({task}, timeout=_WRITE_END_S)
+            if task.done() and not task.cancelled():
+                task.exception()  # the stream is over whatever became of its last write
+            raise

@@ -1,21 +1,19 @@
-"""Which handler answers which method. Every method of every service in the protos is answered: by its service if it has
-a method of that name, else as unimplemented."""
+"""Which handler answers which method. Every method of every service in the protos is answered by its service, and has a
+declared scope."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from ...core.errors import Unimplemented
 from ...v1 import admin_pb2, key_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 from ...v1.common_pb2 import PageInfo
+from ..access.scopes import check_methods
+from ..startup import CannotStart
 from .budgets import Budget
-from .interceptor import Context, Interceptor
-from .unimplemented import sentence
+from .interceptor import Interceptor
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service
@@ -32,44 +30,63 @@ LARGE_READS = frozenset(
         "/kagzi.v1.WorkflowScheduleService/GetWorkflowSchedule",
     }
 )
+_OWN = "kagzi."
 LONG_POLLS = frozenset({"/kagzi.v1.WorkerService/PollTask", "/kagzi.v1.WorkflowService/Wait"})
 
 
 def handlers(
     interceptor: Interceptor, services: Mapping[str, object], descriptors: Sequence[ServiceDescriptor] = SERVICES
 ) -> list[grpc.GenericRpcHandler]:
-    """`services`: by full name, the object whose methods are named as in the protos."""
+    """`services`: by full name, the object whose methods are named as in the protos. What it does not have is not
+    served."""
     return [
         grpc.method_handlers_generic_handler(
             descriptor.full_name,
             {
-                method.name: _handler(interceptor, method, services.get(descriptor.full_name))
+                method.name: _handler(interceptor, method, implementation)
                 for method in descriptor.methods
+                if (implementation := getattr(services.get(descriptor.full_name), method.name, None)) is not None
             },
         )
         for descriptor in descriptors
     ]
 
 
+def check_served(services: Mapping[str, object], descriptors: Sequence[ServiceDescriptor] = SERVICES) -> None:
+    """Raises CannotStart unless every method of Kagzi's own services is served, and every method that is served has a
+    declared scope. A new release of a library may add methods to its own services: those are not served."""
+    served: list[str] = []
+    for method in (method for descriptor in descriptors for method in descriptor.methods):
+        if hasattr(services.get(method.containing_service.full_name), method.name):
+            served.append(path_of(method))
+        elif method.containing_service.full_name.startswith(_OWN):
+            raise CannotStart(f"nothing serves {path_of(method)}, which the protos promise.")
+    check_methods(served)
+
+
 def path_of(method: MethodDescriptor) -> str:
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
+def streams_of(descriptors: Sequence[ServiceDescriptor]) -> frozenset[str]:
+    """The paths of calls that last as long as their callers like."""
+    methods = (method for descriptor in descriptors for method in descriptor.methods)
+    return frozenset(path_of(method) for method in methods if method.client_streaming or method.server_streaming)
+
+
 def _handler(
-    interceptor: Interceptor, method: MethodDescriptor, service: object | None
+    interceptor: Interceptor, method: MethodDescriptor, implementation: Callable[..., Any]
 ) -> "grpc.RpcMethodHandler[Any, Any]":
     path = path_of(method)
-    implementation = getattr(service, method.name, None)
     if method.client_streaming or method.server_streaming:
         return interceptor.stream(
             path,
-            implementation or partial(_unimplemented_stream, path),
+            implementation,
             GetMessageClass(method.input_type),
             interceptor.budgets.streams,
         )
-    answer = implementation or partial(_unimplemented, path)
     handle = interceptor.read if reads_much(method) else interceptor.unary
-    return handle(path, answer, GetMessageClass(method.input_type), _budget(interceptor, path))
+    return handle(path, implementation, GetMessageClass(method.input_type), _budget(interceptor, path))
 
 
 def reads_much(method: MethodDescriptor) -> bool:
@@ -80,11 +97,3 @@ def reads_much(method: MethodDescriptor) -> bool:
 
 def _budget(interceptor: Interceptor, path: str) -> Budget:
     return interceptor.budgets.polls if path in LONG_POLLS else interceptor.budgets.calls
-
-
-async def _unimplemented(path: str, request: Message) -> Message:
-    raise Unimplemented(sentence(path), subject="method", subject_id=path)
-
-
-async def _unimplemented_stream(path: str, context: Context) -> None:
-    raise Unimplemented(sentence(path), subject="method", subject_id=path)

@@ -9,7 +9,7 @@ import grpc
 from ...core import limits
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.limits import Settings
-from ...core.pages.sizes import outcome_bytes, task_bytes
+from ...core.pages.sizes import answers_bytes, outcome_bytes, task_bytes
 from ...core.providers import Clock
 from ...core.records import ClaimedRun, RunKey
 from ...core.run.commands import Command
@@ -19,8 +19,11 @@ from ...engine import Notice, Session, Sessions
 from ...v1 import worker_pb2 as pb
 from ...wire.common import read_lease, read_leased, write_lease, write_leased
 from ...wire.operations import read_operation, write_answers
+from ...wire.schemas import read_schemas
+from ...wire.steps import read_step_logs
 from ...wire.tasks import write_task
 from ...wire.workers import read_diagnostics, read_register
+from .features import SESSION_FEATURES
 from .interceptor import Context, read_message
 from .outbound_queue import OutboundQueue
 from .run_both import first_of
@@ -66,7 +69,7 @@ class Outlet:
         self.outbound.notify()
 
     def answers(self, answers: _Answers) -> None:
-        size = _size_of(answers)
+        size = answers_bytes(answers)
         self._answers.append((size, answers))
         self.unread.add(size)
         self._unanswered -= len(answers)
@@ -138,10 +141,6 @@ class Outlet:
                 yield part_bytes, (part_bytes, partial(_add_answers, part, now))
         for size, claimed in tasks:
             yield size, (size, partial(_add_task, claimed))
-
-
-def _size_of(answers: _Answers) -> int:
-    return sum(outcome_bytes(outcome) for _, outcome in answers)
 
 
 def _split(size: int, answers: _Answers) -> Iterator[tuple[int, _Answers]]:
@@ -233,7 +232,7 @@ class SessionStream:
         worker = read_register(hello.register)
         self._namespace = worker.namespace
         leased = [read_leased(run, worker.namespace) for run in hello.leased]
-        return await self._sessions.open(worker, leased, self._outlet)
+        return await self._sessions.open(worker, leased, self._outlet, read_schemas(hello.register))
 
     async def _welcome(self, session: Session) -> None:
         welcome = pb.SessionWelcome(
@@ -243,6 +242,7 @@ class SessionStream:
             server_version=self._version,
             now_us=self._clock.now(),
             lost=[write_leased(run) for run in session.lost],
+            features=SESSION_FEATURES,
         )
         await self._context.write(pb.SessionResponse(welcome=welcome).SerializeToString())
 
@@ -297,6 +297,7 @@ class SessionStream:
             completed_delta=update.completed_delta,
             failed_delta=update.failed_delta,
             diagnostics=read_diagnostics(update),
+            step_logs=read_step_logs(update.step_logs, self._namespace),
         )
         self._is_leaving = update.goodbye
 

@@ -21,18 +21,56 @@ from ...wire.runs import write_outcome
 from .answer_budget import Answers
 from .deadlines import Deadlines
 from .interceptor import RETRY_HINT, Admit, Context, read_message
-from .outbound_queue import whole
+from .outbound_queue import WholeWrites
 from .run_both import first_of
 
 _PAGE_RUNS = 500
 _END_BYTES = 256  # an end without output and error
 
 
+class WaitStreams:
+    """The open streams of waits that have a name: a start says by it where the end of its run is awaited."""
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[str, str], WaitStream] = {}
+
+    def subscribe(self, namespace: str, stream_id: str, run_ids: Sequence[str]) -> bool:
+        """Whether the ends of all these runs come on that stream; otherwise none is added."""
+        stream = self._streams.get((namespace, stream_id))
+        return stream is not None and stream.add(run_ids)
+
+    def open(self, namespace: str, stream_id: str, stream: "WaitStream") -> None:
+        """Raises InvalidArgument."""
+        if len(stream_id) > limits.NAME_BYTES:
+            raise InvalidArgument(
+                f"stream_id has {len(stream_id)} characters; the limit is {limits.NAME_BYTES}. Use a UUID.",
+                field="stream_id",
+                metadata=limit_reached("name_bytes", limits.NAME_BYTES),
+            )
+        if stream_id:
+            self._streams[namespace, stream_id] = stream
+
+    def close(self, namespace: str, stream_id: str, stream: "WaitStream") -> None:
+        if self._streams.get((namespace, stream_id)) is stream:
+            del self._streams[namespace, stream_id]
+
+
 class WaitStream:
     """One client's waits. Ends when the client has nothing more to ask and everything is answered."""
 
-    def __init__(self, runs: Runs, context: Context, deadlines: Deadlines, admit: Admit, answers: Answers) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        context: Context,
+        deadlines: Deadlines,
+        admit: Admit,
+        *,
+        answers: Answers,
+        streams: WaitStreams,
+    ) -> None:
         self._runs = runs
+        self._streams = streams
+        self._stream_id = ""
         self._admit = admit
         self._context = context
         self._deadlines = deadlines
@@ -43,13 +81,15 @@ class WaitStream:
         self._open: set[str] = set()
         self._is_complete = False
         self._changed = asyncio.Event()
+        self._writes = WholeWrites(context.write)
         self._namespace: str | None = None
         self._waits: Waits | None = None
 
     async def serve(self) -> None:
         try:
-            finished = await first_of(self._read(), self._send(), self._deadlines.ended())
+            finished = await first_of(self._read(), self._writes.run(self._send()), self._deadlines.ended())
         finally:
+            self._streams.close(self._namespace or "", self._stream_id, self)
             if self._waits is not None:
                 self._waits.close()
             self._answers.release(sum(size for _, size in self._outcomes))
@@ -89,10 +129,22 @@ class WaitStream:
             self._open.update(wanted)
             waits.add(wanted)
 
+    def add(self, run_ids: Sequence[str]) -> bool:
+        """Wait for these, too, unless they are too many: somebody who started them asks for it."""
+        known = self._open.union(self._later)
+        wanted = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in known]
+        if self._waits is None or len(known) + len(wanted) > limits.WAITS_PER_STREAM:
+            return False
+        self._open.update(wanted)
+        self._waits.add(wanted)
+        return True
+
     def _opened(self, request: pb.WaitStreamRequest) -> Waits:
         if self._waits is None:
             self._namespace = read_namespace(request.namespace_id)
             self._waits = self._runs.open_waits(self._namespace, self._deliver)
+            self._stream_id = request.stream_id
+            self._streams.open(self._namespace, self._stream_id, self)
         elif request.namespace_id and request.namespace_id != self._namespace:
             raise InvalidArgument(
                 f"namespace_id={request.namespace_id!r} differs from the stream's, {self._namespace!r}. "
@@ -169,7 +221,7 @@ class WaitStream:
             self._waits.add((run_id,))
 
     async def _write(self, message: pb.WaitStreamResponse) -> None:
-        await whole(self._context.write(message.SerializeToString()))
+        await self._writes.write(message.SerializeToString())
 
 
 def _messages(outcomes: Iterable[RunEnd]) -> Iterator[pb.WaitStreamResponse]:

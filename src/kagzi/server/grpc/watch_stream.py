@@ -9,7 +9,7 @@ from ...wire.common import read_namespace
 from ...wire.events import write_watch
 from .deadlines import Deadlines
 from .interceptor import RETRY_HINT, Admit, Context, read_message
-from .outbound_queue import whole
+from .outbound_queue import WholeWrites
 from .run_both import first_of
 
 
@@ -21,10 +21,11 @@ class WatchStream:
         self._admit = admit
         self._context = context
         self._deadlines = deadlines
+        self._writes = WholeWrites(context.write)
 
     async def serve(self) -> None:
         request = read_message(await self._context.read(), pb.WatchRequest)
-        if await first_of(self._send(request), self._deadlines.ended()) == _STOPPED:
+        if await first_of(self._writes.run(self._send(request)), self._deadlines.ended()) == _STOPPED:
             raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
 
     async def _send(self, request: pb.WatchRequest) -> None:
@@ -33,7 +34,7 @@ class WatchStream:
         async with aclosing(self._watching.watch(namespace, request.run_id, request.after_seq)) as changes:
             async for change in changes:
                 for message in write_watch(change.mark, change.events):
-                    await whole(self._context.write(message.SerializeToString()))
+                    await self._writes.write(message.SerializeToString())
 
 
 _STOPPED = 1  # which of the two ended first

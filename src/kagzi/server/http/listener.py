@@ -1,189 +1,184 @@
-"""The HTTP side: probes, and plain pages that say what is here. Imported only by servers that listen for HTTP."""
+"""The HTTP port: pages and probes, and calls as WebSocket messages. It listens from the start; the code for either is
+loaded with the first connection that asks for it, as most servers that a test, a script or `kagzi dev` starts get none,
+and it is a quarter of what starting a server costs."""
+
+from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Generator
-from urllib.parse import urlsplit
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeGuard, TypeVar, cast
 
-import uvicorn
-from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from ...core.errors import KagziError, RequestError
-from ...core.records import DEFAULT_NAMESPACE, RunFilter
-from ...engine import Engine, PageAsk
-from ..grpc.incidents import Incidents
-from ..health import Health
-from ..info import ServerInfo
+from ...wire.calls.path import PATH
 from ..listen import ListenAddress, bind
-from .html import about_page, run_page, sorry_page
-from .protocol import limited
 
-_START_TIMEOUT_S = 10.0
-_STOP_TIMEOUT_S = 3
-_STEPS_SHOWN = 500
-_CHILDREN_SHOWN = 100
-_LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Coroutine
 
+    from ..websocket import WebSocketListener
+    from .page_data import PageData
+    from .web import Web
 
-class Pages:
-    def __init__(
-        self,
-        engine: Engine,
-        health: Health,
-        info: ServerInfo,
-        grpc_address: str,
-        store_url: str,
-        *,
-        incidents: Incidents,
-    ) -> None:
-        self._engine = engine
-        self._health = health
-        self._info = info
-        self._grpc_address = grpc_address
-        self._store_url = store_url
-        self._incidents = incidents
+Result = TypeVar("Result")
+_log = logging.getLogger("kagzi.server")
 
-    async def healthz(self, request: Request) -> Response:
-        """The process answers."""
-        return PlainTextResponse("ok\n")
-
-    async def readyz(self, request: Request) -> Response:
-        """Calls would be served."""
-        problem = self._health.problem()
-        return PlainTextResponse("ready\n") if problem is None else PlainTextResponse(f"{problem}\n", status_code=503)
-
-    async def about(self, request: Request) -> Response:
-        page = about_page(self._info, self._grpc_address, self._store_url, self._health.problem())
-        return HTMLResponse(page)
-
-    async def run(self, request: Request) -> Response:
-        namespace = request.query_params.get("namespace") or DEFAULT_NAMESPACE
-        run_id = request.path_params["run_id"]
-        try:
-            record = await self._engine.runs.get(namespace, run_id=run_id)
-            steps = await self._engine.steps.list(
-                namespace, run_id, name=None, page=PageAsk(size=_STEPS_SHOWN), payloads=False
-            )
-            children = await self._engine.runs.list(
-                namespace, RunFilter(parent_run_id=run_id), PageAsk(size=_CHILDREN_SHOWN)
-            )
-        except RequestError:
-            return HTMLResponse(sorry_page(f"run {run_id} not found in namespace {namespace}"), status_code=404)
-        except KagziError as error:
-            return HTMLResponse(
-                sorry_page(self._incidents.public_error("the page of a run", error).message), status_code=503
-            )
-        page = run_page(
-            record,
-            steps.rows,
-            more_steps=steps.has_more,
-            children=children.rows,
-            more_children=children.has_more,
-        )
-        return HTMLResponse(page)
-
-
-class Guard:
-    """Security headers on every answer; and on loopback a Host that is loopback, so that no web page elsewhere gets in
-    by giving its own name this machine's address."""
-
-    def __init__(self, app: ASGIApp, *, local_only: bool) -> None:
-        self._app = app
-        self._local_only = local_only
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
-            await send(message)
-
-        app: ASGIApp = self._app
-        if self._local_only and not _is_local(Request(scope).headers.get("host", "")):
-            app = PlainTextResponse("This server responds to localhost only.\n", status_code=421)
-        await app(scope, receive, send_guarded)
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return urlsplit(f"//{host}").hostname in _LOCAL_HOSTS
-    except ValueError:
-        return False
-
-
-class _Uvicorn(uvicorn.Server):
-    """Signals are the process's business; and an idle listener does nothing, where uvicorn's own loop ticks."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-        self.ending = asyncio.Event()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-    async def main_loop(self) -> None:
-        self.listening.set()
-        await self.ending.wait()
+_BACKLOG = 2_048  # uvicorn's own
+_AGAIN_S = 1.0
+FIRST_BYTES_S = 10.0
+"""Within this a connection has said what it wants; otherwise it is cut off."""
+_WEBSOCKET = f"GET {PATH} ".encode()  # how a request for a WebSocket begins
+_UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class HttpListener:
-    """Bound when made, so that its URL is known before anything is served."""
+    """Bound when made, so that its URL is known before anything is served. `context`: of TLS, for pages and calls."""
 
-    def __init__(self, address: ListenAddress, *, max_connections: int) -> None:
+    def __init__(self, address: ListenAddress, *, max_connections: int, context: ssl.SSLContext | None = None) -> None:
         self._max_connections = max_connections
         self._socket = bind(address, field="http")
         self.address = ListenAddress(address.host, self._socket.getsockname()[1])
-        self.url = f"http://{self.address}"
-        self._server: _Uvicorn | None = None
-        self._serving: asyncio.Task[None] | None = None
+        self._context = context
+        secure = "" if context is None else "s"
+        self.url = f"http{secure}://{self.address}"
+        self.websocket_url = f"ws{secure}://{self.address}{PATH}"
+        self.undecided: set[_Undecided] = set()
+        self._server: asyncio.Server | None = None
+        self._stopping = False
+        self._web: asyncio.Task[Web] | None = None
+        self._websocket: asyncio.Task[WebSocketListener] | None = None
 
-    async def start(self, pages: Pages) -> None:
-        app = Starlette(
-            routes=[
-                Route("/", pages.about),
-                Route("/healthz", pages.healthz),
-                Route("/readyz", pages.readyz),
-                Route("/runs/{run_id}", pages.run),
-            ]
+    async def start(self, data: PageData, websocket: Callable[[], WebSocketListener] | None = None) -> None:
+        """`websocket`: makes the listener of those who ask for that, once its module is loaded."""
+        self._data = data
+        self._make_websocket = websocket
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: _Undecided(self),
+            sock=self._socket,
+            backlog=_BACKLOG,
+            ssl=self._context,
+            ssl_handshake_timeout=None if self._context is None else FIRST_BYTES_S,
         )
-        guarded = Guard(app, local_only=self.address.is_local)
-        config = uvicorn.Config(
-            guarded,
-            http=limited(self._max_connections),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_graceful_shutdown=_STOP_TIMEOUT_S,
-        )
-        self._server = _Uvicorn(config)
-        self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="kagzi http")
-        await asyncio.wait_for(self._server.listening.wait(), _START_TIMEOUT_S)
+
+    @property
+    def is_full(self) -> bool:
+        """WebSockets have a limit of their own."""
+        served = self._web.result().connections if _has_result(self._web) else 0
+        return len(self.undecided) + served > self._max_connections
+
+    async def protocol_for(self, head: bytes) -> asyncio.BaseProtocol:
+        """Who serves a connection that begins with `head`. Raises ImportError."""
+        if head.startswith(_WEBSOCKET) and self._make_websocket is not None:
+            self._websocket = self._websocket or _task(self._load_websocket(self._make_websocket))
+            return (await asyncio.shield(self._websocket)).protocol()
+        self._web = self._web or _task(self._load_web())
+        return (await asyncio.shield(self._web)).protocol()
+
+    async def _load_websocket(self, make: Callable[[], WebSocketListener]) -> WebSocketListener:
+        await asyncio.to_thread(import_module, "kagzi.server.websocket")
+        return make()
+
+    async def _load_web(self) -> Web:
+        while True:
+            try:
+                # In a thread: loading takes a tenth of a second, in which calls go on being served.
+                await asyncio.to_thread(import_module, f"{__package__}.web")
+                from .web import Web  # noqa: PLC0415  see above
+
+                web = Web(self._data, local_only=self.address.is_local, max_connections=self._max_connections)
+                await web.start()
+            except Exception:  # a process may be out of descriptors, for a while
+                if self._stopping:
+                    raise
+                _log.exception("the HTTP port %s cannot be served yet", self.address)
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return web
+
+    async def stop_websockets(self) -> None:
+        if self._websocket is not None:
+            (listener,) = await asyncio.gather(self._websocket, return_exceptions=True)
+            if not isinstance(listener, BaseException):
+                await listener.stop()
 
     async def stop(self) -> None:
         """Requests in flight finish, within reason."""
-        if self._server is not None and self._serving is not None:
-            self._server.ending.set()
-            await self._serving
+        self._stopping = True
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self.undecided):
+            connection.abort()
+        if self._web is not None:
+            (web,) = await asyncio.gather(self._web, return_exceptions=True)
+            if not isinstance(web, BaseException):
+                await web.stop()
         self._socket.close()
+
+
+class _Undecided(asyncio.Protocol):
+    """A connection until its first bytes have come."""
+
+    def __init__(self, listener: HttpListener) -> None:
+        self._listener = listener
+        self._head = b""
+        self._deciding: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._timer = asyncio.get_running_loop().call_later(FIRST_BYTES_S, self.abort)
+        self._listener.undecided.add(self)
+        if self._listener.is_full:
+            self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._head += data
+        if self._deciding is not None or (len(self._head) < len(_WEBSOCKET) and _WEBSOCKET.startswith(self._head)):
+            return
+        self._timer.cancel()
+        self._transport.pause_reading()
+        self._deciding = _task(self._hand_over())
+
+    async def _hand_over(self) -> None:
+        try:
+            protocol = await self._listener.protocol_for(self._head)
+        except Exception:  # noqa: BLE001  whatever it is, this connection is not left open
+            _log.exception("a connection to %s cannot be served", self._listener.address)
+            self._transport.write(_UNAVAILABLE)
+            self._transport.close()
+            return
+        if self._transport.is_closing():
+            return
+        self._listener.undecided.discard(self)
+        protocol.connection_made(self._transport)
+        self._transport.set_protocol(protocol)
+        self._transport.resume_reading()
+        _feed(protocol, self._head)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        self._listener.undecided.discard(self)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+
+def _feed(protocol: asyncio.BaseProtocol, data: bytes) -> None:
+    if isinstance(protocol, asyncio.Protocol):
+        protocol.data_received(data)
+        return
+    buffered, rest = cast("asyncio.BufferedProtocol", protocol), memoryview(data)
+    while rest:
+        buffer = memoryview(buffered.get_buffer(len(rest)))
+        size = min(len(buffer), len(rest))
+        buffer[:size] = rest[:size]
+        buffered.buffer_updated(size)
+        rest = rest[size:]
+
+
+def _has_result(task: asyncio.Task[Web] | None) -> TypeGuard[asyncio.Task[Web]]:
+    return task is not None and task.done() and not task.cancelled() and task.exception() is None
+
+
+def _task(coroutine: Coroutine[object, object, Result]) -> asyncio.Task[Result]:
+    return asyncio.get_running_loop().create_task(coroutine, name="kagzi http")

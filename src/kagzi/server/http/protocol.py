@@ -41,13 +41,19 @@ class TimedProtocol(H11Protocol):
 
     def check(self) -> None:
         cycle = cast("RequestResponseCycle | None", cast("Any", self).cycle)
-        if cycle is not self._seen:  # a request has come since the last check
+        if cycle is not self._seen or _all_taken(cycle, self.transport):  # another request, or a stream that goes on
             self._seen, self._checks = cycle, 0
         elif cycle is None or cycle.response_complete or self._checks >= ANSWER_CHECKS:
             self.transport.abort()
             return
         self._checks += 1
         self._check_later()
+
+
+def _all_taken(cycle: "RequestResponseCycle | None", transport: asyncio.Transport) -> bool:
+    """Whether the reader of an answer that goes on has taken all that there is of it."""
+    begun = cycle is not None and cycle.response_started and not cycle.response_complete
+    return begun and transport.get_write_buffer_size() == 0
 
 
 def limited(max_connections: int) -> type[TimedProtocol]:

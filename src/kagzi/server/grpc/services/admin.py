@@ -4,9 +4,10 @@ from ....core.errors import InvalidArgument
 from ....core.providers import Clock
 from ....engine import Engine
 from ....v1 import admin_pb2 as pb
+from ....wire.admin import write_bucket
 from ....wire.common import read_time_if, read_type, write_time
-from ....wire.stats import write_bucket
-from ....wire.steps import write_step
+from ....wire.steps import write_step, write_step_log
+from ....wire.timeline import read_timeline_query, write_timeline
 from ...health import Health
 from ...info import ServerInfo, write_info
 from ..paging import read_page, write_page
@@ -38,17 +39,32 @@ class AdminService(WorkerAdmin, QueueAdmin):
         )
         return pb.ListStepsResponse(steps=[write_step(step) for step in page.rows], page=write_page(page))
 
+    async def GetTimeline(self, request: pb.GetTimelineRequest) -> pb.GetTimelineResponse:
+        _require_run_id(request.run_id)
+        query = read_timeline_query(request)
+        return write_timeline(await self._engine.steps.timeline(request.namespace_id, request.run_id, query))
+
+    async def ListStepLogs(self, request: pb.ListStepLogsRequest) -> pb.ListStepLogsResponse:
+        _require_run_id(request.run_id)
+        page = await self._engine.workers.step_logs.list(
+            request.namespace_id, request.run_id, step_id=request.step_id, page=read_page(request.page)
+        )
+        logs = [write_step_log(log, request.run_id) for log in page.rows]
+        return pb.ListStepLogsResponse(logs=logs, page=write_page(page))
+
     async def GetStats(self, request: pb.GetStatsRequest) -> pb.GetStatsResponse:
         figures = await self._engine.stats.get(
             request.namespace_id,
             since=read_time_if(request, "since"),
             until=read_time_if(request, "until"),
             workflow_type=read_type(request.workflow_type),
+            step=request.step,
         )
         return pb.GetStatsResponse(
             buckets=[write_bucket(bucket) for bucket in figures.buckets],
             open_by_status={status.value: count for status, count in figures.open_by_status.items()},
             open_is_capped=figures.open_is_capped,
+            step=figures.step,
         )
 
     async def HealthCheck(self, request: pb.HealthCheckRequest) -> pb.HealthCheckResponse:

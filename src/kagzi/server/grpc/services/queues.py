@@ -4,6 +4,7 @@ from ....engine import LIMITS_WAIT, Engine, Named
 from ....v1 import admin_pb2 as pb
 from ....wire.common import read_type
 from ....wire.queues import read_limits, write_standing, write_type
+from ....wire.schemas import write_schema
 from ..paging import read_page, write_page
 
 
@@ -37,6 +38,11 @@ class QueueAdmin:
     async def ResumeWorkflowType(self, request: pb.ResumeWorkflowTypeRequest) -> pb.ResumeWorkflowTypeResponse:
         record = await self._engine.queues.resume(request.namespace_id, read_type(request.workflow_type))
         return pb.ResumeWorkflowTypeResponse(type=write_type(record))
+
+    async def GetWorkflowSchema(self, request: pb.GetWorkflowSchemaRequest) -> pb.GetWorkflowSchemaResponse:
+        workflow_type = read_type(request.workflow_type)
+        record = await self._engine.schemas.get(request.namespace_id, workflow_type, request.version)
+        return pb.GetWorkflowSchemaResponse(schema=write_schema(record))
 
     async def GetQueueDepth(self, request: pb.GetQueueDepthRequest) -> pb.GetQueueDepthResponse:
         queues = await self._engine.queues.depths(request.namespace_id, read_type(request.workflow_type))

@@ -1,13 +1,19 @@
 """WorkflowScheduleService: runs started by the clock."""
 
-import msgspec
-
 from ....core.errors import InvalidArgument
+from ....core.schedules.changes import changed
 from ....core.schedules.schedule import ScheduleRecord, ScheduleSpec
 from ....engine import RUNS_WAIT, Named, Schedules, ServedTypes
 from ....v1 import workflow_schedule_pb2 as pb
 from ....wire.common import read_duration_us, read_time_if, read_type, write_time
-from ....wire.schedules import read_required_time, read_schedule_request, updated, write_fire, write_schedule
+from ....wire.schedules import (
+    check_task_queue,
+    read_changes,
+    read_required_time,
+    read_schedule_request,
+    write_fire,
+    write_schedule,
+)
 from ..paging import read_page, write_page
 
 
@@ -67,11 +73,13 @@ class WorkflowScheduleService:
     async def UpdateWorkflowSchedule(
         self, request: pb.UpdateWorkflowScheduleRequest
     ) -> pb.UpdateWorkflowScheduleResponse:
+        changes = read_changes(request)
+        enabled = request.enabled if request.HasField("enabled") else None
+
         def alter(was: ScheduleRecord) -> ScheduleRecord:
-            record = msgspec.structs.replace(was, spec=updated(request, was.spec))
-            if not request.HasField("enabled") or request.enabled == was.enabled:
-                return record
-            return msgspec.structs.replace(record, enabled=request.enabled, paused_reason="")
+            record = changed(was, changes, enabled=enabled)
+            check_task_queue(request.task_queue, record.spec.workflow_type)
+            return record
 
         record = await self._schedules.change(
             request.namespace_id,

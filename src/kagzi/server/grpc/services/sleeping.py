@@ -1,9 +1,9 @@
 """The unary Sleep: a timer and a park in one call."""
 
+from ....core.duration import check_duration, check_time
 from ....core.errors import InternalError, InvalidArgument
 from ....core.run.outcomes import Known, Parked, Recorded, TimerSet
 from ....core.run.refusals import lost_race
-from ....core.time_checks import check_duration, check_time
 from ....core.times import US_PER_MS, US_PER_S, Timestamp
 from ....engine import error_of
 from ....v1 import worker_pb2 as pb

@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 
+from ....core.duration import check_duration
 from ....core.records import HistoryStep
 from ....core.run.outcomes import ChildStarted, Known, NotParked, Outcome, Parked, SignalBound, StepFailed, TimerSet
 from ....core.run.refusals import lost_race
 from ....core.states import StepStatus
-from ....core.time_checks import check_duration
 from ....engine import error_of
 from ....v1 import worker_pb2 as pb
 from ....wire.common import NULL, read_duration_us, write_payload
@@ -27,6 +27,8 @@ async def wait_signal(submit: Submit, request: pb.WaitSignalRequest) -> pb.WaitS
     timeout_us = read_duration_us(request.timeout) if request.HasField("timeout") else None
     check_duration(timeout_us, "timeout")  # what an operation can hold
     wait = pb.WaitSignalOperation(step_id=step_id, signal_name=request.signal_name, timeout_us=timeout_us)
+    if request.HasField("input"):
+        wait.input.CopyFrom(request.input)
     outcome = await submit(request, pb.Operation(wait_signal=wait))
     if not isinstance(outcome, TimerSet):
         return _write_wait(outcome)

@@ -1,9 +1,9 @@
 """The part of AdminService about workers and the versions they serve."""
 
-from ....engine import Engine
+from ....engine import BY_OPERATOR, Engine
 from ....v1 import admin_pb2 as pb
+from ....wire.admin import write_version
 from ....wire.common import read_type
-from ....wire.versions import write_version
 from ....wire.workers import read_worker_status, write_worker, write_worker_event
 from ..paging import read_page, write_page
 
@@ -27,7 +27,7 @@ class WorkerAdmin:
         return pb.GetWorkerResponse(worker=write_worker(worker))
 
     async def DrainWorker(self, request: pb.DrainWorkerRequest) -> pb.DrainWorkerResponse:
-        worker = await self._workers.drain(request.namespace_id, request.worker_id, "an operator asked for it")
+        worker = await self._workers.drain(request.namespace_id, request.worker_id, BY_OPERATOR)
         return pb.DrainWorkerResponse(worker=write_worker(worker))
 
     async def ListWorkerEvents(self, request: pb.ListWorkerEventsRequest) -> pb.ListWorkerEventsResponse:

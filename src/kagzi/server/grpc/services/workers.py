@@ -33,7 +33,8 @@ from ....wire.common import (
 )
 from ....wire.enums import RUN_STATUS_TO_WIRE, STEP_KIND_FROM_WIRE
 from ....wire.operations import read_operation
-from ....wire.steps import write_step
+from ....wire.schemas import read_schemas
+from ....wire.steps import read_step_logs, write_step
 from ....wire.tasks import write_history_page, write_history_step, write_task
 from ....wire.worker_messages import RunRequest, operation_of, read_lease_of, read_run_key
 from ....wire.workers import read_diagnostics, read_register, refuse_foreign_queue
@@ -73,7 +74,7 @@ class WorkerService:
     # --- lifecycle ----------------------------------------------------------------------------------------------------
 
     async def Register(self, request: pb.RegisterRequest) -> pb.RegisterResponse:
-        worker = await self._workers.register(read_register(request))
+        worker = await self._workers.register(read_register(request), read_schemas(request))
         return pb.RegisterResponse(
             worker_id=worker.worker_id,
             heartbeat_interval_secs=-(-self._settings.heartbeat_ms // _MS_PER_S),
@@ -92,6 +93,8 @@ class WorkerService:
             leased=[read_leased(run, namespace) for run in request.leased],
             diagnostics=read_diagnostics(request),
         )
+        if answer.accepted:
+            self._workers.step_logs.add(read_step_logs(request.step_logs, namespace))
         return pb.HeartbeatResponse(
             accepted=answer.accepted,
             should_drain=answer.should_drain,

@@ -10,10 +10,11 @@ from ....core.run.commands import StartRequest
 from ....core.run.outcomes import Existing, Started
 from ....engine import RUN_WAITS, Engine, Named
 from ....v1 import workflow_pb2 as pb
-from ....wire.common import read_duration_ms, read_payload, write_error
+from ....wire.common import read_duration_ms, read_payload, write_error, write_time_if
 from ....wire.enums import RUN_STATUS_TO_WIRE
 from ....wire.runs import (
     read_filter,
+    read_order,
     read_replacement,
     read_signal,
     read_start,
@@ -29,7 +30,7 @@ from ..deadlines import Deadlines
 from ..incidents import Incidents
 from ..interceptor import Context
 from ..paging import read_page, write_page
-from ..wait_stream import WaitStream
+from ..wait_stream import WaitStream, WaitStreams
 from ..watch_stream import WatchStream
 from .bulk import BulkService
 from .transfers import TransferService
@@ -61,6 +62,7 @@ class WorkflowService(BulkService, TransferService):
         self._incidents = incidents
         self._answers = answers
         self._exports = exports
+        self._wait_streams = WaitStreams()
 
     async def StartWorkflow(self, request: pb.StartWorkflowRequest) -> pb.StartWorkflowResponse:
         start = read_start(request)
@@ -70,29 +72,41 @@ class WorkflowService(BulkService, TransferService):
 
     async def StartBatch(self, request: pb.StartBatchRequest) -> pb.StartBatchResponse:
         namespace = request.namespace_id
+        _check_places(request)
         read = [_read_or_refuse(start, namespace) for start in request.starts]
         outcomes = iter(await self._runs.start_many([item for item in read if not isinstance(item, KagziError)]))
-        items = [self._item(item if isinstance(item, KagziError) else next(outcomes), namespace) for item in read]
-        await self._warn(
-            [
-                (start, item.started)
-                for start, item in zip(read, items, strict=True)
-                if not isinstance(start, KagziError) and item.HasField("started")
-            ]
-        )
-        return pb.StartBatchResponse(items=items)
+        response = pb.StartBatchResponse()
+        started: list[tuple[StartRequest, pb.StartWorkflowResponse]] = []
+        for start in read:
+            item = response.items.add()
+            outcome = start if isinstance(start, KagziError) else next(outcomes)
+            if isinstance(outcome, KagziError):
+                item.error.CopyFrom(write_error(detail_of(self._incidents.public_error("StartBatch", outcome))))
+            elif isinstance(start, StartRequest):
+                self._write_started(outcome, namespace, item.started)
+                started.append((start, item.started))
+        await self._warn(started)
+        response.subscribed = self._subscribe(request, response.items)
+        return response
+
+    def _subscribe(self, request: pb.StartBatchRequest, items: Sequence[pb.StartBatchResponse.Item]) -> bool:
+        """Whether the ends of the runs that are waited for come on the caller's stream of waits."""
+        run_ids = [run_id for place in request.waited if (run_id := items[place].started.run_id)]
+        return bool(run_ids) and self._wait_streams.subscribe(request.namespace_id, request.wait_stream_id, run_ids)
 
     async def GetWorkflow(self, request: pb.GetWorkflowRequest) -> pb.GetWorkflowResponse:
         record = await self._runs.get(**_run_of(request))
         return pb.GetWorkflowResponse(workflow=write_run(record, url=self._url_of(record.run)))
 
     async def ListWorkflows(self, request: pb.ListWorkflowsRequest) -> pb.ListWorkflowsResponse:
-        page = await self._runs.list(request.namespace_id, read_filter(request), read_page(request.page))
+        where, order = read_filter(request), read_order(request)
+        page = await self._runs.list(request.namespace_id, where, read_page(request.page), order=order)
         runs = [write_run(record, url=self._url_of(record.run)) for record in page.rows]
         return pb.ListWorkflowsResponse(workflows=runs, page=write_page(page))
 
     async def CancelWorkflow(self, request: pb.CancelWorkflowRequest) -> pb.CancelWorkflowResponse:
-        """`request_id` needs no memory: asking twice for the same end is asking once."""
+        """`request_id` needs no memory: asking twice for the same end is asking once, and a run that is to end does not
+        continue as a new one."""
         status = await self._control.cancel(**_run_of(request), reason=request.reason)
         return pb.CancelWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
@@ -109,11 +123,25 @@ class WorkflowService(BulkService, TransferService):
         status = await self._control.resume(**_run_of(request))
         return pb.ResumeWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
+    async def AdoptWorkflow(self, request: pb.AdoptWorkflowRequest) -> pb.AdoptWorkflowResponse:
+        status = await self._control.adopt(**_run_of(request), build_id=request.build_id, reason=request.reason)
+        return pb.AdoptWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
     async def RetryWorkflow(self, request: pb.RetryWorkflowRequest) -> pb.RetryWorkflowResponse:
         status = await self._control.retry(
             **_run_of(request), from_step=request.from_step, request_id=request.request_id
         )
         return pb.RetryWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
+
+    async def WakeStep(self, request: pb.WakeStepRequest) -> pb.WakeStepResponse:
+        woken = await self._control.wake(**_run_of(request), step_id=request.step_id, request_id=request.request_id)
+        return pb.WakeStepResponse(
+            status=RUN_STATUS_TO_WIRE[woken.status],
+            woken=woken.woken,
+            step_id=woken.step_id,
+            due_at=write_time_if(woken.due_at),
+            run_id=woken.run.run_id,
+        )
 
     async def ForkWorkflow(self, request: pb.ForkWorkflowRequest) -> pb.ForkWorkflowResponse:
         namespace = request.namespace_id
@@ -168,7 +196,9 @@ class WorkflowService(BulkService, TransferService):
         await WatchStream(self._watching, context, self._deadlines, self._admit).serve()
 
     async def WaitStream(self, context: Context) -> None:
-        await WaitStream(self._runs, context, self._deadlines, self._admit, self._answers).serve()
+        await WaitStream(
+            self._runs, context, self._deadlines, self._admit, answers=self._answers, streams=self._wait_streams
+        ).serve()
 
     async def _warn(self, started: Sequence[tuple[StartRequest, pb.StartWorkflowResponse]]) -> None:
         """Names that nobody serves are said in the answer. What a worker has got already costs nothing here."""
@@ -183,14 +213,12 @@ class WorkflowService(BulkService, TransferService):
                 answer.warning = warning
 
     def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
-        return write_started(outcome, url=self._url_of(RunKey(namespace, outcome.run_id)))
+        answer = pb.StartWorkflowResponse()
+        self._write_started(outcome, namespace, answer)
+        return answer
 
-    def _item(self, outcome: Started | Existing | KagziError, namespace: str) -> pb.StartBatchResponse.Item:
-        if isinstance(outcome, KagziError):
-            return pb.StartBatchResponse.Item(
-                error=write_error(detail_of(self._incidents.public_error("StartBatch", outcome)))
-            )
-        return pb.StartBatchResponse.Item(started=self._started(outcome, namespace))
+    def _write_started(self, outcome: Started | Existing, namespace: str, answer: pb.StartWorkflowResponse) -> None:
+        write_started(outcome, answer, url=self._url_of(RunKey(namespace, outcome.run_id)))
 
 
 class RunRequest(Protocol):
@@ -219,6 +247,14 @@ def _read_or_refuse(start: pb.StartWorkflowRequest, namespace: str) -> StartRequ
         return read_start(start, batch_namespace=namespace)
     except InvalidArgument as error:
         return error
+
+
+def _check_places(request: pb.StartBatchRequest) -> None:
+    for place in request.waited:
+        if not 0 <= place < len(request.starts):
+            raise InvalidArgument(
+                f"waited={place} is outside 0..{len(request.starts) - 1}, the places of starts.", field="waited"
+            )
 
 
 def _read_wait_ms(request: pb.WaitRequest) -> int:

@@ -1,12 +1,12 @@
-"""The plain pages. Everything that is not ours is escaped."""
+"""The HTML of the plain pages. Everything that is not ours is escaped; links begin with `base`, which is."""
 
 from collections.abc import Sequence
 from html import escape
 from urllib.parse import quote, urlencode
 
-from ...core.records import Payload, RunRecord, StepRecord
-from ...core.times import Timestamp, to_datetime
-from ..info import ServerInfo
+from ....core.records import Payload, RunRecord, StepRecord
+from ....core.times import Timestamp, to_datetime
+from ...info import ServerInfo
 
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:3rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -21,9 +21,22 @@ td,th{border-color:#2b3138}
 a{color:#6cb0ff}.status{color:#14171b}}
 """
 _PREVIEW_CHARACTERS = 4_000
+_NOT_BUILT = (
+    "<p>The dashboard was not built, so these are the plain pages. In a checkout, run <code>make web</code> and load "
+    "this page again; that needs the network for npm packages. Wheels have the dashboard in them.</p>"
+)
 
 
-def about_page(info: ServerInfo, grpc_address: str, store_url: str, problem: str | None) -> str:
+def about_page(
+    info: ServerInfo,
+    grpc_address: str,
+    store_url: str,
+    problem: str | None,
+    processes: str,
+    *,
+    base: str,
+    is_bundle_missing: bool,
+) -> str:
     state = "ready" if problem is None else f"not ready: {problem}"
     commands = (
         "kagzi start hello world --wait\nkagzi list\nkagzi get RUN --steps"
@@ -36,13 +49,40 @@ def about_page(info: ServerInfo, grpc_address: str, store_url: str, problem: str
         "gRPC": grpc_address,
         "store": store_url,
         "server": info.server_id,
+        "processes": processes,
     }
-    links = '<p><a href="/healthz">/healthz</a> &middot; <a href="/readyz">/readyz</a></p>'
-    return _page("Kagzi", f"<h1>Kagzi</h1>{_facts(facts)}<h2>Try</h2><pre>{escape(commands)}</pre>{links}")
+    links = " &middot; ".join(
+        f'<a href="{escape(base)}{path}">/{path}</a>' for path in ("plain/runs", "healthz", "readyz")
+    )
+    missing = _NOT_BUILT if is_bundle_missing else ""
+    body = f"<h1>Kagzi</h1>{missing}{_facts(facts)}<h2>Try</h2><pre>{escape(commands)}</pre><p>{links}</p>"
+    return _page("Kagzi", body)
+
+
+def runs_page(runs: Sequence[RunRecord], namespace: str, next_token: str, base: str) -> str:
+    rows = "".join(
+        f"<tr><td>{_link(run.run.run_id, namespace, base)}</td><td>{escape(run.workflow_type)}</td>"
+        f'<td class="mono">{escape(run.workflow_id)}</td>'
+        f'<td><span class="status {escape(run.status)}">{escape(run.status)}</span></td>'
+        f"<td>{_time(run.created_at)}</td><td>{_time(run.finished_at)}</td></tr>"
+        for run in runs
+    )
+    names = ("run", "workflow", "workflow id", "status", "created", "finished")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    table = f"<table><tr>{head}</tr>{rows}</table>" if rows else "<p>none</p>"
+    address = f"{base}plain/runs?{urlencode({'namespace': namespace, 'token': next_token})}"
+    older = f'<p><a href="{escape(address)}">older runs</a></p>' if next_token else ""
+    return _page("Runs", f"<h1>Runs in {escape(namespace)}</h1>{table}{older}")
 
 
 def run_page(
-    run: RunRecord, steps: Sequence[StepRecord], *, more_steps: bool, children: Sequence[RunRecord], more_children: bool
+    run: RunRecord,
+    steps: Sequence[StepRecord],
+    *,
+    more_steps: bool,
+    children: Sequence[RunRecord],
+    more_children: bool,
+    base: str,
 ) -> str:
     facts = {
         "workflow": f"{run.workflow_type}{f' version {run.version}' if run.version else ''}",
@@ -61,7 +101,7 @@ def run_page(
     }
     runs = {"parent": run.parent_run_id, "forked from": run.forked_from, "continued as": run.continued_as}
     namespace = run.run.namespace
-    links = "".join(f"<p>{name}: {_link(run_id, namespace)}</p>" for name, run_id in runs.items() if run_id)
+    links = "".join(f"<p>{name}: {_link(run_id, namespace, base)}</p>" for name, run_id in runs.items() if run_id)
     status = f'<span class="status {escape(run.status)}">{escape(run.status)}</span>'
     waits = f" (waits: {escape(run.wait_reason)})" if run.wait_reason else ""
     parts = [f"<h1><code>{escape(run.run.run_id)}</code></h1><p>{status}{waits}</p>{_facts(facts)}{links}"]
@@ -70,25 +110,25 @@ def run_page(
     if run.error is not None:
         parts.append(f"<h2>Error</h2><pre>{escape(run.error.traceback or run.error.text)}</pre>")
     parts.extend(_payload(title, payload) for title, payload in (("Input", run.input), ("Output", run.output)))
-    parts.append(_steps(steps, namespace, more_steps=more_steps))
-    parts.append(_children(children, more=more_children))
+    parts.append(_steps(steps, namespace, base, more_steps=more_steps))
+    parts.append(_children(children, base, more=more_children))
     return _page(f"{run.workflow_type} {run.status}", "".join(parts))
 
 
-def sorry_page(text: str) -> str:
-    return _page("Kagzi", f'<h1>{escape(text)}</h1><p><a href="/">Kagzi</a></p>')
+def sorry_page(text: str, base: str) -> str:
+    return _page("Kagzi", f'<h1>{escape(text)}</h1><p><a href="{escape(base)}">Kagzi</a></p>')
 
 
-def _link(run_id: str, namespace: str) -> str:
-    address = f"/runs/{quote(run_id, safe='')}?{urlencode({'namespace': namespace})}"
+def _link(run_id: str, namespace: str, base: str) -> str:
+    address = f"{base}plain/runs/{quote(run_id, safe='')}?{urlencode({'namespace': namespace})}"
     return f'<a href="{escape(address)}"><code>{escape(run_id)}</code></a>'
 
 
-def _children(children: Sequence[RunRecord], *, more: bool) -> str:
+def _children(children: Sequence[RunRecord], base: str, *, more: bool) -> str:
     if not children:
         return ""
     rows = "".join(
-        f"<tr><td>{_link(child.run.run_id, child.run.namespace)}</td><td>{escape(child.workflow_type)}</td>"
+        f"<tr><td>{_link(child.run.run_id, child.run.namespace, base)}</td><td>{escape(child.workflow_type)}</td>"
         f'<td class="mono">{escape(child.parent_step_id or "")}</td>'
         f'<td><span class="status {escape(child.status)}">{escape(child.status)}</span></td></tr>'
         for child in children
@@ -97,10 +137,10 @@ def _children(children: Sequence[RunRecord], *, more: bool) -> str:
     return f"<h2>Children</h2><table>{head}{rows}</table>{'<p>There are more.</p>' if more else ''}"
 
 
-def _steps(steps: Sequence[StepRecord], namespace: str, *, more_steps: bool) -> str:
+def _steps(steps: Sequence[StepRecord], namespace: str, base: str, *, more_steps: bool) -> str:
     rows = "".join(
         f'<tr><td class="mono">{escape(step.step_id)}</td>'
-        f"<td>{escape(step.kind)} {_link(step.child_run_id, namespace) if step.child_run_id else ''}</td>"
+        f"<td>{escape(step.kind)} {_link(step.child_run_id, namespace, base) if step.child_run_id else ''}</td>"
         f'<td><span class="status {escape(step.status)}">{escape(step.status)}</span></td><td>{step.attempt}</td>'
         f"<td>{_time(step.started_at or step.created_at)}</td><td>{_time(step.finished_at)}</td>"
         f"<td>{escape(step.error.text if step.error else '')}</td></tr>"

@@ -1,0 +1,119 @@
+"""Serves calls that do not come by gRPC: the handlers of the gRPC listener, whichever way a call came.
+
+Every call passes the same interceptor, so admission, budgets, deadlines and errors are decided there, once.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Sequence
+from typing import Any, NamedTuple, NoReturn, cast
+
+import grpc
+
+from ..wire.calls.call import GONE, NOT_THERE, OK, Metadata, ServerEnd
+from ..wire.status import RpcStatus
+
+_CANCEL_S = 2.0  # how long a handler may take to end when it is cancelled
+
+
+class _Details(NamedTuple):
+    method: str
+    invocation_metadata: Metadata = ()
+
+
+class CallServer:
+    """Serves from `start` to `stop`, on the loop of `start`."""
+
+    def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        self._generic = tuple(handlers)
+        self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
+        self._calls: dict[asyncio.Task[None], ServerEnd] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """None while it does not serve."""
+        self._context = contextvars.copy_context()
+
+    def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+
+    async def stop(self, grace_s: float) -> None:
+        """New calls are refused at once; those in flight get `grace_s` to finish. May be called again, in a hurry."""
+        self.loop = None
+        if self._calls:
+            await asyncio.wait(set(self._calls), timeout=grace_s)
+        cancelled = set(self._calls)
+        for call in cancelled:
+            call.cancel()
+        if cancelled:
+            await asyncio.wait(cancelled, timeout=_CANCEL_S)
+
+    def begin(self, path: str, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
+        """On a server that does not serve the call ends with UNAVAILABLE."""
+        if self.loop is None:
+            end.finish(NOT_THERE)
+            return
+        context = _Context(end, metadata, timeout_s)
+        # Not in the caller's context: what it keeps in context variables is not the server's.
+        call = self.loop.create_task(self._serve(self._handler(path), context), name=path, context=self._context.copy())
+        end.when_cancelled = call.cancel
+        self._calls[call] = end
+        call.add_done_callback(self._ended)
+
+    def _ended(self, call: "asyncio.Task[None]") -> None:
+        self._calls.pop(call).finish(GONE)  # if it was cancelled before it began; otherwise that was done
+
+    def _handler(self, path: str) -> "grpc.RpcMethodHandler[Any, Any] | None":
+        if path not in self._handlers:
+            details = cast("grpc.HandlerCallDetails", _Details(path))
+            handlers = (generic.service(details) for generic in self._generic)
+            self._handlers[path] = next((each for each in handlers if each is not None), None)
+        return self._handlers[path]
+
+    async def _serve(self, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
+        """Whatever a handler raises is a status already: the interceptor sees to that."""
+        status, response = GONE, None  # if it is cancelled: the server stops, or nobody waits for it
+        try:
+            if handler is None:
+                status = RpcStatus(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
+            elif handler.unary_unary is not None:
+                response = await cast("Any", handler.unary_unary)(await context.end.read(), context)
+                status = OK
+            else:
+                await cast("Any", handler.stream_stream)(None, context)
+                status = OK
+        except grpc.aio.AbortError:
+            status = context.status
+        finally:
+            context.end.finish(status, response)
+
+
+class _Context:
+    """What handlers use of gRPC's context."""
+
+    is_grpc = False
+
+    def __init__(self, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
+        self.end = end
+        self.status = GONE
+        self._sent: asyncio.Future[None] = end.loop.create_future()
+        self._sent.set_result(None)
+        self._metadata = metadata
+        self._deadline = None if timeout_s is None else end.loop.time() + timeout_s
+
+    async def read(self) -> object:
+        data = await self.end.read()
+        return grpc.aio.EOF if data is None else data
+
+    def write(self, data: bytes) -> Awaitable[None]:
+        """It is sent at once; awaited, it waits until more may be sent. May be cut short."""
+        self.end.send(data)
+        return self.end.writable() if self.end.is_full else self._sent
+
+    async def abort(self, code: grpc.StatusCode, details: str, metadata: "tuple[tuple[str, bytes], ...]") -> NoReturn:
+        self.status = RpcStatus(code, details, metadata)
+        raise grpc.aio.AbortError
+
+    def invocation_metadata(self) -> Metadata:
+        return self._metadata
+
+    def time_remaining(self) -> float | None:
+        return None if self._deadline is None else max(self._deadline - self.end.loop.time(), 0.0)

@@ -1,0 +1,1 @@
+"""What answers the routes of the HTTP API, one file a noun."""

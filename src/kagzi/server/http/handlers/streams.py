@@ -1,0 +1,188 @@
+"""What happens to runs, as it happens."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, NamedTuple, TypeVar
+
+from ....core.access import Scope
+from ....core.errors import InvalidArgument
+from ....core.events import LAST_SEQ, EventKind, RunEvent, RunMark, event_view, standing_view
+from ....core.limits import HISTORY_PAGE_BYTES
+from ....engine import ListChange, ListRows, WatchUpdate
+from ..route import JSON, ApiRequest, Route
+from ..run_names import run_id_of
+from ..sse import EventStream, event
+from ..views.common import payload_view
+from ..views.events import EventsQuery, EventsView
+from ..views.lists import LiveListView, LiveQuery, change_view, counts_view, live_list_view
+from ..views.runs import filter_of, labels_of
+
+STATS_S = 5.0
+Item = TypeVar("Item")
+
+
+class _Request(NamedTuple):
+    """`started`: whether the caller knows of the start, which has the number 0."""
+
+    run_id: str
+    after: int
+    started: bool
+    payloads: bool
+
+    def views(self, update: WatchUpdate) -> list[dict[str, Any]]:
+        value = payload_view if self.payloads else None
+        return [event_view(each, self.run_id, value) for each in update.events if not self._is_known(each)]
+
+    def _is_known(self, each: RunEvent) -> bool:
+        return each.kind is EventKind.RUN_STARTED and self.started
+
+
+async def events(request: ApiRequest[EventsQuery, None]) -> Any:
+    """Everything that has happened to the run beyond `after`, and then what happens, until it has ended: server-sent
+    events with `id` (the seq), `event` (the kind) and `data`, and at last `event: end`. Whoever connects again with
+    Last-Event-ID, to any server, misses nothing and gets nothing twice. With `Accept: application/json` what there is
+    now, once."""
+    wanted = _Request(await run_id_of(request), *_place(request), request.query.payloads)
+    watch = request.data.engine.watching.watch(request.namespace, wanted.run_id, wanted.after)
+    if JSON not in request.headers.get("accept", ""):
+        return EventStream(_frames(watch, wanted))
+    async with aclosing(watch) as updates:
+        return _once(await anext(updates), wanted)
+
+
+def _place(request: ApiRequest[EventsQuery, None]) -> tuple[int, bool]:
+    """Where to go on, and whether the start is known."""
+    last_id = request.headers.get("last-event-id", "")
+    if not last_id:
+        after = request.query.after
+    elif last_id.isascii() and last_id.isdigit() and len(last_id) < len(str(LAST_SEQ)):
+        after = int(last_id)
+    else:
+        raise InvalidArgument(
+            f"Last-Event-ID={last_id[:64]!r} is not the number of an event. Leave it out to get all of them.",
+            field="Last-Event-ID",
+        )
+    return after, bool(last_id) or after > 0
+
+
+def _once(update: WatchUpdate, wanted: _Request) -> EventsView:
+    views: Any = tuple(wanted.views(update))
+    standing: Any = _standing(update.mark)
+    return EventsView(
+        run_id=wanted.run_id,
+        standing=standing,
+        events=views,
+        after=max([wanted.after, *(each.seq for each in update.events)]),
+        ended=update.mark.status.ended,
+    )
+
+
+async def _frames(watch: AsyncGenerator[WatchUpdate], wanted: _Request) -> AsyncGenerator[bytes]:
+    last: dict[str, Any] = {}
+    after = wanted.after
+    mark: RunMark | None = None
+    async with aclosing(watch) as updates:
+        async for update in updates:
+            mark = update.mark
+            after = max([after, *(each.seq for each in update.events)])
+            standing = _standing(mark)
+            views = wanted.views(update)
+            if standing != last and not mark.status.ended:
+                views.append({"kind": "run_status", "run_id": wanted.run_id, "seq": after, **standing})
+            last = standing
+            for frame in _joined(views):
+                yield frame
+    if mark is not None:
+        yield event("end", {"run_id": wanted.run_id, "seq": after, "status": mark.status})
+
+
+def _joined(views: list[dict[str, Any]]) -> list[bytes]:
+    """Several events in one part, as long as it is not large."""
+    frames: list[bytes] = []
+    buffer = bytearray()
+    for view in views:
+        buffer += event(view["kind"], view, seq=None if view["kind"] == "run_status" else view["seq"])
+        if len(buffer) >= HISTORY_PAGE_BYTES:
+            frames.append(bytes(buffer))
+            buffer.clear()
+    return [*frames, bytes(buffer)] if buffer else frames
+
+
+def _standing(mark: RunMark) -> dict[str, Any]:
+    return standing_view(mark, mark.status, mark.progress, mark.state_at)
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+async def list_events(request: ApiRequest[LiveQuery, None]) -> Any:
+    """The first page of a list, and then how it changes: `rows` (the whole page), `row` (one that is shown, as it is
+    now), `gone`, `new` (how many are not shown), and every 5 s `stats`. It is state and not a log: there is nothing to
+    resume, and whoever connects again begins with `rows`. With `Accept: application/json` how it is now, once."""
+    where = filter_of(request.query, labels_of(request.query.label))
+    watch = request.data.engine.live_lists.watch(request.namespace, where, order=request.query.order)
+    if JSON not in request.headers.get("accept", ""):
+        return EventStream(_list_frames(watch, request))
+    async with aclosing(watch) as changes:
+        rows = await anext(changes)
+    assert isinstance(rows, ListRows)
+    return live_list_view(rows, await request.data.run_counts.get(request.namespace), request.data)
+
+
+async def _list_frames(
+    watch: AsyncGenerator[ListChange], request: ApiRequest[LiveQuery, None]
+) -> AsyncGenerator[bytes]:
+    async with aclosing(ticking(watch, STATS_S)) as changes:
+        async for change in changes:
+            if change is None:
+                yield event("stats", counts_view(await request.data.run_counts.get(request.namespace)))
+            else:
+                yield event(*change_view(change, request.data))
+
+
+async def ticking(source: AsyncGenerator[Item], every_s: float) -> AsyncGenerator[Item | None]:
+    """What the source gives, and None at first and every so many seconds."""
+    loop = asyncio.get_running_loop()
+    due_at: float | None = None
+    async with aclosing(source):
+        while True:
+            following = asyncio.ensure_future(anext(source))
+            try:
+                while not following.done():
+                    await asyncio.wait((following,), timeout=None if due_at is None else max(due_at - loop.time(), 0))
+                    if due_at is not None and loop.time() >= due_at:
+                        due_at += every_s
+                        yield None
+                yield following.result()
+            except StopAsyncIteration:
+                return
+            finally:
+                following.cancel()
+                await asyncio.wait((following,))
+            if due_at is None:  # what the source begins with goes first
+                due_at = loop.time()
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/runs/events",
+        list_events,
+        Scope.READ,
+        "Follow a list of runs",
+        query=LiveQuery,
+        answer=LiveListView,
+        stream=True,
+    ),
+    Route(
+        "GET",
+        "/runs/{run}/events",
+        events,
+        Scope.READ,
+        "Follow a run",
+        query=EventsQuery,
+        answer=EventsView,
+        stream=True,
+    ),
+)

@@ -1,0 +1,173 @@
+"""Steps as they are shown: the words of `kagzi get --steps --json`."""
+
+import msgspec
+
+from ....core.records import StepAttempt, StepRecord
+from ....core.retry.policy import SERVER_DEFAULT, RetryPolicy
+from ....core.retry.reasons import why_not_retried
+from ....core.run.step_logs import StepLog
+from ....core.states import RunStatus, StepKind, StepStatus
+from ..route import Input
+from .common import ErrorView, Moment, PageQuery, View, error_view, moment, payload_view
+
+
+class AttemptView(View, frozen=True, kw_only=True):
+    """An attempt that failed, or whose worker was lost: then the next one has the same number."""
+
+    attempt: int
+    started_at: Moment | None
+    finished_at: Moment
+    worker_id: str | None
+    error: ErrorView
+
+
+class RetryView(View, frozen=True, kw_only=True):
+    """How often a step is tried, and how long it waits between attempts. `maximum_attempts` -1: without a limit."""
+
+    maximum_attempts: int
+    initial_interval_ms: int
+    backoff_coefficient: float
+    maximum_interval_ms: int
+
+
+class StepView(View, frozen=True, kw_only=True):
+    """A step. `retry` is that of a function. `attempts` are the earlier ones. Lists leave `input`, `output` and
+    `details` (of its last heartbeat) out, unless they are asked for."""
+
+    step_id: str
+    name: str
+    kind: StepKind
+    status: StepStatus
+    attempt: int
+    seq: int
+    begun_seq: int
+    created_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+    retry_at: Moment | None
+    wake_at: Moment | None
+    child_run_id: str | None
+    parent_step_id: str | None
+    parallel_group: str | None
+    worker_id: str | None
+    timeout_ms: int | None
+    retry: RetryView | None
+    details: msgspec.Raw
+    input: msgspec.Raw
+    output: msgspec.Raw
+    error: ErrorView | None
+    not_retried: str | None
+    attempts: tuple[AttemptView, ...]
+
+
+def step_view(step: StepRecord) -> StepView:
+    return StepView(
+        step_id=step.step_id,
+        name=step.name,
+        kind=step.kind,
+        status=step.status,
+        attempt=step.attempt,
+        seq=step.seq,
+        begun_seq=step.begun_seq,
+        created_at=moment(step.created_at) or "",
+        started_at=moment(step.started_at),
+        finished_at=moment(step.finished_at),
+        retry_at=moment(step.retry_at),
+        wake_at=moment(step.wake_at),
+        child_run_id=step.child_run_id or None,
+        parent_step_id=step.parent_step_id or None,
+        parallel_group=step.parallel_group_id or None,
+        worker_id=step.worker_id or None,
+        timeout_ms=step.timeout_ms or None,
+        retry=_retry_view(step.retry or SERVER_DEFAULT) if step.kind is StepKind.FUNCTION else None,
+        details=payload_view(step.details),
+        input=payload_view(step.input),
+        output=payload_view(step.output),
+        error=error_view(step.error),
+        not_retried=_not_retried(step) or None,
+        attempts=tuple(map(_attempt_view, step.attempts)),
+    )
+
+
+def _retry_view(policy: RetryPolicy) -> RetryView:
+    return RetryView(**{name: getattr(policy, name) for name in RetryView.__struct_fields__})
+
+
+def _attempt_view(attempt: StepAttempt) -> AttemptView:
+    error = error_view(attempt.error)
+    assert error is not None
+    return AttemptView(
+        attempt=attempt.attempt,
+        started_at=moment(attempt.started_at),
+        finished_at=moment(attempt.finished_at) or "",
+        worker_id=attempt.worker_id or None,
+        error=error,
+    )
+
+
+def _not_retried(step: StepRecord) -> str:
+    if step.status is not StepStatus.FAILED or step.kind is not StepKind.FUNCTION or step.error is None:
+        return ""
+    return why_not_retried(step.retry or SERVER_DEFAULT, step.error)
+
+
+class StepsQuery(PageQuery, frozen=True, kw_only=True):
+    """`name`: steps of this name only. `payloads`: with their values."""
+
+    name: str = ""
+    payloads: bool = False
+
+
+class StepQuery(Input, frozen=True, kw_only=True):
+    """`id`: the step id, which may have `/`, `[` and `#` in it."""
+
+    id: str
+
+
+class StepLogsQuery(PageQuery, frozen=True, kw_only=True):
+    """`id`: of this step only."""
+
+    id: str = ""
+
+
+class WakeQuery(Input, frozen=True, kw_only=True):
+    """`id`: the step. Without it the run itself, if it waits to begin or to be tried again, else its only step that
+    waits for a time."""
+
+    id: str = ""
+
+
+class LogLineView(View, frozen=True, kw_only=True):
+    """A line that the body of a step logged. `text` is a string, or what can be said about it if a codec changed it."""
+
+    at: Moment
+    attempt: int
+    level: str
+    text: msgspec.Raw
+
+
+class StepLogView(View, frozen=True, kw_only=True):
+    """The last lines of a step, the oldest first. `dropped`: how many came and are not here."""
+
+    step_id: str
+    lines: tuple[LogLineView, ...]
+    dropped: int
+
+
+def step_log_view(log: StepLog) -> StepLogView:
+    lines = tuple(
+        LogLineView(at=moment(line.at) or "", attempt=line.attempt, level=line.level, text=payload_view(line.payload))
+        for line in log.lines
+    )
+    return StepLogView(step_id=log.step_id, lines=lines, dropped=log.dropped)
+
+
+class WokenView(View, frozen=True, kw_only=True):
+    """`woken` false: it did not wait any more. `step` null: it was the run itself. `due_at`: when it would have been
+    due."""
+
+    run_id: str
+    step: str | None
+    woken: bool
+    status: RunStatus
+    due_at: Moment | None
