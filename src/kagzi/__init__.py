@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RunError,
         SchemaMismatch,
         StepError,
+        Unauthenticated,
         Unavailable,
         Unimplemented,
     )
@@ -40,27 +41,31 @@ if TYPE_CHECKING:
     from .core.states import RunStatus, StepKind, StepStatus, WaitReason, WorkerStatus
     from .sdk.client.client import Kagzi
     from .sdk.client.operations.bulk import BulkOperation, BulkProgress
+    from .sdk.client.operations.keys import AuditRecord, KeyInfo, NewKey
     from .sdk.client.operations.namespaces import NamespaceInfo
     from .sdk.client.operations.schedule_options import DeclaredSchedule, schedule
-    from .sdk.client.operations.schedule_records import Schedule, ScheduleFire
+    from .sdk.client.operations.schedule_records import Schedule, ScheduleFire, SyncedSchedules
     from .sdk.client.operations.schedules import ScheduleBuilder
     from .sdk.client.operations.stats import Stats, StatsMinute
     from .sdk.client.operations.transfers import ImportedRun
     from .sdk.client.operations.versions import VersionInfo
     from .sdk.client.operations.workers import WorkerEvent, WorkerInfo
-    from .sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
+    from .sdk.client.operations.workflow_types import QueueInfo, WorkflowSchema, WorkflowTypeInfo
     from .sdk.client.run import Run, RunQuery
     from .sdk.client.run_records import RunInfo
     from .sdk.client.start import Start
+    from .sdk.client.step_logs import LogLine, StepLogs
     from .sdk.client.step_records import StepRecord
+    from .sdk.lint.kagzi_warning import KagziWarning
+    from .sdk.transactions.effect import Effect, effect
     from .sdk.transport.credentials import Tls
+    from .sdk.transport.payload_codec import Codec
     from .sdk.worker.log_context import RunContextFilter
     from .sdk.worker.worker import Worker
     from .sdk.workflow.children import ChildHandle
     from .sdk.workflow.context import Context
     from .sdk.workflow.current import StepInfo, current_step
     from .sdk.workflow.decorator import workflow
-    from .sdk.workflow.lint import KagziWarning
     from .sdk.workflow.retry import Retry
     from .sdk.workflow.signals import Signal, Won
     from .sdk.workflow.step import Step, step
@@ -68,14 +73,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExists",
+    "AuditRecord",
     "BulkOperation",
     "BulkProgress",
     "ChildError",
     "ChildHandle",
+    "Codec",
     "Context",
     "DeclaredSchedule",
     "Diverged",
     "Duration",
+    "Effect",
     "ErrorCode",
     "ErrorDetail",
     "ErrorKind",
@@ -86,8 +94,11 @@ __all__ = [
     "Kagzi",
     "KagziError",
     "KagziWarning",
+    "KeyInfo",
     "LeaseLost",
+    "LogLine",
     "NamespaceInfo",
+    "NewKey",
     "NonRetryable",
     "NotFound",
     "OnConflict",
@@ -116,9 +127,12 @@ __all__ = [
     "StepError",
     "StepInfo",
     "StepKind",
+    "StepLogs",
     "StepRecord",
     "StepStatus",
+    "SyncedSchedules",
     "Tls",
+    "Unauthenticated",
     "Unavailable",
     "Unimplemented",
     "VersionInfo",
@@ -129,9 +143,11 @@ __all__ = [
     "WorkerInfo",
     "WorkerStatus",
     "Workflow",
+    "WorkflowSchema",
     "WorkflowTypeInfo",
     "__version__",
     "current_step",
+    "effect",
     "parse_duration",
     "schedule",
     "step",
@@ -159,6 +175,7 @@ _HOMES = {
         "RunError",
         "SchemaMismatch",
         "StepError",
+        "Unauthenticated",
         "Unavailable",
         "Unimplemented",
     ),
@@ -169,17 +186,21 @@ _HOMES = {
     "sdk.workflow.children": ("ChildHandle",),
     "sdk.client.client": ("Kagzi",),
     "sdk.workflow.context": ("Context",),
+    "sdk.transactions.effect": ("Effect", "effect"),
     "sdk.transport.credentials": ("Tls",),
+    "sdk.transport.payload_codec": ("Codec",),
     "sdk.workflow.current": ("StepInfo", "current_step"),
     "sdk.client.run_records": ("RunInfo",),
+    "sdk.client.step_logs": ("LogLine", "StepLogs"),
     "sdk.client.step_records": ("StepRecord",),
-    "sdk.workflow.lint": ("KagziWarning",),
+    "sdk.lint.kagzi_warning": ("KagziWarning",),
     "sdk.worker.log_context": ("RunContextFilter",),
+    "sdk.client.operations.keys": ("AuditRecord", "KeyInfo", "NewKey"),
     "sdk.client.operations.namespaces": ("NamespaceInfo",),
     "sdk.workflow.retry": ("Retry",),
     "sdk.client.run": ("Run", "RunQuery"),
     "sdk.client.operations.schedule_options": ("DeclaredSchedule", "schedule"),
-    "sdk.client.operations.schedule_records": ("Schedule", "ScheduleFire"),
+    "sdk.client.operations.schedule_records": ("Schedule", "ScheduleFire", "SyncedSchedules"),
     "sdk.client.operations.schedules": ("ScheduleBuilder",),
     "sdk.workflow.signals": ("Signal", "Won"),
     "sdk.client.start": ("Start",),
@@ -191,7 +212,7 @@ _HOMES = {
     "sdk.client.operations.workers": ("WorkerEvent", "WorkerInfo"),
     "sdk.workflow.decorator": ("workflow",),
     "sdk.workflow.workflow": ("Workflow",),
-    "sdk.client.operations.workflow_types": ("QueueInfo", "WorkflowTypeInfo"),
+    "sdk.client.operations.workflow_types": ("QueueInfo", "WorkflowSchema", "WorkflowTypeInfo"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,13 +1,16 @@
 """The real clock, ids and rng: the only source of time, identity and chance. All other code gets them as parameters."""
 
+import os
 import random
-import secrets
+import struct
 import time
-import uuid
 
-from .core.ids import RUN_RANDOM_BITS, uuid7_of
+from .core.ids import RUN_RANDOM_BITS, uuid4, uuid7, uuid7_of
 from .core.times import Timestamp
 
+_PAGE_BYTES = 4_096
+_PAGE_OF_NUMBERS = struct.Struct(f"={_PAGE_BYTES // 8}Q")
+_UNUSED_BITS = 64 - RUN_RANDOM_BITS
 _ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # BOOTTIME goes on while a laptop is suspended
 
 
@@ -25,29 +28,78 @@ class SystemClock:
         self._offset_us = time.time_ns() // 1_000 - _elapsed_us()
 
     def now(self) -> Timestamp:
-        return _elapsed_us() + self._offset_us
+        return time.clock_gettime_ns(_ELAPSED) // 1_000 + self._offset_us
 
     def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp) -> None:
         """The store returned `store_now` between two readings of this clock: meet it in the middle."""
         self._offset_us += store_now - (sent_at + received_at) // 2
 
 
+class _Randomness:
+    """The system's randomness, fetched by the page: a system call for each id costs more than the id.
+
+    What is fetched is given out once: `pop` of a list is atomic, so threads do not share it, and a forked child begins
+    with nothing (see below), so it does not repeat what its parent gives out.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._digits: list[str] = []
+        self.forks = 0
+
+    def number(self) -> int:
+        """64 bits."""
+        while True:
+            try:
+                return self._numbers.pop()
+            except IndexError:
+                self._numbers.extend(_PAGE_OF_NUMBERS.unpack(os.urandom(_PAGE_BYTES)))
+
+    def digits(self) -> str:
+        """128 bits, as 32 hexadecimal digits."""
+        while True:
+            try:
+                return self._digits.pop()
+            except IndexError:
+                page = os.urandom(_PAGE_BYTES).hex()
+                self._digits.extend(page[first : first + 32] for first in range(0, len(page), 32))
+
+    def forked(self) -> None:
+        self._numbers.clear()
+        self._digits.clear()
+        self.forks += 1
+
+
+_randomness = _Randomness()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_randomness.forked)
+
+
 class SystemIds:
     def __init__(self) -> None:
-        self._last = (0, 0)
+        self._last = (0, 0, 0)
 
     def run_id(self, now: Timestamp, namespace: str) -> str:
-        """Those of one moment count on, so that a batch never draws one twice."""
-        last_at, last = self._last
-        number = last + 1 if last_at == now else secrets.randbits(RUN_RANDOM_BITS)
-        self._last = (now, number)
+        """Those of one moment count on, so that a batch never draws one twice; not in a child that was forked in that
+        moment."""
+        last_at, last, forks = self._last
+        number = last + 1 if last_at == now and forks == _randomness.forks else _randomness.number() >> _UNUSED_BITS
+        self._last = (now, number, _randomness.forks)
         return uuid7_of(namespace, now, number)
 
+    def request_id(self) -> str:
+        """A new UUIDv7 of this moment. Stores keep an index of the request ids of runs: random ones would change a page
+        of it for each start, these change its last one."""
+        return uuid7(time.time_ns() // 1_000, _randomness.number())
+
     def token(self) -> str:
-        return str(uuid.uuid4())
+        return uuid4(_randomness.digits())
 
     def nonce(self) -> int:
-        return secrets.randbits(63) | 1
+        return _randomness.number() >> 1 | 1
+
+    def secret(self) -> str:
+        return _randomness.digits() + _randomness.digits()
 
 
 class SystemRng:

@@ -20,6 +20,15 @@ async def server() -> AsyncIterator[FakeServer]:
 
 
 @pytest.fixture
+async def other() -> AsyncIterator[FakeServer]:
+    """The second of two, for those who move."""
+    fake = FakeServer()
+    await fake.start()
+    yield fake
+    await fake.stop()
+
+
+@pytest.fixture
 async def connection(server: FakeServer) -> AsyncIterator[Connection]:
     opened = Connection(parse_address(server.address, {}), tls=None, api_key=None, clock=SystemClock(), rng=SystemRng())
     await opened.open()

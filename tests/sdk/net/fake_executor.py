@@ -50,6 +50,7 @@ class FakeExecution:
 
 class FakeExecutor:
     threads = None
+    step_logs = None
 
     def __init__(self) -> None:
         self.executions: list[FakeExecution] = []

@@ -8,9 +8,13 @@ import grpc
 import grpc.aio
 
 from kagzi.core.errors import KagziError, NotFound, Unavailable
+from kagzi.server.calls import CallServer
+from kagzi.server.websocket import WebSocketListener
 from kagzi.v1 import admin_pb2, common_pb2
 from kagzi.v1 import worker_pb2 as pb
 from kagzi.v1 import workflow_pb2 as wf
+from kagzi.wire.calls.frames import VERSION
+from kagzi.wire.calls.path import PATH
 from kagzi.wire.common import write_error
 from kagzi.wire.status import detail_of, to_status
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -77,6 +81,10 @@ class FakeSession:
         self.hang_up()
 
 
+def run_id_of(start: wf.StartWorkflowRequest) -> str:
+    return f"run-of-{start.workflow_id or start.request_id}"
+
+
 class FakeServer:
     def __init__(self) -> None:
         self.warning = ""  # in the answer to every start
@@ -91,13 +99,22 @@ class FakeServer:
         self.answers: dict[str, Callable[[Any], Any]] = {}
         self.sessions: asyncio.Queue[FakeSession] = asyncio.Queue()
         self.waits: list[str] = []
+        self.forgotten: list[str] = []
         self.wait_streams = 0
+        self.subscribes = False  # whether a start may name a stream of waits; servers of old do not know of it
+        self._named_waits: dict[str, set[str]] = {}
         self.outcomes: dict[str, wf.RunOutcome] = {}
         self.lease_ms = LEASE_MS
         self.heartbeat_ms = HEARTBEAT_MS
+        self.features: tuple[str, ...] = ()  # that its welcome names
         self._changes = asyncio.Condition()
         self._open: set[FakeSession] = set()
         self._server: grpc.aio.Server | None = None
+        self.by_websocket: list[str] = []
+        """Paths of the calls that came that way."""
+        self._calls: CallServer | None = None
+        self._listener: WebSocketListener | None = None
+        self._websocket_port: asyncio.Server | None = None
 
     @property
     def address(self) -> str:
@@ -109,8 +126,35 @@ class FakeServer:
         self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         await self._server.start()
 
+    async def offer_websocket(self, *, listener_id: str = "fake") -> None:
+        """Until `stop`."""
+        self._calls = CallServer([_CountedHandlers(self)])
+        self._calls.start()
+        self._listener = WebSocketListener(self._calls, listener_id=listener_id, max_connections=100)
+        loop = asyncio.get_running_loop()
+        self._websocket_port = await loop.create_server(self._listener.protocol, "127.0.0.1", 0)
+        port: int = self._websocket_port.sockets[0].getsockname()[1]
+        self.info.websocket_url = f"ws://0.0.0.0:{port}{PATH}"  # the host is that of gRPC
+        self.info.websocket_version = VERSION
+        self.info.listener_id = listener_id
+
+    def abort_websockets(self) -> None:
+        """The connections, not the listener."""
+        assert self._listener is not None
+        for connection in tuple(self._listener._connections):
+            connection.abort()
+
+    async def refuse_websockets(self) -> None:
+        """Nobody listens there any more; what is open is cut."""
+        if self._websocket_port is not None and self._calls is not None and self._listener is not None:
+            self._websocket_port.close()
+            self.abort_websockets()
+            await self._calls.stop(0)
+        self._websocket_port = None
+
     async def stop(self) -> None:
         """At once, as a crash: whatever is open is cut."""
+        await self.refuse_websockets()
         server, self._server = self._server, None
         if server is not None:
             await server.stop(None)
@@ -130,6 +174,7 @@ class FakeServer:
                     lease_ms=self.lease_ms,
                     heartbeat_ms=self.heartbeat_ms,
                     lost=lost,
+                    features=self.features,
                 )
             )
         return session, hello
@@ -154,11 +199,24 @@ class FakeServer:
             self._changes.notify_all()
         if self.failures.get(method):
             raise self.failures[method].pop(0)
+        subscribed = method == "StartBatch" and await self._subscribe(request)
         if method in self.latches:
             await self.latches[method].wait()
         if method in self.answers:
             return self.answers[method](request)
-        return getattr(self, f"_{method}")(request)
+        answer = getattr(self, f"_{method}")(request)
+        if subscribed:
+            answer.subscribed = True
+        return answer
+
+    async def _subscribe(self, request: wf.StartBatchRequest) -> bool:
+        wanted = self._named_waits.get(request.wait_stream_id)
+        if not self.subscribes or wanted is None:
+            return False
+        async with self._changes:
+            wanted.update(run_id_of(request.starts[place]) for place in request.waited)
+            self._changes.notify_all()
+        return True
 
     def _GetServerInfo(self, request: admin_pb2.GetServerInfoRequest) -> admin_pb2.GetServerInfoResponse:
         return self.info
@@ -170,7 +228,7 @@ class FakeServer:
                 error = write_error(detail_of(NotFound("no such thing")))
                 items.append(wf.StartBatchResponse.Item(error=error))
                 continue
-            run_id = f"run-of-{start.workflow_id or start.request_id}"
+            run_id = run_id_of(start)
             started = wf.StartWorkflowResponse(
                 run_id=run_id,
                 workflow_id=start.workflow_id,
@@ -195,6 +253,9 @@ class FakeServer:
             while (data := await read()) is not grpc.aio.EOF:
                 request = wf.WaitStreamRequest.FromString(data)
                 async with self._changes:
+                    if request.stream_id:
+                        self._named_waits[request.stream_id] = wanted
+                    self.forgotten.extend(request.forget)
                     self.waits.extend(request.run_ids)
                     wanted.update(request.run_ids)
                     wanted.difference_update(request.forget)
@@ -216,6 +277,30 @@ class FakeServer:
     async def until_waited_for(self, *run_ids: str) -> None:
         async with asyncio.timeout(WAIT_S), self._changes:
             await self._changes.wait_for(lambda: set(run_ids) <= set(self.waits))
+
+
+class _CountedHandlers(grpc.GenericRpcHandler):
+    """By WebSocket: the same, and counted."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self._server = server
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        handler = _Handlers(self._server).service(handler_call_details)
+        path = handler_call_details.method
+        if handler.unary_unary is None:
+
+            async def stream(requests: Any, context: Any) -> None:
+                self._server.by_websocket.append(path)
+                await handler.stream_stream(requests, context)
+
+            return grpc.stream_stream_rpc_method_handler(stream)
+
+        async def unary(request: bytes, context: Any) -> Any:
+            self._server.by_websocket.append(path)
+            return await handler.unary_unary(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(unary)
 
 
 class _Handlers(grpc.GenericRpcHandler):
@@ -286,6 +371,7 @@ _REQUESTS: dict[str, Any] = {
     "PauseWorkflow": wf.PauseWorkflowRequest,
     "ResumeWorkflow": wf.ResumeWorkflowRequest,
     "RetryWorkflow": wf.RetryWorkflowRequest,
+    "WakeStep": wf.WakeStepRequest,
     "ForkWorkflow": wf.ForkWorkflowRequest,
     "SignalWorkflow": wf.SignalWorkflowRequest,
     "SignalWithStart": wf.SignalWithStartRequest,

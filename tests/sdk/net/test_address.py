@@ -1,10 +1,14 @@
 """Addresses: what people write, and the errors that name the remedy."""
 
+from pathlib import Path
+
 import pytest
 
 from kagzi.core.errors import InvalidArgument
 from kagzi.sdk.transport.address import parse_address
-from kagzi.sdk.transport.credentials import Tls, call_metadata, tls_of
+from kagzi.sdk.transport.credentials import Tls, call_metadata, channel_credentials, ssl_context, tls_of
+from kagzi.sdk.transport.unreachable import unreachable
+from tests.support.certificates import Authority
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,55 @@ def test_a_key_never_travels_in_clear_off_this_machine() -> None:
     for address in (here, tls):
         assert call_metadata(address, tls_of(address, None), "kgz_1_x") == (("authorization", "Bearer kgz_1_x"),)
     assert call_metadata(away, Tls(), "kgz_1_x")
+
+
+@pytest.mark.parametrize(
+    ("text", "encrypted"),
+    [("far:1", True), ("https://far", True), ("grpc://far:1", True), ("http://far:1", False), ("unix:/x", False)],
+)
+def test_files_in_the_environment_ask_for_tls_unless_the_address_says_otherwise(text: str, encrypted: bool) -> None:
+    environment = {"KAGZI_TLS_CA": "ca.pem", "KAGZI_TLS_CERT": "me.pem", "KAGZI_TLS_KEY": "me.key"}
+    tls = tls_of(parse_address(text, {}), None, environment)
+    assert tls == (Tls("ca.pem", "me.pem", "me.key") if encrypted else None)
+    assert tls_of(parse_address(text, {}), None, {}) == (Tls() if text.startswith("https") else None)
+
+
+def test_files_in_the_environment_are_for_servers_and_below_arguments() -> None:
+    environment = {"KAGZI_TLS_CA": "ca.pem"}
+    assert tls_of(parse_address(":memory:", {}), None, environment) is None
+    assert tls_of(parse_address("far:1", {}), False, environment) is None
+    assert tls_of(parse_address("far:1", {}), True, environment) == Tls("ca.pem")
+    assert tls_of(parse_address("far:1", {}), Tls("mine.pem"), environment) == Tls("mine.pem")
+
+
+@pytest.mark.parametrize("environment", [{"KAGZI_TLS_CERT": "me.pem"}, {"KAGZI_TLS_KEY": "me.key"}])
+def test_a_certificate_without_its_key_is_refused(environment: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgument, match="KAGZI_TLS_CERT and KAGZI_TLS_KEY"):
+        tls_of(parse_address("https://far", {}), None, environment)
+    with pytest.raises(InvalidArgument, match="without the"):
+        tls_of(parse_address("https://far", {}), Tls(certificate="me.pem"))
+
+
+def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    one, other, locked = authority.issue("one"), authority.issue("other"), authority.issue("locked", password="x")
+    (tmp_path / "empty.pem").write_text("")
+    for tls, words in (
+        (Tls(ca=f"{tmp_path}/gone.pem"), r"ca='.*gone\.pem' cannot be read"),
+        (Tls(ca=f"{tmp_path}/empty.pem"), r"ca='.*empty\.pem' has no certificate"),
+        (Tls(None, one.cert, other.key), r"certificate='.*one\.pem' and key='.*other\.key' do not belong together"),
+        (Tls(None, locked.cert, locked.key), "not encrypted"),
+        (Tls(None, f"{tmp_path}/gone.pem", one.key), r"certificate='.*gone\.pem' cannot be read"),
+    ):
+        for use in (channel_credentials, ssl_context):
+            with pytest.raises(InvalidArgument, match=words):
+                use(tls)
+
+
+def test_a_refused_client_certificate_is_named_as_a_cause() -> None:
+    closed = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed"
+    assert "If it requires client certificates" in unreachable("it", closed, new_to_tls=True).remedy
+    assert "client certificates" not in unreachable("it", closed).remedy
 
 
 def test_tls_must_not_contradict_the_address() -> None:

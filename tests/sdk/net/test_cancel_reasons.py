@@ -14,6 +14,7 @@ from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import parse_listen
 from kagzi.v1 import worker_pb2 as pb
+from tests.support.polling import until
 from tests.support.postgres import Databases
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -129,8 +130,7 @@ async def test_by_the_refusal_of_a_step_that_was_announced(database: str, monkey
         run = await client.start(steps)
         await begun(run)
         await run.cancel(REASON)
-        while not suppressed:  # noqa: ASYNC110  else the notice could come after the refusal
-            await asyncio.sleep(0.01)
+        await until(lambda: suppressed)  # else the notice could come after the refusal
         latch.proceed.set()
         await check(run)
         assert suppressed == [run.id]
@@ -142,6 +142,7 @@ async def test_by_the_refusal_of_a_sleep_that_was_asked_for(database: str, monke
         run = await client.start(naps)
         await begun(run)
         await run.cancel(REASON)
+        await until(lambda: suppressed)  # else the notice could come after the refusal
         latch.proceed.set()
         await check(run)
         assert suppressed == [run.id]

@@ -6,18 +6,23 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 import kagzi
 
 PUBLIC = [
     "AlreadyExists",
+    "AuditRecord",
     "BulkOperation",
     "BulkProgress",
     "ChildError",
     "ChildHandle",
+    "Codec",
     "Context",
     "DeclaredSchedule",
     "Diverged",
     "Duration",
+    "Effect",
     "ErrorCode",
     "ErrorDetail",
     "ErrorKind",
@@ -28,8 +33,11 @@ PUBLIC = [
     "Kagzi",
     "KagziError",
     "KagziWarning",
+    "KeyInfo",
     "LeaseLost",
+    "LogLine",
     "NamespaceInfo",
+    "NewKey",
     "NonRetryable",
     "NotFound",
     "OnConflict",
@@ -58,9 +66,12 @@ PUBLIC = [
     "StepError",
     "StepInfo",
     "StepKind",
+    "StepLogs",
     "StepRecord",
     "StepStatus",
+    "SyncedSchedules",
     "Tls",
+    "Unauthenticated",
     "Unavailable",
     "Unimplemented",
     "VersionInfo",
@@ -71,9 +82,11 @@ PUBLIC = [
     "WorkerInfo",
     "WorkerStatus",
     "Workflow",
+    "WorkflowSchema",
     "WorkflowTypeInfo",
     "__version__",
     "current_step",
+    "effect",
     "parse_duration",
     "schedule",
     "step",
@@ -100,6 +113,7 @@ FORBIDDEN = [
 ]
 
 LIMIT_MS = 100.0
+TRIES = 10
 GRPC_MS = 60.0  # what importing gRPC and asyncio takes on the machine that LIMIT_MS is for
 
 
@@ -135,9 +149,13 @@ print((loaded - began) * 1000, (time.process_time() - loaded) * 1000)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     _python(program, environment)
-    matches = [[float(ms) for ms in _python(program, environment).split()] for _ in range(10)]
-    grpc_ms, kagzi_ms = map(min, zip(*matches, strict=True))
-    assert kagzi_ms < LIMIT_MS * max(1.0, grpc_ms / GRPC_MS), matches
+    tries: list[tuple[float, float]] = []
+    for _ in range(TRIES):  # one is enough: who else uses the processor makes it slower, never quicker
+        grpc_ms, kagzi_ms = map(float, _python(program, environment).split())
+        if kagzi_ms < LIMIT_MS * max(1.0, grpc_ms / GRPC_MS):
+            return
+        tries.append((grpc_ms, kagzi_ms))
+    pytest.fail(f"importing gRPC and Kagzi took {tries} ms")
 
 
 def _python(program: str, environment: Mapping[str, str] | None = None) -> str:

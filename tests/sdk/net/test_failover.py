@@ -1,7 +1,6 @@
 """Several servers, and embedded files whose server changes: calls, waits and sessions move on."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,14 +16,6 @@ from kagzi.v1 import workflow_pb2 as wf
 from tests.sdk.net.fake_executor import Answers, FakeExecutor
 from tests.sdk.net.fake_server import WAIT_S, FakeServer, task
 from tests.sdk.net.test_session import REGISTER
-
-
-@pytest.fixture
-async def other() -> AsyncIterator[FakeServer]:
-    fake = FakeServer()
-    await fake.start()
-    yield fake
-    await fake.stop()
 
 
 async def test_calls_and_waits_move_to_the_other_server(server: FakeServer, other: FakeServer) -> None:

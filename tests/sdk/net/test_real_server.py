@@ -22,7 +22,7 @@ from kagzi import (
     workflow,
 )
 from kagzi.embedded import EmbeddedServer
-from kagzi.sdk.transport.in_process import InProcessChannel
+from kagzi.sdk.transport.calls import CallChannel
 from kagzi.server.app import Server
 from kagzi.server.config import ServerConfig
 from kagzi.server.listen import ListenAddress, parse_listen
@@ -159,7 +159,7 @@ async def test_embedded(kind: str, transport: str, tmp_path: Path, monkeypatch: 
     if transport == "gRPC":
         monkeypatch.setattr(EmbeddedServer, "open_call", None)  # as if another process had opened it
     async with asyncio.timeout(WAIT_S), Worker(address, workflows=ALL), Kagzi.connect(address) as client:
-        assert isinstance(client._connection.link.channel, InProcessChannel) is (transport == "in process")
+        assert isinstance(client._connection.link.channel, CallChannel) is (transport == "in process")
         assert await client.run(greet, "ada") == "HELLO, ADA!"
         assert await client.run(nap, "bob") == "bob"
 

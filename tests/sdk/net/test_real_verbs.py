@@ -291,7 +291,7 @@ async def test_signals_reach_what_a_run_was_continued_as(client: Kagzi) -> None:
 
 async def test_the_timeout_of_a_workflow_ends_it(client: Kagzi) -> None:
     with pytest.raises(RunError) as caught:
-        await client.run(too_slow, timeout="20s")
+        await client.run(too_slow, timeout=LOADED_MACHINE)
     assert caught.value.kind is ErrorKind.TIMEOUT
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
@@ -153,6 +154,29 @@ async def test_starts_made_while_batches_are_under_way_wait_for_company(server: 
     assert len(sizes) == 3, sizes
 
 
+@pytest.mark.parametrize(
+    ("parts", "starts", "sizes"),
+    [
+        (2, 50, [25, 25]),
+        (2, 39, [20, 19]),
+        (2, 38, [38]),
+        (2, 150, [75, 75]),
+        (2, 230, [100, 100, 30]),
+        (1, 50, [50]),
+        (0, 50, [50]),  # a server that says nothing of it
+    ],
+)
+async def test_many_starts_go_in_as_many_parts_as_the_server_wants(
+    server: FakeServer, parts: int, starts: int, sizes: list[int]
+) -> None:
+    server.info.start_batches = parts
+    async with Kagzi.connect(server.address) as client:
+        await asyncio.gather(*(client.start(greet, "ada") for _ in range(starts)))
+        assert [len(batch.starts) for batch in batches(server)] == sizes
+        await asyncio.gather(*(client.start(greet, "ada") for _ in range(starts)))
+        assert sorted(len(batch.starts) for batch in batches(server)) == sorted(2 * sizes), "nothing is left over"
+
+
 async def test_a_lone_start_is_one_call(server: FakeServer, client: Kagzi) -> None:
     await client.start("greet", 1)
     await client.start("greet", 2)
@@ -174,6 +198,15 @@ async def test_one_refused_start_leaves_its_neighbours_alone(client: Kagzi) -> N
     assert isinstance(bad, NotFound)
     assert not isinstance(good, BaseException)
     assert not isinstance(other, BaseException)
+
+
+async def test_request_ids_of_starts_sort_by_time(server: FakeServer, client: Kagzi) -> None:
+    """So that the stores' index of them grows at one end."""
+    for _ in range(3):
+        await client.start("greet", 1)
+    drawn = [start.request_id for batch in batches(server) for start in batch.starts]
+    assert [UUID(request_id).version for request_id in drawn] == [7, 7, 7]
+    assert drawn == sorted(drawn)
 
 
 async def test_a_repeated_call_carries_the_same_request_id(server: FakeServer, client: Kagzi) -> None:
@@ -214,6 +247,8 @@ async def test_a_builder_never_awaited_warns(client: Kagzi) -> None:
 
 
 async def test_a_refined_builder_hands_the_warning_over(client: Kagzi, recwarn: pytest.WarningsRecorder) -> None:
+    gc.collect()  # what tests before this one have left
+    recwarn.clear()
     builder = client.start(greet)
     refined = builder.id("o").input("ada")
     del builder

@@ -17,6 +17,7 @@ from kagzi.v1 import common_pb2
 from kagzi.v1 import workflow_pb2 as wf
 from tests.sdk.net.fake_server import FakeServer
 from tests.sdk.net.test_runs import RUN_ID, known_as
+from tests.support.timeouts import LOADED_MACHINE
 
 DONE = wf.WORKFLOW_STATUS_COMPLETED
 OTHER_ID = "0198c1de-0000-7000-8000-000000000002"
@@ -132,6 +133,18 @@ async def test_terminate_pause_resume_and_retry(server: FakeServer, client: Kagz
     assert len(server.requests("ResumeWorkflow")) == 2
 
 
+async def test_wake_tells_whether_it_was_waiting(server: FakeServer, client: Kagzi) -> None:
+    server.answers["WakeStep"] = lambda request: wf.WakeStepResponse(
+        status=wf.WORKFLOW_STATUS_PENDING, woken=bool(request.step_id)
+    )
+    run = client.get("order-1")
+    assert await run.wake("charge") is True
+    assert run.last_status is RunStatus.PENDING
+    assert await client.wake(RUN_ID) is False
+    assert [(each.run_id, each.step_id) for each in server.requests("WakeStep")] == [(RUN_ID, "charge"), (RUN_ID, "")]
+    assert len({each.request_id for each in server.requests("WakeStep")}) == 2
+
+
 async def test_fork_is_a_new_run_of_the_same_type(server: FakeServer, client: Kagzi) -> None:
     server.answers["ForkWorkflow"] = lambda _: wf.ForkWorkflowResponse(run_id=OTHER_ID, workflow_id="order-1b")
     forked = await client.get("order-1", approve).fork(
@@ -153,7 +166,7 @@ async def test_a_result_follows_what_the_run_was_continued_as(server: FakeServer
     await server.end("second", status=DONE, continued_as="third")
     await server.end("third", status=wf.WORKFLOW_STATUS_FAILED)
     with pytest.raises(RunError, match="run third failed"):
-        await run.result(timeout="10s")
+        await run.result(timeout=LOADED_MACHINE)
 
 
 async def test_verbs_follow_what_the_run_was_continued_as(server: FakeServer, client: Kagzi) -> None:
@@ -218,7 +231,7 @@ async def test_waiting_returns_the_run_as_it_ended(server: FakeServer, client: K
         return wf.GetWorkflowResponse(workflow=workflow)
 
     server.answers["GetWorkflow"] = get
-    ended = await run.wait(timeout="10s")
+    ended = await run.wait(timeout=LOADED_MACHINE)
     assert (ended.id, ended.status, ended.output) == (OTHER_ID, RunStatus.FAILED, b"")
     assert ended.error is not None
     assert ended.error.message == "no money"

@@ -17,6 +17,7 @@ from kagzi.v1 import worker_pb2 as pb
 from tests.sdk.net.fake_server import WAIT_S, lease
 
 LEASE_MS = 300
+TRIES = 60
 PROOF = pb.LeasedRun(run_id="r1", lease=lease()).SerializeToString()
 
 
@@ -92,11 +93,26 @@ async def test_a_blocked_loop_keeps_its_leases_and_is_told_which_code_blocks_it(
 
 
 async def test_a_loop_that_is_alive_is_left_alone(heartbeats: Heartbeats) -> None:
-    dog = watchdog(heartbeats)
-    dog.start()
-    await asyncio.sleep(3 * LEASE_MS / 1_000)  # real time is the subject: three leases pass
-    dog.stop()
-    assert heartbeats.seen.empty()
+    for _ in range(TRIES):
+        dog = watchdog(heartbeats)
+        dog.start()
+        longest_s = await alive_for(3 * LEASE_MS / 1_000)  # real time is the subject: three leases pass
+        dog.stop()
+        if heartbeats.seen.empty():
+            return
+        assert longest_s > LEASE_MS / 1_000 / 10, "it came to the aid of a loop that was alive"
+        heartbeats.seen.queue.clear()  # on a loaded machine this loop may be as good as blocked: once more
+    pytest.fail(f"this loop was held up {TRIES} times")
+
+
+async def alive_for(seconds: float) -> float:
+    """The longest time in which the loop did nothing, although it was to do something all the time."""
+    longest = 0.0
+    end = time.monotonic() + seconds
+    while (began := time.monotonic()) < end:
+        await asyncio.sleep(0.005)
+        longest = max(longest, time.monotonic() - began)
+    return longest
 
 
 async def test_a_process_that_hangs_loses_its_runs_in_the_end(

@@ -18,7 +18,7 @@ from kagzi.core.errors import REASON
 from kagzi.core.records import ClaimedRun, HistoryPage, Payload
 from kagzi.core.run.outcomes import Begun, LeaseLost, Outcome, Recorded, Refused
 from kagzi.core.states import RunStatus
-from kagzi.sdk.execution.ports import Answer, Execution, OnAnswer
+from kagzi.sdk.execution.ports import Answer, Execution, Fill, OnAnswer
 from kagzi.sdk.worker.executor import Executor
 from kagzi.sdk.worker.lease_clock import LeaseClock
 from kagzi.sdk.worker.registry import AnyWorkflow, Registry
@@ -55,18 +55,45 @@ class FakePort:
         self._drop_last_answer = drop_last_answer
         self._commits = 0
         self._queue: list[tuple[pb.Operation, OnAnswer | None]] = []
+        self._begins: dict[str, tuple[int, Fill]] = {}  # places in the queue
         self._on_their_way: list[list[tuple[pb.Operation, OnAnswer | None]]] = []
         self._scheduled = False
 
     def announce(self) -> pb.Operation:
+        self._fill_begins()
         return self._add(None)
 
+    def begin(self, step_id: str, fill: Fill) -> None:
+        self._begins[step_id] = len(self._queue), fill
+        self._add(None)
+
     def send(self, on_answer: OnAnswer) -> pb.Operation:
+        self._fill_begins()
+        self._schedule()
+        return self._add(on_answer)
+
+    def complete(self, step_id: str, on_answer: OnAnswer) -> tuple[pb.Operation, bool]:
+        self._schedule()
+        place, fill = self._begins.pop(step_id, (None, None))
+        if place is None or fill is None:
+            return self._add(on_answer), False
+        operation, _ = self._queue[place]
+        if not self._server.records_whole_steps:
+            fill(operation)
+            return self._add(on_answer), False
+        self._queue[place] = operation, on_answer
+        return operation, True
+
+    def _schedule(self) -> None:
         self.sends += 1
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._leave)
-        return self._add(on_answer)
+
+    def _fill_begins(self) -> None:
+        for place, fill in self._begins.values():
+            fill(self._queue[place][0])
+        self._begins.clear()
 
     def _add(self, on_answer: OnAnswer | None) -> pb.Operation:
         assert not self.closed.is_set(), "an operation after close()"
@@ -98,6 +125,7 @@ class FakePort:
     def _leave(self) -> None:
         """The message leaves at the end of the pass; answers come after `server.latency` passes of the loop."""
         self._scheduled = False
+        self._fill_begins()
         batch, self._queue = self._queue, []
         self._server.messages += 1
         self._on_their_way.append(batch)
@@ -126,7 +154,7 @@ class FakePort:
                 self.execution.abandon("its lease was lost")
                 break
             self._commits += 1
-            answer = self._answer(outcome)
+            answer = self._answer(outcome, 2 if operation.HasField("record_step") else 1)
             crashes = self._crash_after is not None and self._commits >= self._crash_after
             if on_answer is None and isinstance(outcome, Refused):
                 self._announcement_refused(outcome.error)
@@ -142,6 +170,7 @@ class FakePort:
         assert self.execution is not None
         if error.code is ErrorCode.INTERNAL:
             self._queue.clear()
+            self._begins.clear()
             self.execution.server_failed(error.message)
         else:
             assert error.code is ErrorCode.CANCELLED, error
@@ -156,16 +185,16 @@ class FakePort:
             self._server.moment(self, f"after {kind}")
         return None if self.crashed.is_set() else outcome
 
-    def _answer(self, outcome: Outcome) -> Answer:
+    def _answer(self, outcome: Outcome, numbers: int) -> Answer:
         message = write_answer(1, outcome, self._server.now)
-        self._acknowledged(message.seq)
+        self._acknowledged(message.seq, numbers)
         plain = isinstance(outcome, Recorded | Begun)
         return Answer(message.seq, message.at_us, None if plain else message)
 
-    def _acknowledged(self, seq: int) -> None:
+    def _acknowledged(self, seq: int, numbers: int) -> None:
         if seq > self.last_seq:
-            if seq > self.last_seq + 1:
-                self.foreign_seq = seq - 1
+            if seq - numbers > self.last_seq:
+                self.foreign_seq = seq - numbers
             self.last_seq = seq
 
 
@@ -181,6 +210,7 @@ class FakeServer(FakeStore):
         self.options = options
         self.executor = self.new_executor()
         self.messages = 0
+        self.records_whole_steps = True
         self.fetches: list[tuple[int, int]] = []  # of histories: after which number, and what was known
         self.fetching: Callable[[FakePort], Awaitable[None]] = _at_once
         self.clock: LeaseClock | None = None  # None: leases never end by themselves

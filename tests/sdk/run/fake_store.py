@@ -22,6 +22,7 @@ from kagzi.core.run.commands import (
     FetchResults,
     Park,
     RecordPatch,
+    RecordStep,
     StartChild,
     WaitSignal,
 )
@@ -159,6 +160,16 @@ class FakeStore:
         run.state.pause_requested = False
         run.become(RunStatus.PENDING)
 
+    def wake(self, run: FakeRun, step_id: str) -> None:
+        """A sleep, or a step until its next attempt, is due now."""
+        run.state.next_seq()
+        step = run.state.steps[step_id]
+        if step.kind == KindCode.SLEEP:
+            step.wake_at = self.now
+        else:
+            step.retry_at = self.now
+        self._wake(run)
+
     def _end_step(self, run: FakeRun, step: StepState, output: Payload | None, error: ErrorDetail | None) -> None:
         step.seq = run.state.next_result_seq()
         step.status = StepCode.COMPLETED if error is None else StepCode.FAILED
@@ -203,7 +214,8 @@ class FakeStore:
         assert self._is_allowed(run, command, outcome), f"{command} came to {outcome}"
         if isinstance(outcome, Refused | LeaseLost):
             return outcome
-        run.log.append(f"{type(command).__name__} {getattr(command, 'step_id', '')}".strip())
+        names = ("BeginStep", "CompleteStep") if isinstance(command, RecordStep) else (type(command).__name__,)
+        run.log += [f"{name} {getattr(command, 'step_id', '')}".strip() for name in names]
         if hasattr(command, "cleanup"):
             run.begins.setdefault(command.step_id, command)
         self._follow_up(run, command, outcome)

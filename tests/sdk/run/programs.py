@@ -42,7 +42,7 @@ def _branches(children: st.SearchStrategy[Program]) -> st.SearchStrategy[Program
     kinds = st.sampled_from(
         [
             *("gather", "nested", "group", "tasks", "first", "queue", "as_completed", "abort"),
-            *("parallel", "collect", "fail_fast", "race", "race_sleep", "race_step"),
+            *("parallel", "limited", "collect", "fail_fast", "race", "race_sleep", "race_step"),
         ]
     )
     branching = st.tuples(kinds, st.lists(children, min_size=1, max_size=3))
@@ -147,6 +147,11 @@ class ProgramRunner:
 
     async def do_parallel(self, ctx: Context, programs: list[Program]) -> list[Any]:
         return await ctx.parallel(self.run(ctx, program) for program in programs)
+
+    async def do_limited(self, ctx: Context, programs: list[Program]) -> list[Any]:
+        failing = ctx.step("limited", retry=Retry.none()).run(self.world.body, "fail")
+        branches = [failing, *(self.run(ctx, program) for program in programs)]
+        return [str(each) for each in await ctx.parallel(branches, on_error="collect", limit=2)]
 
     async def do_collect(self, ctx: Context, programs: list[Program]) -> list[Any]:
         branches = [self.run(ctx, program) for program in programs]

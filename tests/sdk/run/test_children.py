@@ -3,8 +3,10 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from kagzi.core.error_details import ErrorKind
-from kagzi.core.errors import AlreadyExists, ChildError
+from kagzi.core.errors import AlreadyExists, ChildError, InvalidArgument
 from kagzi.core.run.commands import StartChild
 from kagzi.core.states import RunStatus, StepKind, StepStatus
 from kagzi.sdk.workflow.context import Context
@@ -179,3 +181,38 @@ async def test_a_cancelled_child_is_told_from_a_failed_one() -> None:
         await server.until_left(server.runs[1])
         await server.finish(run)
         assert run.result == ["cancelled", ErrorKind.CANCELLED]
+
+
+async def test_labels_priority_and_version_go_with_the_start() -> None:
+    @workflow
+    async def w(ctx: Context) -> str:
+        handle = await ctx.start_child(thumbnail, "a", labels={"team": "a"}, priority=-7, version=2)
+        return handle.run_id
+
+    async with fake_server(w, thumbnail) as server:
+        run = server.start(w)
+        server.claim(run)
+        await server.until_left(run)
+        start = run.begins["thumbnail"].start
+        assert (start.labels, start.priority, start.version) == ({"team": "a"}, -7, "2")
+
+
+async def test_options_that_cannot_be_are_refused_before_anything_is_sent() -> None:
+    @workflow
+    async def w(ctx: Context) -> list[str | None]:
+        fields: list[str | None] = []
+        bad: tuple[dict[str, Any], ...] = (
+            *({"labels": {"a": 1}}, {"labels": "a"}),
+            *({"priority": 101}, {"priority": "high"}),
+        )
+        for options in bad:
+            with pytest.raises(InvalidArgument) as refused:
+                await ctx.child(thumbnail, "a", **options)
+            fields.append(refused.value.field)
+        with pytest.raises(TypeError, match="a child takes no color"):
+            await ctx.child(thumbnail, "a", color="red")  # pyright: ignore[reportCallIssue]
+        return fields
+
+    async with fake_server(w, thumbnail) as server:
+        run = await server.run(w)
+        assert (run.result, run.step_ids) == (["labels", "labels", "priority", "priority"], [])

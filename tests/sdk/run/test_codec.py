@@ -16,8 +16,7 @@ import pydantic
 import pytest
 
 from kagzi.core.errors import InvalidArgument, ResourceExhausted
-from kagzi.core.records import Payload
-from kagzi.sdk.workflow.codec import ANY, codec_for, read_payload, write_payload
+from kagzi.sdk.workflow.codec import ANY, codec_for
 from kagzi.sdk.workflow.signatures import facts_of
 
 
@@ -225,20 +224,6 @@ def test_a_type_without_json_form_is_refused_when_it_is_looked_at() -> None:
 @pytest.mark.parametrize("data", [b"null", b'{"a": null}', b"123456789012345678901234567890", b" [1] "])
 def test_json_that_is_written_already_stays_as_it_is(data: bytes) -> None:
     assert ANY.encode(msgspec.Raw(data), what="input") == data
-
-
-def test_a_hook_wraps_every_payload() -> None:
-    class Rot:
-        def encode_payload(self, payload: Payload) -> Payload:
-            return Payload(payload.data[::-1], {"encoding": "reversed"})
-
-        def decode_payload(self, payload: Payload) -> Payload:
-            assert payload.metadata == {"encoding": "reversed"}
-            return Payload(payload.data[::-1])
-
-    payload = write_payload(codec_for(int), 123, what="it", hook=Rot())
-    assert payload == Payload(b"321", {"encoding": "reversed"})
-    assert read_payload(codec_for(int), payload, what="it", hook=Rot()) == 123
 
 
 def returns_point(a: int, b: int) -> "Point":

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,10 +10,7 @@ import pytest
 from kagzi.core.error_details import ErrorKind
 from kagzi.core.run.state import StepState
 from kagzi.core.states import KindCode, RunStatus, StepCode
-from kagzi.sdk.worker.registry import Registry
 from kagzi.sdk.workflow.context import Context
-from kagzi.sdk.workflow.decorator import workflow
-from kagzi.sdk.workflow.lint import KagziWarning, findings
 from kagzi.sdk.workflow.signals import Signal
 from kagzi.sdk.workflow.workflow import Workflow
 
@@ -365,40 +361,3 @@ async def test_code_that_waits_for_what_was_given_up_does_not_wait_for_ever() ->
 
     _, run = await deploy(racing, waiting)
     assert_paused(run, "waits for the recorded signal 'go'", "abandoned it", f"{__file__}:")
-
-
-def test_lint_names_what_replay_would_not_survive() -> None:
-    import datetime as dt
-    import random
-    import time
-    from uuid import uuid4
-
-    @workflow
-    async def careless(ctx: Context) -> object:
-        def body() -> float:
-            return time.time()  # in a step: fine
-
-        return [
-            dt.datetime.now(),
-            random.random(),
-            uuid4(),
-            time.sleep(0),  # noqa: ASYNC251  the subject
-            open("x"),  # noqa: ASYNC230, PTH123  the subject
-            await ctx.step("x").run(body),
-            ctx.now(),
-        ]
-
-    matches = findings(careless.fn)
-    names = ["dt.datetime.now", "random.random", "uuid4", "time.sleep", "open"]
-    assert sorted(finding.message.split(": ")[1].split("(")[0] for finding in matches) == sorted(names)
-    assert all(finding.file == __file__ and f"{__file__}:{finding.line}: " in finding.message for finding in matches)
-    assert all(
-        "Use ctx." in finding.message or "await ctx.sleep" in finding.message or "step" in finding.message
-        for finding in matches
-    )
-    with pytest.warns(KagziWarning) as warned:
-        Registry([careless])
-    assert len(warned) == len(names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Registry([Workflow(original)])

@@ -144,7 +144,7 @@ async def test_a_pause_lets_running_steps_finish_and_begins_none() -> None:
 async def test_a_run_that_waits_is_paused_at_once() -> None:
     @workflow
     async def w(ctx: Context) -> str:
-        await ctx.sleep("short", "500ms")
+        await ctx.sleep("short", "900ms")
         return "over"
 
     async with fake_server(w) as server:

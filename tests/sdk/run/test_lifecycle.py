@@ -10,7 +10,7 @@ import pytest
 
 from kagzi.core.error_details import ErrorCode, ErrorKind
 from kagzi.core.errors import InvalidArgument
-from kagzi.core.run.commands import CompleteRun, CompleteStep
+from kagzi.core.run.commands import CompleteRun, CompleteStep, RecordStep
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.worker.registry import Registry
 from kagzi.sdk.workflow.context import Context
@@ -340,18 +340,20 @@ async def test_a_lost_lease_stops_everything_and_records_nothing() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.LEASE_LOST, ErrorCode.TIMEOUT])
-async def test_a_refused_lease_abandons_the_run(code: ErrorCode) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_refused_lease_abandons_the_run(code: ErrorCode, whole: bool) -> None:
     @workflow
     async def w(ctx: Context) -> None:
         await ctx.step("a").run(nothing)
         await ctx.step("b").run(nothing)
 
     async with fake_server(w) as server:
-        server.refuse = lambda command: refused(code) if isinstance(command, CompleteStep) else None
+        server.records_whole_steps = whole
+        server.refuse = lambda command: refused(code) if isinstance(command, RecordStep | CompleteStep) else None
         run = server.start(w)
         port = server.claim(run)
         await asyncio.wait_for(port.closed.wait(), LOADED_MACHINE_S)
-        assert run.log == ["BeginStep a"]
+        assert run.log == ([] if whole else ["BeginStep a"])
 
 
 async def test_an_output_the_server_does_not_take_fails_the_run() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kagzi import RunContextFilter
+from kagzi.core.run.addresses import LAST_SERVER
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.retry import Retry
@@ -28,6 +29,12 @@ class Gathering(logging.Handler):
     def where(self, message: str) -> tuple[str | None, ...]:
         facts = vars(self.records[message])
         return tuple(facts.get(name) for name in ("workflow_type", "workflow_id", "run_id", "step", "attempt"))
+
+
+@pytest.fixture(autouse=True)
+def no_server_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of this process were connected to: lines of runs name their page on it."""
+    monkeypatch.setattr(LAST_SERVER, "http_url", "")
 
 
 @pytest.fixture

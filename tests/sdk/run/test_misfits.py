@@ -167,19 +167,3 @@ async def test_a_cancelled_run_ends_although_its_signal_does_not_fit() -> None:
         assert run.status is RunStatus.CANCELLED
         assert endings == ["undone"]
         assert run.steps["undo"].status is StepStatus.COMPLETED
-
-
-async def test_what_a_payload_hook_cannot_open_is_a_value_that_cannot_be_read() -> None:
-    class Locked:
-        def encode_payload(self, payload: Payload) -> Payload:
-            return payload
-
-        def decode_payload(self, payload: Payload) -> Payload:
-            raise LookupError("no key")
-
-    async with fake_server(takes_two, hook=Locked()) as server:
-        run = server.start(takes_two)
-        server.signal(run, "number", 1)
-        assert await left(server, run) is RunStatus.PAUSED
-        assert run.problem is not None
-        assert run.problem.metadata["why"] == "LookupError: no key"

@@ -1,6 +1,7 @@
 """Doing several things at once: scopes, fail-fast and collect, limits, races and what becomes of the losers."""
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -140,6 +141,128 @@ async def test_map_is_a_step_per_item_with_a_limit_and_keys() -> None:
             *("square[1]", "square[2]", "square[3]", "plain[0]", "plain[1]", "plain[2]", "plain#2[0]"),
         }
         assert run.begins["square[3]"].parallel_group_id == "square"
+
+
+async def test_parallel_begins_the_next_when_one_has_ended() -> None:
+    begun: list[int] = []
+    running: list[int] = []
+    most: list[int] = []
+
+    async def work(n: int) -> int:
+        running.append(n)
+        most.append(len(running))
+        for _ in range(5 - n):
+            await asyncio.sleep(0)
+        running.remove(n)
+        return n
+
+    async def branch(ctx: Context, n: int) -> int:
+        begun.append(n)
+        await ctx.sleep("nap", "1ms")
+        return await ctx.step("work").run(work, n)
+
+    @workflow
+    async def w(ctx: Context) -> list[Any]:
+        listed = await ctx.parallel((branch(ctx, n) for n in range(5)), limit=2)
+        one, two, three = await ctx.parallel(branch(ctx, 1), branch(ctx, 2), branch(ctx, 3), limit=1)
+        return [
+            listed,
+            [one, two, three],
+            await ctx.parallel([branch(ctx, 0)], limit=9),
+            await ctx.parallel([], limit=1),
+        ]
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        assert run.result == [[0, 1, 2, 3, 4], [1, 2, 3], [0], []]
+        assert begun == [0, 1, 2, 3, 4, 1, 2, 3, 0]
+        assert max(most) == 2
+        assert run.begins["parallel[3]/work"].parallel_group_id == "parallel"
+
+
+async def test_what_was_not_begun_when_one_failed_never_is(recwarn: pytest.WarningsRecorder) -> None:
+    begun: list[str] = []
+
+    async def sleeper(ctx: Context, name: str) -> None:
+        begun.append(name)
+        await ctx.sleep(name, "1 day")
+
+    @workflow
+    async def w(ctx: Context) -> str:
+        failing = ctx.step("fails", retry=Retry.none()).run(fails, "no")
+        try:
+            await ctx.parallel([sleeper(ctx, "a"), failing, sleeper(ctx, "b"), ctx.child(w)], limit=2)
+        except StepError as error:
+            return f"{error.step} {await ctx.wait_for(number)}"
+        return ""
+
+    async with fake_server(w, kept_runs_max=0) as server:
+        run = server.start(w)
+        server.claim(run)
+        await server.until_left(run)
+        server.signal(run, "number", 3)
+        await server.finish(run)
+        assert run.result == "fails 3"
+        assert begun == ["a", "a"]  # and once again when it was replayed
+        assert "parallel[2]/b" not in run.steps
+        gc.collect()
+        assert [str(each.message) for each in recwarn if "never awaited" in str(each.message)] == []
+
+
+async def test_a_cancelled_run_begins_no_more_branches() -> None:
+    begun: list[int] = []
+
+    async def sleeper(ctx: Context, n: int) -> None:
+        begun.append(n)
+        await ctx.sleep("nap", "1 day")
+
+    @workflow
+    async def w(ctx: Context) -> None:
+        await ctx.parallel((sleeper(ctx, n) for n in range(5)), limit=2, on_error="collect")
+
+    async with fake_server(w) as server:
+        run = server.start(w)
+        server.claim(run)
+        await server.until_left(run)
+        server.cancel(run)
+        await server.finish(run)
+        assert (run.status, set(begun)) == (RunStatus.CANCELLED, {0, 1})
+
+
+async def test_map_collects_errors_in_the_places_of_results() -> None:
+    async def odd(n: int) -> int:
+        if n % 2 == 0:
+            raise ConnectionError(f"{n} is even")
+        return n
+
+    @workflow
+    async def w(ctx: Context) -> list[object]:
+        each = await ctx.map("odd", range(4), odd, limit=2, retry=Retry.fixed(2, "1ms"), on_error="collect")
+        return [(one.step, one.attempts, one.error.message) if isinstance(one, StepError) else one for one in each]
+
+    async with fake_server(w) as server:
+        run = await server.run(w)
+        expected = [["odd[0]", 2, "0 is even"], 1, ["odd[2]", 2, "2 is even"], 3]
+        assert run.result == expected
+        run.status = RunStatus.PENDING
+        await server.finish(run)
+        assert run.result == expected
+        assert StepKind.RACE not in {step.kind for step in run.steps.values()}
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "2"])
+async def test_a_limit_is_a_whole_number_from_one_on(limit: Any) -> None:
+    @workflow
+    async def w(ctx: Context) -> list[str | None]:
+        fields: list[str | None] = []
+        for call in (lambda: ctx.parallel([], limit=limit), lambda: ctx.map("m", [], same, limit=limit)):
+            with pytest.raises(InvalidArgument, match="must be a whole number from 1 on") as refused:
+                await call()
+            fields.append(refused.value.field)
+        return fields
+
+    async with fake_server(w) as server:
+        assert (await server.run(w)).result == ["limit", "limit"]
 
 
 async def test_a_retried_item_does_not_repeat_the_others() -> None:

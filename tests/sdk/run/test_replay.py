@@ -200,7 +200,7 @@ def blind(program: Program) -> Program:
     for action in program:
         if action[0] in ("first", "queue", "as_completed", "abort", "fail_fast", "race", "race_sleep", "race_step"):
             blinded.append(("gather", [blind(branch) for branch in action[1]]))
-        elif action[0] in ("gather", "nested", "group", "tasks", "parallel", "collect"):
+        elif action[0] in ("gather", "nested", "group", "tasks", "parallel", "limited", "collect"):
             blinded.append((action[0], [blind(branch) for branch in action[1]]))
         elif action[0] not in ("facts", "wait", "wait_long"):
             blinded.append(action)
@@ -246,7 +246,7 @@ async def test_branches_with_equal_step_names_keep_their_own_results() -> None:
     async with fake_server(both) as server:
         run = server.start(both)
         # The right branch finishes its second step; then the worker is gone.
-        port = server.claim(run, crash_after=7)
+        port = server.claim(run, crash_after=4)
         latches["right"].set()
         await asyncio.wait_for(port.crashed.wait(), LOADED_MACHINE_S)
         assert port.execution is not None

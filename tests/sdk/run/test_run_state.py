@@ -30,8 +30,8 @@ async def nothing(ctx: Context) -> None: ...
 
 def execution() -> RunExecution:
     port: Any = None
-    services = Services(StepThreads(1), retry=None, hook=None, resident_wait_s=1.0, build_id="")
-    claim = Claim(pb.Task(run_id="r"), port, asyncio.get_running_loop(), 0.0)
+    services = Services(StepThreads(1), retry=None, resident_wait_s=1.0, build_id="")
+    claim = Claim(pb.Task(run_id="r"), port, loop := asyncio.get_running_loop(), loop, 0.0)
     return RunExecution(claim, nothing, services, on_closed=lambda run: None, on_parked=lambda run, s: None)
 
 

@@ -76,7 +76,8 @@ class Diagnostic:
         return refused(ErrorCode.INTERNAL, PROBLEM) if lease == self._lease else None
 
 
-async def test_whatever_could_not_be_recorded_is_done_again() -> None:
+@pytest.mark.parametrize("whole", [True, False])
+async def test_whatever_could_not_be_recorded_is_done_again(whole: bool) -> None:
     hit: set[str] = set()
     nth = 0
     while True:
@@ -84,6 +85,7 @@ async def test_whatever_could_not_be_recorded_is_done_again() -> None:
         async with fake_server(everything, small) as server:
             trouble = Diagnostic(nth)
             server.refuse = trouble
+            server.records_whole_steps = whole
             run = server.start(everything)
             server.signal(run, "go", 1_000)
             await server.finish(run)
@@ -97,7 +99,7 @@ async def test_whatever_could_not_be_recorded_is_done_again() -> None:
         "BeginStep",
         "BeginSleep",
         "CompleteRun",
-        "CompleteStep",
+        "RecordStep" if whole else "CompleteStep",
         "DecideRace",
         "FailStep",
         "Park",

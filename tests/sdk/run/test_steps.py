@@ -70,7 +70,7 @@ async def test_replay_sends_nothing_but_the_end() -> None:
 
     async with fake_server(ten) as server:
         run = server.start(ten)
-        port = server.claim(run, crash_after=20)
+        port = server.claim(run, crash_after=10)
         await asyncio.wait_for(port.crashed.wait(), LOADED_MACHINE_S)
         assert port.execution is not None
         port.execution.abandon("test")

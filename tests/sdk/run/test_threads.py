@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.records import Payload
 from kagzi.sdk.execution.calls.threads import StepThreads
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
@@ -44,7 +43,7 @@ async def test_the_timeout_of_a_sync_body_begins_when_it_has_a_thread() -> None:
     latch = threading.Event()
 
     def waits() -> None:
-        latch.wait(10)
+        latch.wait(60)
 
     def quick() -> str:
         return "in time"
@@ -52,8 +51,8 @@ async def test_the_timeout_of_a_sync_body_begins_when_it_has_a_thread() -> None:
     @workflow(retry=Retry.none())
     async def w(ctx: Context) -> str:
         first = asyncio.create_task(ctx.step("waits").run(waits))
-        second = asyncio.create_task(ctx.step("quick", timeout="50ms").run(quick))
-        await ctx.sleep("longer", "100ms")
+        second = asyncio.create_task(ctx.step("quick", timeout="1s").run(quick))
+        await ctx.sleep("longer", "1.1s")
         latch.set()
         await first
         return await second
@@ -87,27 +86,3 @@ async def test_stop_iteration_is_an_error_like_any_other() -> None:
     job = StepThreads(1).begin(body, copy_context(), report_start=False)
     with pytest.raises(RuntimeError, match=r"the step raised StopIteration\(None\)"):
         await asyncio.wait_for(job.done, LOADED_MACHINE_S)
-
-
-async def test_a_payload_hook_sees_everything_that_leaves_and_returns() -> None:
-    class Reverse:
-        def encode_payload(self, payload: Payload) -> Payload:
-            return Payload(payload.data[::-1], {"encoding": "reversed"})
-
-        def decode_payload(self, payload: Payload) -> Payload:
-            return Payload(payload.data[::-1]) if payload.metadata else payload
-
-    async def same(value: str) -> str:
-        return value
-
-    @workflow
-    async def w(ctx: Context, name: str) -> str:
-        value = await ctx.step("same").run(same, name)
-        await ctx.sleep("hour", "1h")
-        return value
-
-    async with fake_server(w, hook=Reverse(), kept_runs_max=0) as server:
-        run = await server.run(w, "abc")
-        assert run.output == Payload(b'"cba"', {"encoding": "reversed"})
-        assert run.steps["same"].output == Payload(b'"cba"', {"encoding": "reversed"})
-        assert run.lease == 2

@@ -1,25 +1,30 @@
 """What the handles of one client share: its connection and its waits; calls, lists, and calls about one run."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from functools import lru_cache
+from types import TracebackType
 from typing import Any, Protocol, TypeVar, cast
-from urllib.parse import urlencode
 
 import grpc.aio
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, NotFound
 from ...core.ids import is_uuid
-from ...core.records import DEFAULT_NAMESPACE, RunEnd, RunKey
+from ...core.records import RunEnd, RunKey
+from ...core.run.addresses import page_of
 from ...core.states import RunStatus
+from ...core.traces.ids import TRACEPARENT
 from ...system import SystemIds
 from ...v1 import workflow_pb2 as pb
 from ...v1.common_pb2 import PageInfo, PageRequest, Payload
 from ...wire.common import write_payload
 from ...wire.requests import read_run_status
-from ..transport.connection import Connection, Link
+from ..tracing.tracing import current_traceparent
+from ..transport.connection import Connection
+from ..transport.link import Link
 from ..workflow import codec
 from ..workflow.signals import Signal
 from ..workflow.signatures import check_name
@@ -69,15 +74,16 @@ class Backend:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.call = connection.call
-        self.waits = Waits(connection)
-        self.new_id = SystemIds().token
+        self.new_id = SystemIds().request_id
+        self.waits = Waits(connection, self.new_id)
+
+    def time_limit(self, limit: Duration | None, what: str) -> AbstractAsyncContextManager[object]:
+        """Raises TimeoutError after `limit`. `what` is waited for, and goes on."""
+        return _NO_LIMIT if limit is None else _TimeLimit(limit, what)
 
     def url(self, run: RunKey) -> str:
         """The page of a run, at the server that was connected to; empty if it has none."""
-        if not self.connection.http_url:
-            return ""
-        suffix = "" if run.namespace == DEFAULT_NAMESPACE else f"?{urlencode({'namespace': run.namespace})}"
-        return f"{self.connection.http_url}/runs/{run.run_id}{suffix}"
+        return page_of(run, self.connection.http_url)
 
     async def rows(
         self,
@@ -128,6 +134,12 @@ class Backend:
             end = await self.waits.ended(run.namespace, end.continued_as)
         return end
 
+    def events(self, run: RunKey, after: int) -> AsyncGenerator[dict[str, Any]]:
+        """What happens to the run, from this seq on, until it has ended."""
+        from .watching import Watch  # noqa: PLC0415  those who only start runs do not pay for it
+
+        return Watch(self.connection, run, after).events()
+
     async def change(
         self,
         method: Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Request, Response]],
@@ -145,16 +157,53 @@ class Backend:
                 return status
             request.run_id = continued_as
 
+    async def wake(self, run: RunKey, step_id: str) -> tuple[bool, RunStatus]:
+        """Whether it was waiting, and the status of the run."""
+        request = pb.WakeStepRequest(
+            namespace_id=run.namespace, run_id=run.run_id, step_id=step_id, request_id=self.new_id()
+        )
+        response = await self.call(lambda link: link.workflows.WakeStep, request)
+        return response.woken, read_run_status(response.status)
 
-@asynccontextmanager
-async def time_limit(limit: Duration | None, what: str) -> AsyncGenerator[None]:
-    """Raises TimeoutError after `limit`. `what` is waited for, and goes on."""
-    timeout_s = None if limit is None else parse_duration(limit, what="timeout").total_seconds()
-    try:
-        async with asyncio.timeout(timeout_s):
-            yield
-    except TimeoutError:
-        raise TimeoutError(f"{what} has not ended within {limit}. It continues.") from None
+    async def fork(
+        self, run: RunKey, request: pb.ForkWorkflowRequest, outputs: Mapping[str, Any]
+    ) -> pb.ForkWorkflowResponse:
+        """`outputs` by step id: what the fork is to have instead of what is recorded."""
+        request.namespace_id, request.run_id, request.request_id = run.namespace, run.run_id, self.new_id()
+        for step_id, value in outputs.items():
+            output = codec.write_payload(codec.ANY, value, what=f"output of step {step_id!r}")
+            request.outputs[step_id].CopyFrom(write_payload(output))
+        return await self.call(lambda link: link.workflows.ForkWorkflow, request)
+
+
+_NO_LIMIT = nullcontext[None]()
+
+
+class _TimeLimit(AbstractAsyncContextManager[None]):
+    def __init__(self, limit: Duration, what: str) -> None:
+        self._limit = limit
+        self._what = what
+        self._timeout = asyncio.timeout(_seconds(limit) if isinstance(limit, str) else _parsed(limit))
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, traceback)
+        except TimeoutError:
+            raise TimeoutError(f"{self._what} has not ended within {self._limit}. It continues.") from None
+
+
+@lru_cache(maxsize=100)  # a program has few of them and gives them with every call
+def _seconds(limit: str) -> float:
+    return _parsed(limit)
+
+
+def _parsed(limit: Duration) -> float:
+    return parse_duration(limit, what="timeout").total_seconds()
 
 
 def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:
@@ -162,7 +211,10 @@ def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:
     it."""
     name = signal_name(signal)
     value_codec = signal.codec if isinstance(signal, Signal) else codec.ANY
-    return name, write_payload(codec.write_payload(value_codec, value, what=f"signal {name!r}", hook=None))
+    payload = write_payload(codec.write_payload(value_codec, value, what=f"signal {name!r}"))
+    if sender := current_traceparent():
+        payload.metadata[TRACEPARENT] = sender
+    return name, payload
 
 
 def signal_name(signal: Signal[Any] | str) -> str:

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
+from ...core.limits import PAGE_MAX_ROWS
 from ...core.public import exported
-from ...core.records import Explanation
+from ...core.records import Explanation, RunOrder
 from ...core.run.commands import OnConflict
 from ...v1 import workflow_pb2 as pb
 from ...wire.requests import write_filter
-from ..transport.connecting import checked_namespace, open_connection
-from ..transport.connection import Connection
+from ..transport.connection import Connection, checked_namespace, open_connection
 from ..transport.credentials import Tls
+from ..transport.payload_codec import Codec
 from ..workflow.codec import ANY
 from ..workflow.signals import Signal
 from ..workflow.workflow import Workflow
-from .backend import Backend, time_limit
+from .backend import Backend
 from .cancel import Cancel
-from .connecting import Connecting
-from .filters import Matching, run_filter
+from .connecting import Connecting, call_timeout_s
+from .filters import Matching, list_request, run_filter
 from .operations import operation
 from .run import Run, RunQuery
 from .run_records import RunCount
@@ -31,8 +32,10 @@ from .start_batching import Starter
 
 if TYPE_CHECKING:  # loaded when they are first used
     from .operations.bulk import Bulk
+    from .operations.keys import Keys
     from .operations.namespaces import Namespaces
     from .operations.schedules import ScheduleBuilder, Schedules
+    from .operations.start_in import StartIn
     from .operations.stats import Stats
     from .operations.transfers import ImportedRun
     from .operations.versions import Versions
@@ -55,8 +58,14 @@ class Kagzi:
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
         self._namespace = namespace
-        self._backend = Backend(connection)
-        self._starter = Starter(self._backend, namespace)
+        self._backend = self._make_backend(connection)
+        self._starter = self._make_starter(self._backend, namespace)
+
+    def _make_backend(self, connection: Connection) -> Backend:
+        return Backend(connection)
+
+    def _make_starter(self, backend: Backend, namespace: str) -> Starter:
+        return Starter(backend, namespace)
 
     @classmethod
     def connect(
@@ -66,6 +75,7 @@ class Kagzi:
         namespace: str | None = None,
         api_key: str | None = None,
         tls: bool | Tls | None = None,
+        codec: Codec | None = None,
         timeout: Duration | None = None,
         call_timeout: Duration = "30s",
     ) -> "Connecting[Kagzi]":
@@ -75,11 +85,12 @@ class Kagzi:
             address: `"host:50051"`, `"https://host"`, several servers `"a:50051,b:50051"`, or embedded:
                 `"sqlite:///kagzi.db"`, `":memory:"`. Default: $KAGZI_ADDRESS, then localhost:50051.
             namespace: Where the client works. Default: $KAGZI_NAMESPACE, then "default".
-            api_key: Sent as a bearer token with every call, never in clear off this machine: for a proxy in front of
-                the server. Servers themselves do not check keys yet. Default: $KAGZI_API_KEY.
+            api_key: Sent with every call, never in clear off this machine, to a server that asks for keys.
+                Default: $KAGZI_API_KEY.
             tls: True or `Tls(...)` to encrypt; the default is what the address says (`https://`).
-            timeout: How long to wait for the first answer. Default: 10 s, 3 s where nothing listens, and no time where
-                waiting cannot help, such as a name that does not resolve.
+            codec: Encodes what user code says, for example `kagzi.crypto.AesGcm(...)`; the same as that of the workers.
+            timeout: How long to wait for the first answer. Default: 10 s, 3 s where nothing listens, 0 s where no name
+                resolves.
             call_timeout: How long each later call is repeated while the server or its database is away. That a call
                 waits is logged after 1 s, after 10 s, and then every 30 s.
 
@@ -88,10 +99,8 @@ class Kagzi:
 
         async def connect() -> Kagzi:
             timeout_s = None if timeout is None else parse_duration(timeout, what="timeout").total_seconds()
-            call_timeout_s = parse_duration(call_timeout, what="call_timeout").total_seconds()
-            if call_timeout_s <= 0:
-                raise InvalidArgument('call_timeout must be longer than 0. Write "30s".', field="call_timeout")
-            connection = open_connection(address, api_key=api_key, tls=tls, call_timeout_s=call_timeout_s)
+            call_s = call_timeout_s(call_timeout)
+            connection = open_connection(address, api_key=api_key, tls=tls, codec=codec, call_timeout_s=call_s)
             await connection.open(timeout_s=timeout_s)
             return cls(connection, checked_namespace(namespace))
 
@@ -203,29 +212,15 @@ class Kagzi:
 
     @overload
     async def run(
-        self,
-        workflow: str,
-        input: Any = None,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,  # noqa: ASYNC109  a word of the public API
+        self, workflow: str, input: Any = None, *, id: str | None = None, timeout: Duration | None = None
     ) -> Any: ...
     @overload
     async def run(
-        self,
-        workflow: Workflow[I, O],
-        input: I,
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,  # noqa: ASYNC109  a word of the public API
+        self, workflow: Workflow[I, O], input: I, *, id: str | None = None, timeout: Duration | None = None
     ) -> O: ...
     @overload
     async def run(
-        self,
-        workflow: Workflow[None, O],
-        *,
-        id: str | None = None,
-        timeout: Duration | None = None,  # noqa: ASYNC109  a word of the public API
+        self, workflow: Workflow[None, O], *, id: str | None = None, timeout: Duration | None = None
     ) -> O: ...
     async def run(
         self,
@@ -233,13 +228,13 @@ class Kagzi:
         input: Any = ABSENT,
         *,
         id: str | None = None,
-        timeout: Duration | None = None,  # noqa: ASYNC109  a word of the public API
+        timeout: Duration | None = None,
     ) -> Any:
         """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout`
         waiting stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
-        async with time_limit(timeout, f"the run of {workflow if isinstance(workflow, str) else workflow.name}"):
-            run = await self._starter.start(StartOptions(workflow=workflow, input=input, id=id))
-            return await run.result()
+        what = f"the run of {workflow if isinstance(workflow, str) else workflow.name}"
+        async with self._backend.time_limit(timeout, what):
+            return await self._starter.run(StartOptions(workflow=workflow, input=input, id=id))
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -264,15 +259,20 @@ class Kagzi:
             searched_id=id,
         )
 
-    async def list(self, *, limit: int | None = None, **matching: Unpack[Matching]) -> AsyncIterator[Run[Any]]:
+    async def list(
+        self, *, limit: int | None = None, order: RunOrder | None = None, **matching: Unpack[Matching]
+    ) -> AsyncIterator[Run[Any]]:
         """Runs that match everything given, newest first: `async for run in client.list(status="failed"):`.
 
         Args:
             limit: Return at most this many. Default: all.
+            order: "ended": those that ended last come first, without runs that have not ended. Default: "created",
+                but "ended" with ended_since or ended_until.
             matching: Which runs: see [Matching](#matching). Default: any.
         """
-        where = write_filter(run_filter(self._connection.clock.now(), **matching))
-        request = pb.ListWorkflowsRequest(namespace_id=self._namespace, filter=where)
+        request = list_request(self._namespace, self._connection.clock.now(), order, **matching)
+        if limit is None and request.filter.id_prefix:
+            limit = PAGE_MAX_ROWS  # a search has one page
         rows = self._backend.rows(
             lambda link: link.workflows.ListWorkflows, request, lambda page: page.workflows, limit
         )
@@ -322,6 +322,10 @@ class Kagzi:
         """Let the paused run `id` go on. See `Run.resume`."""
         await self.get(id).resume()
 
+    async def wake(self, id: str, step: str = "") -> bool:
+        """Wake the run `id`, or a `step` of it that waits for a time. See `Run.wake`."""
+        return await self.get(id).wake(step)
+
     async def retry(self, id: str, *, from_step: str = "") -> None:
         """Reopen the failed run `id`, at the step that failed or `from_step`. See `Run.retry`."""
         await self.get(id).retry(from_step=from_step)
@@ -363,12 +367,16 @@ class Kagzi:
         workflow: Workflow[Any, Any] | str = "",
         since: datetime | Duration | None = None,
         until: datetime | Duration | None = None,
+        step: str = "",
     ) -> "Stats":
         """What happened minute by minute, and what is open now: of a `workflow`, or of all, `since` a moment or that
-        long ago (default: an hour), `until` a moment or that long ago (default: now)."""
+        long ago (default: 60 steps), `until` a moment or that long ago (default: now). In steps of "1m", "5m", "1h" or
+        "1d" (`step`) the ten busiest workflows are named, and the others are one. Up to 5 seconds old."""
         from .operations.stats import get_stats  # noqa: PLC0415  most programs never ask
 
-        return await get_stats(self._connection, self._namespace, workflow=workflow, since=since, until=until)
+        return await get_stats(
+            self._connection, self._namespace, workflow=workflow, since=since, until=until, step=step
+        )
 
     def schedule(self, id: str) -> "ScheduleBuilder":
         """Describe the schedule `id` and await it: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
@@ -377,15 +385,11 @@ class Kagzi:
 
         return ScheduleBuilder(self.schedules, id)
 
-    schedules: "Schedules" = operation(
-        "schedules", "Schedules"
-    )  #: schedules: get, list, pause, trigger, update and more
+    start_in: "StartIn" = operation("start_in", "StartIn")  #: start a run with the commit of your own transaction
+    schedules: "Schedules" = operation("schedules", "Schedules")  #: get, list, pause, trigger, update and more
     bulk: "Bulk" = operation("bulk", "Bulk")  #: cancel, retry, terminate or delete all runs that a filter matches
-    workflow_types: "WorkflowTypes" = operation(
-        "workflow_types", "WorkflowTypes"
-    )  #: workflow types as queues, and their limits
+    workflow_types: "WorkflowTypes" = operation("workflow_types", "WorkflowTypes")  #: queues, and their limits
     namespaces: "Namespaces" = operation("namespaces", "Namespaces")  #: namespaces: create, limit, disable, delete
+    keys: "Keys" = operation("keys", "Keys")  #: API keys: create, list, rotate, revoke; and the audit
     workers: "Workers" = operation("workers", "Workers")  #: workers: list, get, events, drain
-    versions: "Versions" = operation(
-        "versions", "Versions"
-    )  #: versions of workflows: list, counts, set_default, deprecate
+    versions: "Versions" = operation("versions", "Versions")  #: of workflows: list, counts, set_default, deprecate

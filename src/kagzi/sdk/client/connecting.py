@@ -4,6 +4,17 @@ from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
+from ...core.duration import Duration, parse_duration
+from ...core.errors import InvalidArgument
+
+
+def call_timeout_s(call_timeout: Duration) -> float:
+    """Raises InvalidArgument."""
+    seconds = parse_duration(call_timeout, what="call_timeout").total_seconds()
+    if seconds <= 0:
+        raise InvalidArgument('call_timeout must be longer than 0. Write "30s".', field="call_timeout")
+    return seconds
+
 
 class _Closing(Protocol):
     async def close(self) -> None: ...

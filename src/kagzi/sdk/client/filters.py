@@ -6,12 +6,14 @@ from typing import Any, TypedDict, Unpack, cast
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
-from ...core.records import RunFilter
+from ...core.records import RunFilter, RunOrder
+from ...core.run.attributes import checked_labels
 from ...core.states import RunStatus
 from ...core.times import Timestamp, from_datetime, us_from_timedelta
+from ...v1 import workflow_pb2 as pb
+from ...wire.requests import RUN_ORDER_TO_WIRE, write_filter
 from ..workflow.workflow import Workflow
 from .run import Run
-from .start import checked_labels
 
 
 class Matching(TypedDict, total=False):
@@ -29,7 +31,15 @@ class Matching(TypedDict, total=False):
     version: int | str | None  #: runs pinned to this version of their workflow
     schedule: str | None  #: the id of the schedule that started them
     concurrency_key: str | None  #: runs that were started with this key
+    worker: str | None  #: the id of the worker that holds them now
     problem: bool | None  #: True: only runs that the engine has paused because of a problem; False: all others
+    failing: (
+        bool | None
+    )  #: True: only runs with a step that failed and is retried, or with a problem; False: all others
+    waiting: bool | None  #: True: only runs of which a step waits for a signal; False: all others
+    ended_since: datetime | Duration | None  #: ended at or after this moment, or this long ago ("24h")
+    ended_until: datetime | Duration | None  #: ended before this moment, or this long ago
+    id_prefix: str | None  #: how the run id or the workflow id begins: a search, which shows at most 1,000 runs
 
 
 def run_filter(now: Timestamp, **matching: Unpack[Matching]) -> RunFilter:
@@ -47,8 +57,26 @@ def run_filter(now: Timestamp, **matching: Unpack[Matching]) -> RunFilter:
         version="" if version is None else str(version),
         schedule_id=matching.get("schedule") or "",
         concurrency_key=matching.get("concurrency_key") or "",
+        worker_id=matching.get("worker") or "",
         has_problem=matching.get("problem"),
+        failing=matching.get("failing"),
+        waiting=matching.get("waiting"),
+        ended_after=moment(matching.get("ended_since"), now, "ended_since"),
+        ended_before=moment(matching.get("ended_until"), now, "ended_until"),
+        id_prefix=matching.get("id_prefix") or "",
     )
+
+
+def list_request(
+    namespace: str, now: Timestamp, order: RunOrder | None, **matching: Unpack[Matching]
+) -> pb.ListWorkflowsRequest:
+    """Raises InvalidArgument."""
+    if order not in (None, *RUN_ORDER_TO_WIRE):
+        raise InvalidArgument(f'order={order!r} must be "created" or "ended".', field="order")
+    request = pb.ListWorkflowsRequest(namespace_id=namespace, filter=write_filter(run_filter(now, **matching)))
+    if order is not None:
+        request.order = RUN_ORDER_TO_WIRE[order]
+    return request
 
 
 def check_keywords(keywords: Mapping[str, object], known: type[Any]) -> None:

@@ -7,26 +7,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from ...core.duration import Duration
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import InvalidArgument, PreconditionFailed, RunError
-from ...core.ids import is_uuid
+from ...core.events import LAST_SEQ
 from ...core.public import exported
 from ...core.records import Explanation, Payload, RunEnd, RunKey
 from ...core.states import RunStatus
 from ...v1 import workflow_pb2 as pb
-from ...wire.common import write_payload
-from ...wire.requests import read_run_status
-from ..workflow import codec
-from ..workflow.codec import ANY, Codec, read_payload
+from ..workflow.codec import read_payload
 from ..workflow.signals import Signal
-from .backend import Backend, Request, Response, encode_signal, signal_name, time_limit
+from .backend import encode_signal, signal_name
 from .run_namespace import RunNamespace
 from .run_records import RunInfo, read_explanation
+from .run_reference import RunReference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import grpc.aio
-
-    from ..transport.connection import Link
+    from .step_logs import StepLogs
     from .step_records import StepRecord
 
 T = TypeVar("T")
@@ -36,42 +30,12 @@ _NULL = Payload(b"null")
 
 
 @exported
-class Run(Generic[O_co]):
+class Run(RunReference, Generic[O_co]):
     """A handle to a run. Made by `client.start`, `client.get` and `client.list`, without a call of its own.
 
     From `client.get(id)` the run is looked up with the first call: the run with that id, else the latest with that
     workflow_id.
     """
-
-    def __init__(
-        self,
-        backend: Backend,
-        namespace: str,
-        *,
-        output: Codec[Any] = ANY,
-        searched_id: str = "",
-        run_id: str = "",
-        workflow_id: str = "",
-        url: str = "",
-        created: bool = False,
-        last_status: RunStatus | None = None,
-        info: RunInfo | None = None,
-    ) -> None:
-        self._backend = backend
-        self._namespace = namespace
-        self._output = output
-        self._searched_id = searched_id
-        self._run_id = run_id
-        self._workflow_id = workflow_id
-        self._url = url
-        self._created = created
-        self._last_status = last_status
-        self._info: RunInfo | None = None
-        if info is not None:
-            self._learn(info)
-
-    def __repr__(self) -> str:
-        return f"<Run {self._run_id or self._searched_id!r}>"
 
     @property
     def id(self) -> str:
@@ -91,10 +55,8 @@ class Run(Generic[O_co]):
 
     def _in_namespace(self, namespace: str) -> "RunQuery[O_co]":
         if self._run_id or not self._searched_id:
-            raise PreconditionFailed(
-                f"{self!r} is in namespace {self._namespace!r}. "
-                f"To look in another one, use client.get(id).namespace({namespace!r})."
-            )
+            elsewhere = f"To look in another one, use client.get(id).namespace({namespace!r})."
+            raise PreconditionFailed(f"{self!r} is in namespace {self._namespace!r}. {elsewhere}")
         if not (isinstance(cast("object", namespace), str) and namespace):
             raise InvalidArgument(f"namespace={namespace!r} must be the name of a namespace.", field="namespace")
         return RunQuery(self._backend, namespace, output=self._output, searched_id=self._searched_id)
@@ -145,7 +107,35 @@ class Run(Generic[O_co]):
         response = await self._backend.call(lambda link: link.workflows.ExplainWorkflow, request)
         return read_explanation(response)
 
-    async def result(self, *, timeout: Duration | None = None) -> O_co:  # noqa: ASYNC109  a word of the public API
+    @overload
+    async def state(self) -> Any: ...
+    @overload
+    async def state(self, model: type[T]) -> T | None: ...
+    async def state(self, model: Any = Any) -> Any:
+        """Ask the server for what the workflow last set with `ctx.set_state`; None if it has set nothing.
+
+        Args:
+            model: What to read it as: the class of what the workflow sets, for example. Default: plain JSON.
+
+        Raises NotFound, and InvalidArgument if the state does not fit the model.
+        """
+        return self._read_state(await self._ask(), model)
+
+    @overload
+    def states(self) -> AsyncGenerator[Any]: ...
+    @overload
+    def states(self, model: type[T]) -> AsyncGenerator[T]: ...
+    async def states(self, model: Any = Any) -> AsyncGenerator[Any]:
+        """The state of the run, if there is one, and then each new one, until the run has ended. Those that are
+        replaced before they could be read are left out. `model` is as in `state`."""
+        yielded_at = None
+        async with aclosing(self._state_changes()) as changes:
+            async for info in changes:
+                if info.state_at is not None and info.state_at != yielded_at:
+                    yielded_at = info.state_at
+                    yield self._read_state(info, model)
+
+    async def result(self, *, timeout: Duration | None = None) -> O_co:
         """Wait for the end and return the output; of a run that was continued as new, the output of the last one.
 
         Args:
@@ -156,35 +146,36 @@ class Run(Generic[O_co]):
         end = await self._end(timeout)
         if end.status is RunStatus.COMPLETED:
             what = f"output of run {end.run.run_id}"
-            output: O_co = read_payload(self._output, end.output or _NULL, what=what, hook=None)
+            output: O_co = read_payload(self._output, end.output or _NULL, what=what)
             return output
         raise RunError.of(end.run.run_id, end.status.value, end.error or ErrorDetail(kind=ErrorKind.PERMANENT))
 
-    async def wait(self, *, timeout: Duration | None = None) -> RunInfo:  # noqa: ASYNC109  a word of the public API
+    async def wait(self, *, timeout: Duration | None = None) -> RunInfo:
         """Wait for the end, whatever it is, and return the run as it ended: its status, with its output or its error.
         Of a run that was continued as new, that is the last one. `timeout` is as in `result`."""
         end = await self._end(timeout)
         return await self._backend.get(self._namespace, run_id=end.run.run_id)
 
-    async def _end(self, timeout: Duration | None) -> RunEnd:  # noqa: ASYNC109  a word of the public API
-        async with time_limit(timeout, f"run {self._run_id or self._searched_id}"):
+    async def _end(self, timeout: Duration | None) -> RunEnd:
+        async with self._backend.time_limit(timeout, f"run {self._run_id or self._searched_id}"):
             end = await self._backend.ended(await self._key())
         self._last_status = end.status
         return end
 
     async def steps(self) -> "list[StepRecord]":
         """The steps of the run, in the order in which they were begun."""
-        from ...v1.admin_pb2 import ListStepsRequest  # noqa: PLC0415  those who only start runs do not pay for it
-        from .step_records import read_step_record  # noqa: PLC0415  as above
+        from .step_records import list_steps  # noqa: PLC0415  those who only start runs do not pay for it
 
-        run = await self._key()
-        request = ListStepsRequest(namespace_id=run.namespace, run_id=run.run_id, include_payloads=True)
-        steps = self._backend.rows(lambda link: link.admin.ListSteps, request, lambda page: page.steps)
-        return [read_step_record(step) async for step in steps]
+        return await list_steps(self._backend, await self._key())
+
+    async def logs(self, step: str = "") -> "StepLogs":
+        """What its steps logged, or the `step` with that id: the last 200 lines or 64 KiB of each."""
+        from .step_logs import list_logs  # noqa: PLC0415  as above
+
+        return await list_logs(self._backend, await self._key(), step)
 
     async def events(self, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
-        """Everything that happens to the run, in order, as it happens, until it has ended; what happened before comes
-        first.
+        """Everything that happens to the run, in order, until it has ended; what happened before comes first.
 
         Args:
             after: Leave out events up to this `seq`: go on where you left off.
@@ -192,12 +183,19 @@ class Run(Generic[O_co]):
         Yields dicts of plain values with "kind" and "seq" (docs/reference/events.md). The last event of a run that was
         continued as new has "continued_as": `client.get` that one to go on.
         """
-        from .watching import Watch  # noqa: PLC0415  as above
-
-        watch = Watch(self._backend.connection, await self._key(), after)
-        async with aclosing(watch.events()) as events:
+        async with aclosing(self._backend.events(await self._key(), after)) as events:
             async for event in events:
                 yield event
+
+    async def _state_changes(self) -> AsyncGenerator[RunInfo]:
+        """The run whenever its state has changed, and when it has ended."""
+        noticed_at = None
+        async with aclosing(self.events(after=LAST_SEQ)) as events:
+            async for event in events:
+                if event.get("state_at") != noticed_at:
+                    noticed_at = event.get("state_at")
+                    yield await self._ask()
+        yield await self._ask()
 
     async def export(self) -> AsyncIterator[bytes]:
         """The run with its whole history as lines of JSON, to be kept or imported elsewhere.
@@ -231,7 +229,8 @@ class Run(Generic[O_co]):
             value: What is sent.
             replace: Replace a value that no code has received instead of sending another one: the value that does not
                 fit and for which the run is paused, and the run goes on; else the oldest of that name.
-            request_id: An id of your own: sent twice, it is one signal. Default: a new one.
+            request_id: An id of your own: sent twice, it is one signal, also for the next run with its workflow_id.
+                Default: a new one.
 
         Raises PreconditionFailed if the run has ended or there is nothing to replace, NotFound, ResourceExhausted if
         too many are unread, InvalidArgument if the value does not fit the signal's type.
@@ -242,19 +241,7 @@ class Run(Generic[O_co]):
             change = pb.ReplaceSignalRequest(signal_name=name, payload=payload, request_id=request_id)
             return await self._replace_signal(change)
         request = pb.SignalWorkflowRequest(signal_name=name, payload=payload, request_id=request_id)
-        await self._address(request)
-        while True:
-            try:
-                response = await self._backend.call(lambda link: link.workflows.SignalWorkflow, request)
-            except PreconditionFailed:
-                ended = await self._backend.get(self._namespace, run_id=request.run_id) if request.run_id else None
-                if ended is None or ended.continued_as is None:
-                    raise
-                request.run_id = ended.continued_as
-            else:
-                if request.workflow_id:
-                    self._run_id, self._workflow_id = response.run_id, request.workflow_id
-                return response.delivered
+        return await self._send_signal(request)
 
     async def drop_signal(self, signal: Signal[Any] | str, /, *, request_id: str | None = None) -> bool:
         """Drop a value that no code has received: the value that does not fit and for which the run is paused, and the
@@ -270,22 +257,6 @@ class Run(Generic[O_co]):
         return await self._replace_signal(
             pb.ReplaceSignalRequest(signal_name=signal_name(signal), drop=True, request_id=request_id)
         )
-
-    async def _replace_signal(self, request: pb.ReplaceSignalRequest) -> bool:
-        await self._address(request)
-        response = await self._backend.call(lambda link: link.workflows.ReplaceSignal, request)
-        if request.workflow_id:
-            self._run_id, self._workflow_id = response.run_id, request.workflow_id
-        self._last_status = read_run_status(response.status)
-        return response.resumed
-
-    async def _address(self, request: pb.SignalWorkflowRequest | pb.ReplaceSignalRequest) -> None:
-        """A workflow_id is left to the server: of its runs the one that has not ended is meant."""
-        request.namespace_id = self._namespace
-        if self._run_id or is_uuid(self._searched_id):
-            request.run_id = (await self._key()).run_id
-        else:
-            request.workflow_id = self._searched_id
 
     async def cancel(self, reason: str = "") -> None:
         """Ask the run to stop. It ends as cancelled once its code has cleaned up; a run that has ended stays as it is.
@@ -310,6 +281,18 @@ class Run(Generic[O_co]):
     async def resume(self) -> None:
         """Let a paused run go on, also one that the engine paused because of a problem."""
         await self._change(lambda link: link.workflows.ResumeWorkflow, pb.ResumeWorkflowRequest())
+
+    async def wake(self, step: str = "") -> bool:
+        """Do not wait any longer: the next attempt of a step, the end of a sleep, or a start that was to come later is
+        due now, and the history says so. Returns whether it was waiting.
+
+        Args:
+            step: The step id. Default: the run itself if it waits to begin, else its only step that waits for a time.
+
+        Raises PreconditionFailed if the run is paused or has ended, or something else than a time is waited for.
+        """
+        woken, self._last_status = await self._backend.wake(await self._key(), step)
+        return woken
 
     async def retry(self, *, from_step: str = "") -> None:
         """Reopen a failed run; the results from before the step are kept.
@@ -339,20 +322,10 @@ class Run(Generic[O_co]):
             version: The version of the workflow. Default: that of this run.
             id: The workflow_id of the new run. Default: a new one.
         """
-        replaced = {
-            step_id: codec.write_payload(ANY, value, what=f"output of step {step_id!r}", hook=None)
-            for step_id, value in (outputs or {}).items()
-        }
         request = pb.ForkWorkflowRequest(
-            namespace_id=self._namespace,
-            run_id=(await self._key()).run_id,
-            from_step=from_step,
-            outputs={step_id: write_payload(output) for step_id, output in replaced.items()},
-            version="" if version is None else str(version),
-            workflow_id=id or "",
-            request_id=self._backend.new_id(),
+            from_step=from_step, version="" if version is None else str(version), workflow_id=id or ""
         )
-        forked = await self._backend.call(lambda link: link.workflows.ForkWorkflow, request)
+        forked = await self._backend.fork(await self._key(), request, outputs or {})
         return Run(
             self._backend,
             self._namespace,
@@ -362,31 +335,6 @@ class Run(Generic[O_co]):
             url=forked.url,
             created=True,
         )
-
-    async def _change(
-        self, method: "Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Request, Response]]", request: Request
-    ) -> None:
-        self._last_status = await self._backend.change(method, request, await self._key())
-
-    # --- finding it ---------------------------------------------------------------------------------------------------
-
-    async def _ask(self) -> RunInfo:
-        if self._run_id:
-            return self._learn(await self._backend.get(self._namespace, run_id=self._run_id))
-        return self._learn(await self._backend.find(self._namespace, self._searched_id))
-
-    async def _key(self) -> RunKey:
-        if not self._run_id:
-            self._learn(await self._backend.find(self._namespace, self._searched_id))
-        return RunKey(self._namespace, self._run_id)
-
-    def _learn(self, info: RunInfo) -> RunInfo:
-        self._run_id, self._workflow_id, self._last_status = info.id, info.workflow_id, info.status
-        self._info = info
-        return info
-
-    def _unknown(self, what: str) -> str:
-        raise PreconditionFailed(f"{what} of {self!r} is not known yet. Ask the server first: await run.status()")
 
 
 @exported

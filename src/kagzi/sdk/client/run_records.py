@@ -50,10 +50,18 @@ class RunInfo:
     priority: int = 0  #: higher ones are taken first
     worker_id: str | None = None  #: the worker that holds it
     parent_step: str | None = None  #: the step of its parent that started it
+    awaits_signal: int = 0  #: how many of its steps wait for a signal
+    retrying_steps: int = 0  #: how many of its steps have failed and are retried
+    claims: int = 0  #: how often a worker has taken it
+    own_traces_from: int = 0  #: from which of these on each has a trace of its own; 0 if none has
+    pinned_build: str | None = None  #: the build id of the workers that alone may take it; see `versions.adopt`
     url: str = ""  #: its page; empty if the server has no pages
     input: bytes = b""  #: what it was given, as JSON; empty in lists, and if it was given nothing
     output: bytes = b""  #: what it returned, as JSON; empty in lists, and while there is none
-    encoding: str = ""  #: how input and output are encoded, if it is not plain JSON
+    context: bytes = b""  #: what `start(context=...)` gave, as JSON; empty in lists, and without one
+    state: bytes = b""  #: what the workflow last set with `ctx.set_state`, as JSON; empty in lists, and without one
+    state_at: datetime | None = None  #: when it did; not in lists
+    encoding: str = ""  #: how input, output and state are encoded, if it is not plain JSON
 
 
 class RunCount(int):
@@ -79,10 +87,14 @@ read_run_info = reader(
         "parent_step": "parent_step_id",
         "schedule": "schedule_id",
     },
-    unread=("task_queue", "context", "cancel_reason", "last_seq", "retry_policy"),
+    unread=("task_queue", "cancel_reason", "last_seq", "retry_policy"),
     input=lambda message: message.input.data,
     output=lambda message: message.output.data,
-    encoding=lambda message: payload_encoding(message.input) or payload_encoding(message.output),
+    context=lambda message: message.context.data,
+    state=lambda message: message.state.data,
+    encoding=lambda message: (
+        payload_encoding(message.input) or payload_encoding(message.output) or payload_encoding(message.state)
+    ),
 )
 
 read_explanation = reader(pb.ExplainWorkflowResponse, Explanation)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from datetime import datetime
-from typing import Any, Generic, Self, TypedDict, TypeVar, cast, get_args
+from typing import Any, Generic, Self, TypedDict, TypeVar, get_args
 
 import msgspec
 
@@ -10,11 +10,12 @@ from ...core import limits
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, ResourceExhausted, limit_reached
 from ...core.public import exported
-from ...core.records import NO_LABELS, Payload
+from ...core.records import Payload
+from ...core.run.attributes import checked_labels, checked_priority, is_text
 from ...core.run.commands import OnConflict, StartRequest
 from ...core.times import Timestamp, from_datetime, us_from_timedelta
 from ...core.workflow_types.names import canonical_type
-from ..workflow.codec import ANY, write_payload
+from ..workflow.codec import ANY, write_context, write_payload
 from ..workflow.retry import Retry, check_retry
 from ..workflow.workflow import Workflow
 from .builder import Builder
@@ -53,6 +54,7 @@ class StartKeywords(TypedDict, total=False):
     """If `id` is taken by a run that has not ended: "existing" (the default) returns it, "existing_or_completed" also
     returns a completed one, "fail" raises AlreadyExists, "replace" terminates it and starts anew."""
     concurrency_key: str | None  #: limits per key of the workflow count the runs with the same key
+    context: Mapping[str, Any] | None  #: values for `ctx.context`, which children inherit: a JSON object
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +73,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry: Retry | None = None
     on_conflict: OnConflict = "existing"
     concurrency_key: str | None = None
+    context: Mapping[str, Any] | None = None
 
 
 BeginStart = Callable[[StartOptions, str | None], Coroutine[Any, Any, Run[Any]]]
@@ -162,6 +165,10 @@ class Start(Builder, Generic[I, O]):
         """Limits per key of the workflow count the runs with the same `key`."""
         return self._with(concurrency_key=key)
 
+    def context(self, context: Mapping[str, Any]) -> Self:
+        """The `context`, a JSON object: `ctx.context` in the workflow, and in its children."""
+        return self._with(context=context)
+
 
 # --- as a request -----------------------------------------------------------------------------------------------------
 
@@ -183,6 +190,7 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str) -> 
         workflow_id=_checked_id(options.id),
         request_id=request_id,
         input=input_payload(workflow, options.input),
+        context=write_context(options.context),
         version="" if options.version is None else str(options.version),
         labels=checked_labels(options.labels),
         priority=checked_priority(options.priority),
@@ -215,7 +223,7 @@ def _name(workflow: Workflow[Any, Any] | str) -> str:
 def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
     if isinstance(workflow, Workflow):
         return workflow.name
-    if _is_text(workflow):
+    if is_text(workflow):
         return canonical_type(workflow)
     raise InvalidArgument(
         f"workflow={workflow!r} is neither a workflow nor its name. Decorate the function with @workflow.",
@@ -225,7 +233,7 @@ def checked_workflow_name(workflow: Workflow[Any, Any] | str) -> str:
 
 def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload | None:
     if isinstance(workflow, str):
-        return None if input is ABSENT else write_payload(ANY, input, what=f"input of {workflow!r}", hook=None)
+        return None if input is ABSENT else write_payload(ANY, input, what=f"input of {workflow!r}")
     if not workflow.has_input:
         if input is ABSENT or input is None:
             return None
@@ -250,35 +258,9 @@ def as_moment(moment: object, what: str) -> Timestamp | None:
     return from_datetime(moment, what=what)
 
 
-def _is_text(text: object) -> bool:
-    """A text with something in it. Callers are users: annotations may not hold."""
-    return isinstance(text, str) and bool(text)
-
-
 def _checked_id(id: str | None, field: str = "id") -> str:
     if id is None:
         return ""
-    if not _is_text(id):
+    if not is_text(id):
         raise InvalidArgument(f"{field}={id!r} must be a string of 1 to {limits.NAME_BYTES} bytes.", field=field)
     return id
-
-
-def checked_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
-    if labels is None:
-        return NO_LABELS
-    if not isinstance(cast("object", labels), Mapping):
-        raise InvalidArgument(f"labels={labels!r} must map strings to strings.", field="labels")
-    texts = dict(labels)
-    for key, value in texts.items():
-        if not (_is_text(key) and isinstance(cast("object", value), str)):
-            raise InvalidArgument(f"labels: {key!r}: {value!r} must both be strings.", field="labels")
-    return texts
-
-
-def checked_priority(priority: object) -> int:
-    low, high = limits.PRIORITY_MIN, limits.PRIORITY_MAX
-    if isinstance(priority, bool) or not isinstance(priority, int):
-        raise InvalidArgument(f"priority={priority!r} must be a whole number, {low}..{high}.", field="priority")
-    if not low <= priority <= high:
-        raise InvalidArgument(f"priority={priority} is outside {low}..{high}.", field="priority")
-    return priority

@@ -1,37 +1,82 @@
 """Batches the starts of one client, many to a message.
 
 Whatever is started in the same loop pass, or while a batch is under way, travels together. A lone start leaves at once.
+Many go in as many parts as the server says.
 """
 
 import asyncio
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from ...core import limits
 from ...core.errors import InternalError, KagziError, PreconditionFailed, Unavailable
 from ...core.run.commands import StartRequest
 from ...v1 import common_pb2
 from ...v1 import workflow_pb2 as pb
+from ...wire.calls.call import Metadata
 from ...wire.common import read_error
 from ...wire.enums import RUN_STATUS_FROM_WIRE
 from ...wire.requests import write_start
 from ...wire.status import error_of
+from ..tracing.tracing import find_tracing, trace_metadata
 from ..workflow.codec import ANY
 from ..workflow.signals import Signal
 from .backend import Backend, encode_signal
 from .run import Run
-from .start import StartOptions, refuse_oversized, start_request
+from .start import StartOptions, checked_workflow_name, refuse_oversized, start_request
 from .unserved import UNSERVED
+from .waits import WaitsOfStarts
+
+if TYPE_CHECKING:  # needs OpenTelemetry
+    from ..tracing.spans import StartSpan
 
 BATCH_ITEMS = 100
 _BATCHES_UNDER_WAY = 4
+_LEAST_PART = 20  # a message and a transaction of its own is not worth it for fewer
 _SMALL_BATCHES_UNDER_WAY = 2  # beyond that, waiting for company is worth more than leaving
 
 
-class _Pending(NamedTuple):
-    """One start that is not acknowledged yet."""
+class _Pending:
+    """One start that is not acknowledged yet. `waited`: its caller waits for the end of the run, too. `trace`: what the
+    server is told of its span."""
 
-    request: pb.StartWorkflowRequest
-    response: "asyncio.Future[pb.StartWorkflowResponse]"
+    __slots__ = ("request", "response", "run_id", "trace", "waited", "waits")
+
+    def __init__(
+        self,
+        request: pb.StartWorkflowRequest,
+        response: "asyncio.Future[pb.StartWorkflowResponse]",
+        *,
+        waited: bool,
+        trace: Metadata,
+    ) -> None:
+        self.request = request
+        self.trace = trace
+        self.response = response
+        self.waited = waited
+        self.waits: WaitsOfStarts | None = None
+        self.run_id = ""
+
+    def settle(self, item: pb.StartBatchResponse.Item) -> None:
+        if self.response.done():
+            return
+        if item.HasField("started"):
+            self.response.set_result(item.started)
+        else:
+            self.response.set_exception(error_of(read_error(item.error)))
+
+    def subscribed(self, waits: WaitsOfStarts, run_id: str) -> None:
+        """Its end comes without being asked for."""
+        self.waits, self.run_id = waits, run_id
+        waits.subscribed(run_id)
+        if self.response.done():
+            waits.forget(run_id)  # nobody waits any more
+
+    def forget_end(self) -> None:
+        if self.waits is not None:
+            self.waits.forget(self.run_id)
 
 
 class Starter:
@@ -40,23 +85,48 @@ class Starter:
     def __init__(self, backend: Backend, namespace: str) -> None:
         self._backend = backend
         self._namespace = namespace
+        self._tracing = find_tracing()
         self._pending: dict[str, list[_Pending]] = {}
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], int] = {}  # with its number of starts
         self._flush_due = False
+        self._unanswered = 0  # of all of them
 
     async def start(self, options: StartOptions, request_id: str | None = None) -> Run[Any]:
         """Raises KagziError. A caller who stops waiting does not stop the start."""
+        options, span = self._traced(options)
         request = self._request(options, request_id or self._backend.new_id())
+        response = self._queue(request, span).response
+        return self._run(options, request, await (response if span is None else span.of(response)))
+
+    async def run(self, options: StartOptions) -> Any:
+        """Start a run and wait for its result. Raises KagziError. The start says that its end is waited for: where a
+        stream of waits is open, nothing more has to be said."""
+        options, span = self._traced(options)
+        request = self._request(options, self._backend.new_id())
+        pending = self._queue(request, span, waited=True)
+        try:
+            response = await (pending.response if span is None else span.of(pending.response))
+            return await self._run(options, request, response).result()
+        finally:
+            pending.forget_end()
+
+    def _queue(self, request: StartRequest, span: "StartSpan | None", *, waited: bool = False) -> _Pending:
         loop = asyncio.get_running_loop()
-        pending = _Pending(write_start(request), loop.create_future())
-        self._pending.setdefault(request.namespace, []).append(pending)
+        trace = trace_metadata() if span is None else span.metadata
+        pending = _Pending(write_start(request), loop.create_future(), waited=waited, trace=trace)
+        queued = self._pending.get(request.namespace)
+        if queued is None:
+            self._pending[request.namespace] = [pending]
+        else:
+            queued.append(pending)
         if not self._flush_due:
             self._flush_due = True
             loop.call_soon(self._flush)
-        return self._run(options, request, await pending.response)
+        return pending
 
     async def signal_with_start(self, options: StartOptions, signal: Signal[Any] | str, value: Any) -> Run[Any]:
         """Both or neither, in a message of its own."""
+        options, span = self._traced(options)
         start = self._request(options, self._backend.new_id())
         name, payload = encode_signal(signal, value)
         request = pb.SignalWithStartRequest(
@@ -66,8 +136,20 @@ class Starter:
             request_id=start.request_id,
             namespace_id=start.namespace,
         )
-        response = await self._backend.call(lambda link: link.workflows.SignalWithStart, request)
+        trace = trace_metadata() if span is None else span.metadata
+        call = self._backend.call(lambda link: link.workflows.SignalWithStart, request, trace=trace)
+        response = await call if span is None else await span.of(call)
         return self._run(options, start, response.started)
+
+    def _traced(self, options: StartOptions) -> "tuple[StartOptions, StartSpan | None]":
+        """The start with its span in the context for the run, if this program makes spans."""
+        if self._tracing is None:
+            return options, None
+        if options.context is not None and not isinstance(cast("object", options.context), Mapping):
+            return options, None  # it is refused where it is written
+        name = checked_workflow_name(options.workflow)
+        span = self._tracing.start(options.namespace or self._namespace, name, options.context)
+        return msgspec.structs.replace(options, context=span.context(options.context)), span
 
     def _request(self, options: StartOptions, request_id: str) -> StartRequest:
         request = start_request(options, namespace=self._namespace, request_id=request_id)
@@ -91,26 +173,50 @@ class Starter:
         self._flush_due = False
         for namespace in list(self._pending):
             while (pending := self._pending.get(namespace)) and self._may_leave(pending):
-                batch = _take_batch(pending)
+                batch = _take_batch(pending, self._most_items(pending))
                 if not pending:
                     del self._pending[namespace]
                 task = asyncio.get_running_loop().create_task(self._send(namespace, batch))
-                self._under_way.add(task)
+                self._under_way[task] = len(batch)
+                self._unanswered += len(batch)
                 task.add_done_callback(self._sent)
+
+    def _most_items(self, pending: list[_Pending]) -> int:
+        """A part of many starts that are not answered, as many parts as the server wants: while one is being written,
+        client and server prepare the other. All in one message would leave each waiting for the others."""
+        part = -(-(self._unanswered + len(pending)) // self._backend.connection.start_batches)
+        return BATCH_ITEMS if part < _LEAST_PART else min(part, BATCH_ITEMS)
 
     def _may_leave(self, pending: list[_Pending]) -> bool:
         limit = _BATCHES_UNDER_WAY if len(pending) >= BATCH_ITEMS else _SMALL_BATCHES_UNDER_WAY
         return len(self._under_way) < limit
 
     def _sent(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
+        self._unanswered -= self._under_way.pop(task)
         if self._pending:
             self._flush()
 
     async def _send(self, namespace: str, batch: list[_Pending]) -> None:
         request = pb.StartBatchRequest(namespace_id=namespace, starts=[each.request for each in batch])
+        waited = [place for place, each in enumerate(batch) if each.waited]
+        waits = self._backend.waits.for_starts(namespace) if waited else None
+        if waits is None:
+            await self._ask(request, batch)
+            return
+        request.wait_stream_id = waits.stream_id
+        request.waited.extend(waited)
         try:
-            response = await self._backend.call(lambda link: link.workflows.StartBatch, request, refused=_store_is_away)
+            await self._ask(request, batch, waits)
+        finally:
+            waits.close()
+
+    async def _ask(
+        self, request: pb.StartBatchRequest, batch: list[_Pending], waits: WaitsOfStarts | None = None
+    ) -> None:
+        try:
+            response = await self._backend.call(
+                lambda link: link.workflows.StartBatch, request, refused=_store_is_away, trace=batch[0].trace
+            )
         except KagziError as error:
             _settle_all(batch, error)
             return
@@ -121,7 +227,9 @@ class Starter:
             _settle_all(batch, InternalError(f"{len(batch)} starts got {len(response.items)} responses."))
             return
         for pending, item in zip(batch, response.items, strict=True):
-            _settle(pending, item)
+            if pending.waited and waits is not None and response.subscribed and item.HasField("started"):
+                pending.subscribed(waits, item.started.run_id)
+            pending.settle(item)
 
     async def close(self) -> None:
         """Starts under way are cut short; whether they took place is unknown."""
@@ -134,11 +242,11 @@ class Starter:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _take_batch(pending: list[_Pending]) -> list[_Pending]:
-    """The first of them, as many as fit into a message; they are taken off the list."""
+def _take_batch(pending: list[_Pending], most: int) -> list[_Pending]:
+    """The first of them, at most so many and as many as fit into a message; they are taken off the list."""
     size = 0
     count = 0
-    for each in pending[:BATCH_ITEMS]:
+    for each in pending[:most]:
         size += each.request.ByteSize()
         if count and size > limits.MESSAGE_SOFT_BYTES:
             break
@@ -156,15 +264,6 @@ def _store_is_away(response: pb.StartBatchResponse) -> Unavailable | None:
             error = error_of(read_error(item.error))
             return error if isinstance(error, Unavailable) else None
     return None
-
-
-def _settle(pending: _Pending, item: pb.StartBatchResponse.Item) -> None:
-    if pending.response.done():
-        return
-    if item.HasField("started"):
-        pending.response.set_result(item.started)
-    else:
-        pending.response.set_exception(error_of(read_error(item.error)))
 
 
 def _settle_all(batch: list[_Pending], error: KagziError) -> None:

@@ -2,17 +2,24 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from ...core.error_details import ErrorDetail
 from ...core.errors import StepError
 from ...core.public import exported
+from ...core.records import RunKey
 from ...core.retry.reasons import why_not_retried
 from ...core.states import StepKind, StepStatus
+from ...core.traces.ids import TRACEPARENT
 from ...v1 import worker_pb2 as pb
+from ...v1.admin_pb2 import ListStepsRequest
 from ...wire.common import read_error, read_retry
 from ...wire.enums import STEP_KIND_FROM_WIRE, STEP_STATUS_FROM_WIRE
 from ...wire.fields import reader
 from .run_records import payload_encoding
+
+if TYPE_CHECKING:
+    from .backend import Backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,8 @@ class StepAttempt:
     finished_at: datetime  #: when it failed, or when its loss was noticed
     error: ErrorDetail  #: why it failed; of kind LOST if its worker was lost
     worker_id: str | None = None  #: the worker that executed it
+    claim: int = 0  #: the claim of the run in which it was begun, counted from 1; 0 if that is not known here
+    begun_seq: int = 0  #: the place of its begin among what happened in the run
 
 
 @exported
@@ -51,7 +60,12 @@ class StepRecord:
     earlier: tuple[StepAttempt, ...] = ()  #: attempts that failed or were lost, the oldest first
     error_detail: ErrorDetail | None = None  #: the recorded error in full
     not_retried: str = ""  #: why it was not retried; empty if it did not fail, or its attempts were used up
-    encoding: str = ""  #: how output and details are encoded, if it is not plain JSON
+    encoding: str = ""  #: how input, output and details are encoded, if it is not plain JSON
+    input: bytes = b""  #: its arguments by name, as JSON, if they are recorded; of a wait for a signal: its JSON Schema
+    worker_id: str | None = None  #: the worker that last began it
+    claim: int = 0  #: the claim of the run in which it was last begun, counted from 1; 0 if that is not known here
+    begun_seq: int = 0  #: the place of its last begin among what happened in the run
+    sent_by: str = ""  #: of a signal, the span that sent it, as a `traceparent`; empty if that is not known
 
 
 def _failure(message: pb.Step) -> ErrorDetail | None:
@@ -90,13 +104,22 @@ read_step_record = reader(
         "error_detail": "error",
         "details": "heartbeat_details",
     },
-    unread=("run_id", "namespace_id", "input", "retry_policy", "timeout_ms", "parent_step_id", "worker_id"),
+    unread=("run_id", "namespace_id", "retry_policy", "timeout_ms", "parent_step_id"),
     kind=lambda message: STEP_KIND_FROM_WIRE.get(message.kind, StepKind.FUNCTION),
     status=lambda message: STEP_STATUS_FROM_WIRE.get(message.status, StepStatus.RUNNING),
     output=lambda message: message.output.data,
+    input=lambda message: message.input.data,
     details=lambda message: message.heartbeat_details.data,
     encoding=lambda message: payload_encoding(message.output) or payload_encoding(message.heartbeat_details),
+    sent_by=lambda message: message.output.metadata.get(TRACEPARENT, "") if message.output.metadata else "",
     error=_error,
     last_error=_last_error,
     not_retried=_not_retried,
 )
+
+
+async def list_steps(backend: "Backend", run: RunKey) -> list[StepRecord]:
+    """All of a run, in the order in which they were begun."""
+    request = ListStepsRequest(namespace_id=run.namespace, run_id=run.run_id, include_payloads=True)
+    steps = backend.rows(lambda link: link.admin.ListSteps, request, lambda page: page.steps)
+    return [read_step_record(step) async for step in steps]

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import grpc.aio
 
@@ -11,7 +11,8 @@ from ...core.errors import InternalError, KagziError, PreconditionFailed, not_fo
 from ...core.records import RunEnd
 from ...v1 import workflow_pb2 as pb
 from ...wire.requests import read_outcome
-from ..transport.connection import Connection, Link
+from ..transport.connection import Connection
+from ..transport.link import Link
 from ..transport.tries import Tries
 from ..transport.unreachable import Outage
 
@@ -27,8 +28,9 @@ _Call = grpc.aio.StreamStreamCall[pb.WaitStreamRequest, pb.WaitStreamResponse]
 class Waits:
     """All waits of one client."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, new_id: Callable[[], str]) -> None:
         self._connection = connection
+        self._new_id = new_id
         self._streams: dict[str, list[_Waiting]] = {}
 
     async def ended(self, namespace: str, run_id: str) -> RunEnd:
@@ -36,9 +38,14 @@ class Waits:
         streams = self._streams.setdefault(namespace, [])
         stream = next((each for each in streams if each.can_add(run_id)), None)
         if stream is None:
-            stream = _Waiting(self._connection, namespace)
+            stream = _Waiting(self._connection, namespace, self._new_id)
             streams.append(stream)
         return await stream.ended(run_id)
+
+    def for_starts(self, namespace: str) -> "WaitsOfStarts | None":
+        """The stream on which the ends of runs that are about to be started can come without being asked for; None if
+        none is open."""
+        return next((WaitsOfStarts(each) for each in self._streams.get(namespace, ()) if each.can_be_named), None)
 
     async def close(self) -> None:
         for streams in self._streams.values():
@@ -47,15 +54,42 @@ class Waits:
         self._streams.clear()
 
 
+class WaitsOfStarts:
+    """The waits of one message of starts, whose runs have no ids yet. `stream_id`: what the server is told. `close` it
+    when the message is answered, after `subscribed`, or has failed."""
+
+    def __init__(self, stream: "_Waiting") -> None:
+        self._stream = stream
+        self.stream_id = stream.stream_id
+        stream.starts_under_way += 1
+
+    def subscribed(self, run_id: str) -> None:
+        """Its end comes on the stream, or is asked for if the stream broke meanwhile. It is kept until it is awaited or
+        forgotten."""
+        self._stream.subscribed(run_id, ask=self.stream_id != self._stream.stream_id)
+
+    def forget(self, run_id: str) -> None:
+        """Nobody awaits it after all."""
+        self._stream.forget_unawaited(run_id)
+
+    def close(self) -> None:
+        self._stream.starts_under_way -= 1
+        self._stream.drop_unexpected()
+
+
 class _Waiting:
     """The waits that share a stream. It is open while there are any, and a little longer."""
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
+    def __init__(self, connection: Connection, namespace: str, new_id: Callable[[], str]) -> None:
         self._connection = connection
+        self._new_id = new_id
         self._namespace = namespace
         self._wanted: dict[str, list[asyncio.Future[RunEnd]]] = {}
         self._fresh: list[str] = []
         self._forgotten: list[str] = []
+        self._ended: dict[str, RunEnd] = {}  # come before anybody awaited them: their starts are under way
+        self.starts_under_way = 0
+        self.stream_id = ""  # while the server knows the stream by it
         self._wake = asyncio.Event()
         self._tries: Tries | None = None
         self._task: asyncio.Task[None] | None = None
@@ -63,7 +97,31 @@ class _Waiting:
     def can_add(self, run_id: str) -> bool:
         return run_id in self._wanted or len(self._wanted) < limits.WAITS_PER_STREAM
 
+    @property
+    def can_be_named(self) -> bool:
+        is_full = len(self._wanted) + _IDS_PER_MESSAGE > limits.WAITS_PER_STREAM
+        return bool(self.stream_id) and not is_full and len(self._ended) < _IDS_PER_MESSAGE
+
+    def subscribed(self, run_id: str, *, ask: bool) -> None:
+        if run_id not in self._wanted:
+            self._wanted[run_id] = []
+            if ask and run_id not in self._ended:
+                self._fresh.append(run_id)
+                self._wake.set()
+
+    def forget_unawaited(self, run_id: str) -> None:
+        if self._wanted.get(run_id) == []:
+            self._stop_asking(run_id)
+
+    def drop_unexpected(self) -> None:
+        """Ends that no start has asked for: the message with their starts was not answered."""
+        if not self.starts_under_way and self._ended:
+            self._ended = {run_id: end for run_id, end in self._ended.items() if run_id in self._wanted}
+
     async def ended(self, run_id: str) -> RunEnd:
+        if run_id in self._ended and self._wanted.get(run_id) == []:
+            del self._wanted[run_id]
+            return self._ended.pop(run_id)
         waiter: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
         waiters = self._wanted.get(run_id)
         if waiters is None:
@@ -85,7 +143,11 @@ class _Waiting:
             return
         waiters.remove(waiter)
         if not waiters:
-            del self._wanted[run_id]
+            self._stop_asking(run_id)
+
+    def _stop_asking(self, run_id: str) -> None:
+        del self._wanted[run_id]
+        if self._ended.pop(run_id, None) is None:
             self._forgotten.append(run_id)
             self._wake.set()
 
@@ -134,6 +196,7 @@ class _Waiting:
             async for response in _responses(call):
                 self._take_in(response)
         finally:
+            self.stream_id = ""
             call.cancel()
             writer.cancel()
             await asyncio.wait((writer,))
@@ -142,13 +205,19 @@ class _Waiting:
 
     async def _write(self, call: _Call) -> None:
         self._forgotten.clear()
-        self._fresh = list(self._wanted)
+        self._fresh = [run_id for run_id in self._wanted if run_id not in self._ended]
+        stream_id = self._new_id()
         while True:
             fresh, self._fresh = self._fresh[:_IDS_PER_MESSAGE], self._fresh[_IDS_PER_MESSAGE:]
             forgotten, self._forgotten = self._forgotten, []
             if fresh or forgotten:
-                await call.write(pb.WaitStreamRequest(namespace_id=self._namespace, run_ids=fresh, forget=forgotten))
+                request = pb.WaitStreamRequest(namespace_id=self._namespace, run_ids=fresh, forget=forgotten)
+                if not self.stream_id:
+                    request.stream_id = stream_id
+                await call.write(request)
+                self.stream_id = stream_id
             if not self._fresh and not await self._something_new():
+                self.stream_id = ""
                 await call.done_writing()
                 return
 
@@ -159,7 +228,7 @@ class _Waiting:
                 async with asyncio.timeout(IDLE_S):
                     await self._wake.wait()
             except TimeoutError:
-                if not self._wanted:
+                if not self._wanted and not self.starts_under_way:
                     return False
         self._wake.clear()
         return True
@@ -169,7 +238,11 @@ class _Waiting:
             self._tries.succeeded()
         for outcome in response.outcomes:
             end = read_outcome(outcome, namespace=self._namespace)
-            for waiter in self._wanted.pop(outcome.run_id, ()):
+            if not self._wanted.get(outcome.run_id):
+                if outcome.run_id in self._wanted or self.starts_under_way:
+                    self._ended[outcome.run_id] = end
+                continue
+            for waiter in self._wanted.pop(outcome.run_id):
                 if not waiter.done():
                     waiter.set_result(end)
         for run_id in response.not_found:

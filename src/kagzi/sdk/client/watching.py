@@ -4,18 +4,20 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import grpc.aio
 
 from ...core.errors import KagziError
-from ...core.events import EventKind, RunEvent
-from ...core.records import RunKey
-from ...core.times import Timestamp, to_datetime
+from ...core.events import EventKind, event_view, standing_view
+from ...core.records import Payload, RunKey
 from ...v1 import workflow_pb2 as pb
+from ...wire.common import read_time_if
 from ...wire.enums import RUN_STATUS_FROM_WIRE
 from ...wire.events import read_event
-from ..transport.connection import Connection, Link
+from ..transport.connection import Connection
+from ..transport.link import Link
 from ..transport.tries import Tries
 from ..transport.unreachable import Outage
 from ..workflow.codec import ANY, read_payload
@@ -83,8 +85,10 @@ class Watch:
                 continue
             self._after = max(self._after, event.seq)
             self._ended = self._ended or event.kind in _ENDINGS
-            events.append(_as_dict(event, self._run_id))
-        standing = _standing(response)
+            events.append(event_view(event, self._run_id, partial(_value, seq=event.seq)))
+        progress = response.progress if response.HasField("progress") else None
+        state_at = read_time_if(response, "state_at")
+        standing = standing_view(response, RUN_STATUS_FROM_WIRE[response.status], progress, state_at)
         ended = RUN_STATUS_FROM_WIRE[response.status].ended
         if standing != self._last_standing and not ended:
             events.append({"kind": "run_status", "run_id": self._run_id, "seq": self._after, **standing})
@@ -97,32 +101,5 @@ class Watch:
 _ENDINGS = (EventKind.RUN_COMPLETED, EventKind.RUN_CONTINUED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED)
 
 
-def _standing(response: pb.WatchResponse) -> Event:
-    standing: Event = {"status": str(RUN_STATUS_FROM_WIRE[response.status])}
-    if response.HasField("progress"):
-        standing["progress"] = response.progress
-    names = ("status_text", "pause_requested", "cancel_requested", "pause_reason")
-    return standing | {name: value for name in names if (value := getattr(response, name))}
-
-
-def _as_dict(event: RunEvent, run_id: str) -> Event:
-    """Plain values only, so that it can be sent on as JSON; what an event does not have is not in it."""
-    view: Event = {"kind": str(event.kind), "run_id": run_id, "seq": event.seq, "at": _moment(event.at)}
-    if event.step_id:
-        view |= {"step": event.step_id, "name": event.name, "attempt": event.attempt}
-    if event.output is not None:
-        view["output"] = read_payload(ANY, event.output, what=f"output in event {event.seq}", hook=None)
-    if event.error is not None:
-        names = ("type", "message", "kind", "exhausted", "text")
-        view["error"] = {name: getattr(event.error, name) for name in names} | {"kind": str(event.error.kind)}
-    if event.until is not None:
-        view["until"] = _moment(event.until)
-    if event.child_run_id is not None:
-        view["child_run_id"] = event.child_run_id
-    if event.continued_as is not None:
-        view["continued_as"] = event.continued_as
-    return view
-
-
-def _moment(at: Timestamp) -> str:
-    return to_datetime(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
+def _value(payload: Payload, *, seq: int) -> Any:
+    return read_payload(ANY, payload, what=f"output in event {seq}")

@@ -7,7 +7,7 @@ from functools import partial
 from ...core.errors import InternalError, InvalidArgument, KagziError, ResourceExhausted
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
-from .ports import Answer, OnAnswer, RunPort
+from .ports import Answer, OnAnswer, RunPort, Timers
 
 
 @dataclass(slots=True, eq=False)
@@ -17,7 +17,8 @@ class Claim:
     task: pb.Task
     port: RunPort
     loop: asyncio.AbstractEventLoop
-    accepted_at: float  # in the loop's time
+    timers: Timers  # the loop, unless its time is not the one that counts
+    accepted_at: float  # in the time of the timers
     in_flight: int = 0  # operations sent and not answered
     ahead: str = ""  # the step whose result is used already and not yet acknowledged
 
@@ -29,7 +30,7 @@ class Claim:
     def server_now_us(self) -> int:
         """The server's time, as far as it can be told from the time of the claim. Never used to decide, only to
         wait."""
-        return self.task.claimed_at_us + int((self.loop.time() - self.accepted_at) * 1_000_000)
+        return self.task.claimed_at_us + int((self.timers.time() - self.accepted_at) * 1_000_000)
 
     def send(self, on_answer: OnAnswer) -> pb.Operation:
         """A new operation, to be filled in at once. Until it is answered the run has something in flight."""

@@ -5,7 +5,6 @@ A run with one task needs none of this: nobody in it can see any other order, so
 """
 
 import asyncio
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
@@ -16,17 +15,22 @@ from .ports import RunControl
 from .replay_barrier import ReplayBarrier
 
 
-@dataclass(slots=True, eq=False)
 class Delivery:
-    _run: RunControl
-    _tasks: RunTasks
-    _ledger: Ledger
-    _barrier: ReplayBarrier
-    now_us: int | None  # the time of the last result; None: it is not known yet
-    # Begun again and not acknowledged: what is next waits, too.
-    restarting: set[str] = field(init=False, default_factory=set[str])
-    _results: "list[tuple[int, int, int, asyncio.Future[Any], Any]]" = field(init=False, default_factory=list[Any])
-    _pushed: int = field(init=False, default=0)
+    """Of one run. Not a dataclass, whose typed factories (`list[X]`) cost as much as all else in making one."""
+
+    __slots__ = ("_barrier", "_ledger", "_pushed", "_results", "_run", "_tasks", "now_us", "restarting")
+
+    def __init__(
+        self, run: RunControl, tasks: RunTasks, ledger: Ledger, barrier: ReplayBarrier, now_us: int | None
+    ) -> None:
+        self._run = run
+        self._tasks = tasks
+        self._ledger = ledger
+        self._barrier = barrier
+        self.now_us = now_us  # the time of the last result; None: it is not known yet
+        self.restarting: set[str] = set()  # begun again and not acknowledged: what is next waits, too
+        self._results: list[tuple[int, int, int, asyncio.Future[Any], Any]] = []
+        self._pushed = 0
 
     def give(self, seq: int, at_us: int, future: "asyncio.Future[Any]", value: Any) -> None:
         """A result has come for whoever awaits `future`."""

@@ -17,6 +17,7 @@ from ...core.error_details import ErrorDetail
 from ...core.errors import Diverged
 from ...v1 import worker_pb2 as pb
 from ...wire.enums import STEP_KIND_FROM_WIRE
+from ..workflow.call_sites import call_place
 from ..workflow.failures import describe
 from .ledger import Ledger
 
@@ -28,7 +29,7 @@ _MOVED = (
     "If this is the recorded {!r}, its call was moved: "
     "in another task, gather, branch or order it is another step, {!r}. "
 )
-_REMEDY = (
+REMEDY = (
     'Keep the recorded calls as they were and put new ones behind `if ctx.changed("id")`, or deploy the code that fits.'
 )
 
@@ -46,7 +47,7 @@ def out_of_order(ledger: Ledger, step_id: str, call: str) -> Diverged:
     return Diverged(
         f"step {step_id!r} at {call} is new to this run, but its history continues with "
         f"{missing}{f' and {more} more' if more else ''}, which the code has not reached. "
-        f"{'' if moved is None else _MOVED.format(moved, step_id)}{_REMEDY}",
+        f"{'' if moved is None else _MOVED.format(moved, step_id)}{REMEDY}",
         metadata={"step_id": step_id, "recorded": recorded[0].step_id if recorded else ""},
     )
 
@@ -56,7 +57,7 @@ def waits_in_vain(recorded: pb.HistoryStep, call: str) -> Diverged:
     return Diverged(
         f"the code at {call} waits for {_kind(recorded)} {recorded.step_id!r}, but this run abandoned it in an earlier "
         "execution: "
-        f"nothing will arrive for it. {_REMEDY}",
+        f"nothing will arrive for it. {REMEDY}",
         metadata={"step_id": recorded.step_id},
     )
 
@@ -71,7 +72,7 @@ def never_reached(fn: Function, recorded: pb.HistoryStep) -> Diverged:
     return Diverged(
         f"the code at {_definition(fn)} ended without reaching {_kind(recorded)} {recorded.step_id!r}, which this run "
         "has recorded. "
-        f"{_REMEDY}",
+        f"{REMEDY}",
         metadata={"step_id": recorded.step_id},
     )
 
@@ -92,9 +93,10 @@ def where(fn: Function) -> str:
 
 
 def call_of(fn: Function, task: "asyncio.Task[Any] | None") -> str:
-    """`file.py:12`, of the innermost code that is neither Kagzi's nor asyncio's in a task that waits."""
+    """`file.py:12`, of the innermost code that is neither Kagzi's nor asyncio's in a task that waits. A task that
+    awaits a ctx call directly has none: then of that call."""
     awaitable: Any = None if task is None else task.get_coro()
-    place = _definition(fn)
+    place = call_place(awaitable) or _definition(fn)
     while (frame := getattr(awaitable, "cr_frame", None)) is not None:
         if not _is_inner(frame):
             place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -104,6 +106,11 @@ def call_of(fn: Function, task: "asyncio.Task[Any] | None") -> str:
 
 def _is_inner(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_INNER_DIRECTORIES)
+
+
+def is_user_code(frame: FrameType) -> bool:
+    """Whether it is neither Kagzi's nor asyncio's."""
+    return not _is_inner(frame)
 
 
 def _belongs_to_user(frame: FrameType) -> bool:

@@ -16,9 +16,10 @@ from ...core.records import Payload
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from ...wire.common import write_error
+from ..tracing.run_context import untraced_successor_context
 from ..worker import failure_log
 from ..worker.log_context import fields_of, name_of
-from ..workflow.codec import PayloadHook, write_payload
+from ..workflow.codec import write_payload
 from ..workflow.failures import describe_end
 from ..workflow.workflow import Workflow
 from .claim import Claim, error_of_refusal
@@ -48,29 +49,33 @@ class Ending:
     _interruption: Interruption
     _status: Status
     _workflow: Workflow[Any, Any]
-    _hook: PayloadHook | None
     _build_id: str
+    _encoded: bool
     _refused: bool = field(init=False, default=False)  # the server has refused an end already
 
     def complete(self, output: Any) -> None:
         try:
             what = f"output of workflow {self._workflow.name!r}"
-            payload = write_payload(self._workflow.output_codec, output, what=what, hook=self._hook)
+            payload = write_payload(self._workflow.output_codec, output, what=what)
         except RequestError as error:
             self.fail(error)
             return
-        operation = self._end().complete_run
+        operation = self._end(self._ended(None)).complete_run
         operation.output.data = payload.data
         if payload.metadata:
             operation.output.metadata.update(payload.metadata)
         operation.after_step_id = self._claim.ahead
 
     def continue_as_new(self, new: ContinuedAsNew) -> None:
-        operation = self._end().continue_as_new
+        operation = self._end(self._ended(None)).continue_as_new
         operation.input.data = new.input.data
         if new.input.metadata:
             operation.input.metadata.update(new.input.metadata)
         operation.version = new.version
+        stretch = self._run.stretch
+        context = untraced_successor_context(self._claim.task) if stretch is None else stretch.successor_context()
+        if context is not None:
+            operation.context.data = context.data
 
     def fail_or_cancel(self, error: BaseException) -> None:
         """The function was left with this error."""
@@ -83,7 +88,7 @@ class Ending:
             message=self._interruption.cancel_reason or "cancelled",
             subject="run",
         )
-        self._end().cancel_run.error.CopyFrom(write_error(detail))
+        self._end(self._ended(detail)).cancel_run.error.CopyFrom(write_error(detail))
 
     def fail(self, error: BaseException) -> None:
         """Fail the run. What Kagzi itself found wrong (input, output, limits, divergence) no other try can cure."""
@@ -98,10 +103,17 @@ class Ending:
         operation.error.CopyFrom(write_error(detail))
         operation.after_step_id = self._claim.ahead
 
+    def _ended(self, error: ErrorDetail | None) -> "Callable[[Answer], None] | None":
+        """What is to be done when the end is recorded, for a trace."""
+        stretch = self._run.stretch
+        return None if stretch is None else lambda _: stretch.ended(error)
+
     def _log_failure(self, error: BaseException, detail: ErrorDetail, answer: Answer) -> None:
+        if self._run.stretch is not None:
+            self._run.stretch.ended(detail)
         retry_at_us = 0 if answer.detail is None else answer.detail.closed.retry_at_us
         retry_in_us = retry_at_us - self._claim.server_now_us() if retry_at_us else None
-        failure_log.run_failed(self._claim.task, error, detail, retry_in_us)
+        failure_log.run_failed(self._claim.task, error, detail, retry_in_us, encoded=self._encoded)
 
     def _end(self, on_recorded: "Callable[[Answer], None] | None" = None) -> pb.Operation:
         self._status.flush()
@@ -131,7 +143,7 @@ class Ending:
 
     def pause(self, why: str, problem: ErrorDetail) -> None:
         """Pause the run until somebody has solved this problem. `why`: what kind of problem it is."""
-        failure_log.run_paused(self._claim.task, why, problem)
+        failure_log.run_paused(self._claim.task, why, problem, encoded=self._encoded)
         operation = self._claim.port.send(self._paused).diverged
         operation.problem.CopyFrom(write_error(problem))
         operation.build_id = self._build_id

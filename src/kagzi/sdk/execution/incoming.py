@@ -6,10 +6,8 @@ order of its numbers, like any result. The same question tells whether a lease t
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import Any
 
 from ...core import limits
 from ...v1 import common_pb2 as common
@@ -29,21 +27,29 @@ OnResults = Callable[[list[pb.HistoryStep]], None]
 OnRefusal = Callable[[common.ErrorDetail], None]
 
 
-@dataclass(slots=True, eq=False)
 class IncomingResults:
-    _run: RunControl
-    _claim: Claim
-    _tasks: RunTasks
-    _ledger: Ledger
-    _waits: TimedWaits
-    _synced_seq: int  # what others recorded up to here is known
-    _request_seq: int = field(init=False, default=0)  # the last acknowledged number when results were requested
-    _fetching: bool = field(init=False, default=False)
-    _fetch_again: bool = field(init=False, default=False)
-    _fetching_pages: bool = field(init=False, default=False)
-    # Of an answer in several messages.
-    _pages: list[pb.HistoryStep] = field(init=False, default_factory=list[pb.HistoryStep])
-    _unsure_of_lease: "list[asyncio.Future[None]]" = field(init=False, default_factory=list[Any])
+    """Of one run."""
+
+    __slots__ = (
+        "_claim", "_fetch_again", "_fetching", "_fetching_pages", "_ledger", "_pages", "_request_seq", "_run",
+        "_synced_seq", "_tasks", "_unsure_of_lease", "_waits",
+    )  # fmt: skip
+
+    def __init__(  # noqa: PLR0917  the parts of a run
+        self, run: RunControl, claim: Claim, tasks: RunTasks, ledger: Ledger, waits: TimedWaits, synced_seq: int
+    ) -> None:
+        self._run = run
+        self._claim = claim
+        self._tasks = tasks
+        self._ledger = ledger
+        self._waits = waits
+        self._synced_seq = synced_seq  # what others recorded up to here is known
+        self._request_seq = 0  # the last acknowledged number when results were requested
+        self._fetching = False
+        self._fetch_again = False
+        self._fetching_pages = False
+        self._pages: list[pb.HistoryStep] = []  # of an answer in several messages
+        self._unsure_of_lease: list[asyncio.Future[None]] = []
 
     def synced(self, seq: int) -> None:
         self._synced_seq = max(self._synced_seq, seq)
@@ -81,7 +87,7 @@ class IncomingResults:
     def park(self, on_answer: OnAnswer) -> None:
         """Ask whether the run may leave the worker. If something has come meanwhile, that is the answer."""
         self._request_seq = self._claim.port.last_seq
-        self._fill(self._claim.send(on_answer).park)
+        self._fill(self._claim.send(on_answer).park, self._waits.by_id)
 
     def fetch(self) -> None:
         """Ask for what has come for the run's waits."""
@@ -94,11 +100,11 @@ class IncomingResults:
 
     def _send_fetch(self, on_answer: OnAnswer) -> pb.FetchResultsOperation:
         fetch = self._claim.send(on_answer).fetch_results
-        self._fill(fetch)
+        # Also what is about to be waited for: a wake may have been faster than the answer that says until when.
+        self._fill(fetch, {**self._waits.by_id, **self._ledger.open})
         return fetch
 
-    def _fill(self, operation: pb.ParkOperation | pb.FetchResultsOperation) -> None:
-        waits = self._waits.by_id
+    def _fill(self, operation: pb.ParkOperation | pb.FetchResultsOperation, waits: Collection[str]) -> None:
         if sum(map(len, waits)) <= _NAMED_WAITS_CHARS:
             operation.waits.extend(waits)
         # Naming none means all of them, those given up included: the run may be woken for nothing.
@@ -119,6 +125,7 @@ class IncomingResults:
         if refusal is not None:
             self._refused(refusal)
         else:
+            self._waits.fire_retries(answer.detail.fetched.retries)
             self.gather(answer.detail.fetched, self._gathered, self._refused)
 
     def _gathered(self, results: list[pb.HistoryStep]) -> None:

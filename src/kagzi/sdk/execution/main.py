@@ -14,6 +14,7 @@ from ...v1 import worker_pb2 as pb
 from ..worker.log_context import fields_of, name_of
 from ..workflow.codec import read_payload
 from ..workflow.current import place
+from . import undecodable
 from .ending import ContinuedAsNew
 from .ledger import as_claimed
 from .run_execution import RunExecution
@@ -71,6 +72,8 @@ async def _load_history(run: RunExecution) -> bool:
         return False
     as_claimed(steps, run.task.last_seq)
     run.ledger.add(steps)
+    if run.stretch is not None:
+        run.stretch.know(steps)
     run.refresh()
     return True
 
@@ -93,4 +96,5 @@ def _arguments(run: RunExecution) -> tuple[Any, ...]:
     if absent:
         payload = Payload(b"null")
     what = f"input of workflow {workflow.name!r}"
-    return (read_payload(workflow.input_codec, payload, what=what, hook=run.services.hook if not absent else None),)
+    undecodable.pause_if_encoded(run, input_, f"the {what}")
+    return (read_payload(workflow.input_codec, payload, what=what),)

@@ -36,6 +36,14 @@ class Operations:
         claim.in_flight += 1
         return claim.port.send(partial(self._answered, step_id, future)), future
 
+    def complete(self, step_id: str) -> "tuple[pb.Operation, bool, asyncio.Future[Answer]]":
+        """As `ask`, for the completion of a step; and whether the operation is its begin as well. See
+        `RunPort.complete`."""
+        claim = self._claim
+        future: asyncio.Future[Answer] = claim.loop.create_future()
+        claim.in_flight += 1
+        return *claim.port.complete(step_id, partial(self._answered, step_id, future)), future
+
     def _answered(self, step_id: str, future: "asyncio.Future[Any]", answer: Answer) -> None:
         self._claim.in_flight -= 1
         self.deliver(step_id, future, answer)
@@ -74,9 +82,9 @@ class Operations:
             return True
         return self._interruption.cancelling and refusal.code == common.ERROR_CODE_PRECONDITION_FAILED
 
-    def run_ahead(self, step_id: str) -> pb.Operation | None:
-        """A completion whose result is used at once, because nothing else can happen in this run. None: not possible
-        now.
+    def run_ahead(self, step_id: str) -> tuple[pb.Operation, bool] | None:
+        """A completion whose result is used at once, because nothing else can happen in this run; and whether it is the
+        begin as well. None: not possible now.
 
         Nothing is begun or sent before it is acknowledged, except the end of the run, which then travels with it.
         """
@@ -87,14 +95,13 @@ class Operations:
         claim.ahead = step_id
         self._run.hold_back()
         self._delivery.now_us = None
-        return claim.port.send(partial(self._ahead_answered, step_id))
+        return claim.port.complete(step_id, partial(self._ahead_answered, step_id))
 
     def _ahead_answered(self, step_id: str, answer: Answer) -> None:
         claim = self._claim
         claim.in_flight -= 1
         claim.ahead = ""
-        refusal = answer.refusal
-        if refusal is not None:
+        if answer.detail is not None and (refusal := answer.refusal) is not None:
             if self._is_cancellation(refusal):
                 self._run.refresh()
                 self._interruption.raise_if_due()

@@ -6,8 +6,9 @@ between.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ...v1 import common_pb2 as common
@@ -48,7 +49,7 @@ class Parking:
         """To be called when the run is idle and there is nothing to deliver."""
         if self._tasks.in_step or self._claim.in_flight or not self._waits.by_id:
             return
-        if self._waits.soonest_s() <= self._resident_wait_s or self._claim.loop.time() < self._not_before:
+        if self._waits.soonest_s() <= self._resident_wait_s or self._claim.timers.time() < self._not_before:
             return
         outside = self._tasks.outside_wait()
         if outside is not None:
@@ -83,7 +84,8 @@ class Parking:
             case "parked":
                 self._leave(answer.detail.parked.wake_at_us, answer.at_us)
             case "not_parked":
-                self._incoming.gather(answer.detail.not_parked, self._continue, self._refused)
+                not_parked = answer.detail.not_parked
+                self._incoming.gather(not_parked, partial(self._continue, not_parked.retries), self._refused)
             case "refused":
                 self._refused(answer.detail.refused)
             case _:
@@ -105,19 +107,22 @@ class Parking:
             wakes_in_s = (wake_at_us - at_us) / 1_000_000 if wake_at_us else None
         self._run.left(wakes_in_s)
 
-    def _continue(self, results: Iterable[pb.HistoryStep]) -> None:
+    def _continue(self, retries: Sequence[pb.DueRetry], results: Iterable[pb.HistoryStep]) -> None:
         if self._run.state is not RunState.PARKING:
             return
         self._run.advance(RunState.RUNNING)
         if self._when_answered is not None:
             self._when_answered()
             return
-        if self._incoming.take_in(results) or self._waits.fire_soonest_retry():
+        learnt = self._incoming.take_in(results)
+        if retries:
+            learnt |= self._waits.fire_retries(retries)
+        if learnt or self._waits.fire_soonest_retry():
             self._pause_s = _RETRY_S
         else:
             # The server sees a reason to go on that is none here (a notice on its way, for example): do not ask at once
             # again.
-            self._not_before = self._claim.loop.time() + self._pause_s
+            self._not_before = self._claim.timers.time() + self._pause_s
             self._tasks.idle.start_in(self._pause_s + 0.01)
             self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)
         self._waits.arm()

@@ -6,19 +6,27 @@ commits. The parts of an execution know it as `RunControl`, `CallControl` or `Ru
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
 
 from ...core.errors import Diverged
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
+from ..workflow.retry import Retry
+from .calls.threads import StepThreads
 from .state import RunState, Suspended
+
+if TYPE_CHECKING:
+    from ..tracing.stretch import Stretch  # needs OpenTelemetry
+    from ..workflow.workflow import Workflow
 
 GONE = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
 """Codes of refusals that end this worker's hold on a run: leased to another one, deleted, or past its deadline."""
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """The durable answer to one operation. `detail` is None for a plain acknowledgement."""
 
     seq: int
@@ -32,7 +40,32 @@ class Answer(NamedTuple):
         return detail.refused if detail is not None and detail.WhichOneof("kind") == "refused" else None
 
 
+class Timers(Protocol):
+    """The time that passes for runs, and what is due in it: an event loop's own, or that of a test."""
+
+    def time(self) -> float: ...
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle: ...
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle: ...
+
+
+class Services(NamedTuple):
+    """What all runs of an executor share."""
+
+    threads: StepThreads
+    retry: Retry | None  # the default for steps
+    resident_wait_s: float  # shorter waits are waited for in place
+    build_id: str
+    record_inputs: str = "failed"  # of steps: see calls/arguments.py
+    step_logs: Any = None  # a step_logs.collector.StepLogCollector
+    encoded: bool = False  # a codec is set: nothing that user code has said is logged
+    begin_stretch: "Callable[[pb.Task], Stretch] | None" = None  # of a trace; None: this program makes no spans
+    replace_body: Callable[[str, Any, int], Any] | None = None  # for tests: given a calls.bodies.StepBody, returns one
+    on_child: "Callable[[Workflow[Any, Any]], None] | None" = None  # for tests: told before a child is started
+
+
 OnAnswer = Callable[[Answer], None]
+Fill = Callable[[pb.Operation], None]
+"""Fills in an operation that was made before."""
 
 
 class RunPort(Protocol):
@@ -56,6 +89,17 @@ class RunPort(Protocol):
     def announce(self) -> pb.Operation:
         """A new operation to be filled in at once by the caller, that need not leave at once: it is held at most 5 ms
         and never past the run's next `send`. Its acknowledgement is not reported; a refusal abandons the run."""
+        ...
+
+    def begin(self, step_id: str, fill: Fill) -> "Coroutine[Any, Any, None] | None":
+        """Announce that a step begins. `fill` makes the operation a begin_step when it leaves, or when something else
+        than begins and completions of steps follows it. What is returned is to be awaited before the body runs."""
+        ...
+
+    def complete(self, step_id: str, on_answer: OnAnswer) -> tuple[pb.Operation, bool]:
+        """As `send`, for the completion of a step. True: it is the operation of the step's begin, which has not left,
+        and is to be filled in as both (record_step). Nothing that this worker has heard of lies between the two: what
+        was delivered has lower numbers than anything that has not left."""
         ...
 
     def send(self, on_answer: OnAnswer) -> pb.Operation:
@@ -144,6 +188,8 @@ class RunLifecycle(Protocol):
 
     @property
     def state(self) -> RunState: ...
+    @property
+    def stretch(self) -> "Stretch | None": ...
     def advance(self, state: RunState) -> None: ...
     def left(self, wakes_in_s: float | None) -> None: ...
     def close(self) -> None: ...

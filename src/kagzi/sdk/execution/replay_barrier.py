@@ -11,8 +11,7 @@ Two things may still bring the code to a recorded call: a wait for something out
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...v1 import worker_pb2 as pb
@@ -40,21 +39,34 @@ class BlockedCall(NamedTuple):
     first: str
 
 
-@dataclass(slots=True, eq=False)
 class ReplayBarrier:
-    _run: RunControl
-    _claim: Claim
-    _tasks: RunTasks
-    _ledger: Ledger
-    _interruption: Interruption
-    _fn: Function  # the workflow's, for error messages
-    _blocked: list[BlockedCall] = field(init=False, default_factory=list[BlockedCall])
-    _in_vain: "dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]]" = field(
-        init=False, default_factory=dict[Any, Any]
-    )
-    _deferred: list[Callable[[], None]] = field(init=False, default_factory=list[Any])
-    _polls: int = field(init=False, default=0)
-    _poll_s: float = field(init=False, default=_FIRST_POLL_S)
+    """Of one run. Written out, as is every part that each run has and that holds a list: see `Delivery`."""
+
+    __slots__ = (
+        "_blocked", "_claim", "_deferred", "_fn", "_in_vain", "_interruption", "_ledger", "_poll_s", "_polls", "_run",
+        "_tasks",
+    )  # fmt: skip
+
+    def __init__(  # noqa: PLR0917  the parts of a run
+        self,
+        run: RunControl,
+        claim: Claim,
+        tasks: RunTasks,
+        ledger: Ledger,
+        interruption: Interruption,
+        fn: Function,
+    ) -> None:
+        self._run = run
+        self._claim = claim
+        self._tasks = tasks
+        self._ledger = ledger
+        self._interruption = interruption
+        self._fn = fn  # the workflow's, for error messages
+        self._blocked: list[BlockedCall] = []
+        self._in_vain: dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]] = {}
+        self._deferred: list[Callable[[], None]] = []
+        self._polls = 0
+        self._poll_s = _FIRST_POLL_S
 
     @property
     def is_watching(self) -> bool:
@@ -151,9 +163,9 @@ class ReplayBarrier:
     def stop(self) -> None:
         self._deferred.clear()
 
-    def _release(self, released: Iterable[BlockedCall]) -> None:
-        released = list(released)
-        self._blocked = [call for call in self._blocked if call not in released]
+    def _release(self, released: list[BlockedCall]) -> None:
+        futures = {call.future for call in released}  # of a fan-out there are thousands
+        self._blocked = [call for call in self._blocked if call.future not in futures]
         for call in released:
             if not call.future.done():
                 call.future.set_result(None)

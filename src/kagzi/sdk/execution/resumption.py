@@ -119,7 +119,7 @@ class Resumption:
         self._port = port
         self._resume = resume
         self._closed = closed
-        self._accepted_at = kept.claim.loop.time()
+        self._accepted_at = kept.claim.timers.time()
         self._run: RunExecution | None = None  # the one that goes on
         self._requests: list[Callable[[RunExecution], None]] = []  # that came before that
         self._fetching: asyncio.Task[None] | None = None

@@ -9,18 +9,15 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import Context as Variables
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...core.error_details import ErrorDetail
 from ...core.errors import Diverged
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from ..worker import failure_log
-from ..workflow.codec import PayloadHook
-from ..workflow.retry import Retry
 from ..workflow.workflow import Workflow
 from . import divergence
-from .calls.threads import StepThreads
 from .claim import Claim
 from .delivery import Delivery
 from .ending import Ending
@@ -30,7 +27,7 @@ from .interruption import Interruption, in_cleanup
 from .ledger import Ledger
 from .operations import Operations
 from .parking import Parking
-from .ports import GONE, Answer, RunPort
+from .ports import GONE, Answer, RunPort, Services
 from .replay_barrier import ReplayBarrier
 from .scopes import Scope
 from .state import LIVE, TRANSITIONS, RunState, Suspended
@@ -39,19 +36,11 @@ from .throttled import Heartbeats, Status
 from .timed_waits import TimedWaits
 
 
-class Services(NamedTuple):
-    """What all runs of an executor share."""
-
-    threads: StepThreads
-    retry: Retry | None  # the default for steps
-    hook: PayloadHook | None
-    resident_wait_s: float  # shorter waits are waited for in place
-    build_id: str
-
-
 class RunExecution:
     """Implements the protocols of ports.py that show it to others, and scopes.TaskKeeper. Nobody else writes its
     attributes."""
+
+    on_allot: Callable[[str], None] | None = None  # a replay that is to know the line of each call sets it
 
     def __init__(
         self,
@@ -76,23 +65,23 @@ class RunExecution:
         self.ledger = ledger = Ledger(task.history.steps)
         self.can_proceed = not (ledger.replaying or ledger.outstanding)  # a ctx call may act without asking `may_act`
         self.tasks = tasks = RunTasks(loop, self._on_idle, self._on_task_done)
-        self.adopt = tasks.adopt
-        self.started = tasks.outside.add
+        self.adopt: Callable[[asyncio.Future[Any]], None] = tasks.adopt
+        self.started: Callable[[asyncio.TimerHandle | asyncio.Future[Any]], None] = tasks.outside.add
         self.root = Scope(self, "")
         self.interruption = stop = Interruption(self, claim, tasks, ledger)
         self.barrier = barrier = ReplayBarrier(self, claim, tasks, ledger, stop, workflow.fn)
         self.delivery = delivery = Delivery(self, tasks, ledger, barrier, task.created_at_us)
-        fetch = self.results_available
-        self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, barrier, delivery, fetch)
+        self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, barrier, delivery, self.results_available)
         self.operations = Operations(self, claim, tasks, ledger, stop, delivery, waits, workflow)
         self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, task.last_seq)
         self.status = status = Status(self, claim, ledger)
-        resident_s = services.resident_wait_s
-        self.parking = Parking(self, claim, tasks, waits, incoming, stop, status, workflow, resident_s)
-        self.ending = Ending(self, claim, stop, status, workflow, services.hook, services.build_id)
+        wait_s = services.resident_wait_s
+        self.parking = Parking(self, claim, tasks, waits, incoming, stop, status, workflow, wait_s)
+        self.ending = Ending(self, claim, stop, status, workflow, services.build_id, services.encoded)
         self.has_heartbeats = False
         self._heartbeats: Heartbeats | None = None
         self._teardown: Teardown | None = None
+        self.stretch = None if services.begin_stretch is None else services.begin_stretch(task)
         self._disturbed = False  # something outside Kagzi woke the parked coroutine
         self._blocked: list[asyncio.Future[None]] = []  # until a park or what ran ahead is acknowledged
 
@@ -103,7 +92,7 @@ class RunExecution:
     @property
     def heartbeats(self) -> Heartbeats:
         if self._heartbeats is None:
-            self._heartbeats = Heartbeats(self, self.claim, self.ledger, self.services.hook)
+            self._heartbeats = Heartbeats(self, self.claim, self.ledger)
             self.has_heartbeats = True
         return self._heartbeats
 
@@ -124,12 +113,10 @@ class RunExecution:
 
     def refresh(self) -> None:
         """To be called after anything has changed that decides whether calls can proceed."""
-        interruption, ledger = self.interruption, self.ledger
-        behind = ledger.replaying or ledger.outstanding > 0
-        self.can_proceed = self.state is RunState.RUNNING and not (
-            self.claim.ahead or behind or interruption.cancelling or interruption.pausing
-        )
-        if self._blocked and self.state is RunState.RUNNING and not self.claim.ahead:
+        stop, ledger = self.interruption, self.ledger
+        running = self.state is RunState.RUNNING and not self.claim.ahead
+        self.can_proceed = running and not (ledger.replaying or ledger.outstanding or stop.cancelling or stop.pausing)
+        if running and self._blocked:
             blocked, self._blocked = self._blocked, []
             for future in blocked:
                 if not future.done():
@@ -142,7 +129,7 @@ class RunExecution:
 
     # --- ctx calls: may they act, and how they wait -------------------------------------------------------------------
 
-    async def may_act(self, first: str = "") -> None:
+    async def may_act(self, first: str = "") -> None:  # noqa: PLR0912  a branch for each thing that is in the way
         """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
         `first`: the id under which something would be recorded for the first time; see ReplayBarrier."""
         waited = False
@@ -151,7 +138,14 @@ class RunExecution:
             if not self.live:
                 raise await self._suspended()
             if self.claim.ahead or self.state is RunState.PARKING:
-                await self._block()
+                # As `wait`, without what that does for many tasks: each step of a run that runs ahead comes here.
+                future: asyncio.Future[None] = self.claim.loop.create_future()
+                self._blocked.append(future)
+                self.tasks.awaited.add(future)
+                try:
+                    await future
+                finally:
+                    self.tasks.awaited.discard(future)
             elif self.claim.port.lease_is_over():
                 await self.incoming.confirm_lease()
             elif len(self.tasks.all) > 1 and (ledger.replaying or (not barrier.is_open and (first or not waited))):
@@ -169,17 +163,12 @@ class RunExecution:
             else:
                 raise barrier.diverged_alone(first)
 
-    async def _block(self) -> None:
-        future: asyncio.Future[None] = self.claim.loop.create_future()
-        self._blocked.append(future)
-        await self.wait(future)
-
     async def wait(self, future: "asyncio.Future[Any]") -> Any:
         """Await what only Kagzi can set. While a run is torn down it raises Suspended."""
         if not self.live:
             raise await self._suspended()
         tasks = self.tasks
-        task = asyncio.current_task()
+        task = asyncio.current_task(self.claim.loop)  # naming the loop halves its cost
         tasks.awaited.add(future)
         watched = tasks.block(task)
         try:
@@ -248,6 +237,8 @@ class RunExecution:
     def _on_task_done(self) -> None:
         if self.state is RunState.RUNNING and (self.waits.by_id or self.barrier.is_watching):
             self.tasks.idle.start()  # perhaps it was the last one that did something
+        elif self.state is RunState.ENDED:
+            self._drop_parts()
 
     # --- from outside -------------------------------------------------------------------------------------------------
 
@@ -286,6 +277,9 @@ class RunExecution:
         """Go on with what is new in the history of this claim."""
         steps, known_seq = list(steps), self.ledger.known_seq
         self.claim.renew(task, port, accepted_at)
+        if self.services.begin_stretch is not None:
+            self.stretch = self.services.begin_stretch(task)
+            self.stretch.know(steps)
         self.advance(RunState.RUNNING)
         self.incoming.take_in(
             step for step in steps if step.seq > known_seq or (step.step_id in self.waits.by_id and step.seq)
@@ -302,6 +296,8 @@ class RunExecution:
 
     def left(self, wakes_in_s: float | None) -> None:
         """The server has parked the run. None: it need not be kept."""
+        if self.stretch is not None:
+            self.stretch.leave()
         self.claim.port.close()
         self._on_closed(self)
         self._on_parked(self, wakes_in_s)
@@ -364,6 +360,34 @@ class RunExecution:
 
     def close(self) -> None:
         """Nothing more is sent about this run."""
+        if self.stretch is not None:
+            self.stretch.leave()
         self.advance(RunState.ENDED)
         self.claim.port.close()
         self._on_closed(self)
+        self._drop_parts()
+
+    def _drop_parts(self) -> None:
+        """Drop the parts, which refer to the run in turn, so that all is freed without the garbage collector: that
+        goes through everything that lives. What its code has left behind elsewhere may still make tasks."""
+        if self._teardown is not None or self.tasks.all:
+            return
+        self.adopt = self.started = _ignore
+        for part in _PARTS:
+            del self.__dict__[part]
+
+    if not TYPE_CHECKING:  # or every name would seem to be here
+
+        def __getattr__(self, name: str) -> object:
+            if name in _PARTS:  # a call of code that was left behind when the run ended
+                raise Suspended
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+_PARTS = frozenset({
+    "barrier", "delivery", "ending", "incoming", "interruption", "operations", "parking", "root", "status", "tasks",
+    "waits",
+})  # fmt: skip
+
+
+def _ignore(_: object) -> None: ...

@@ -31,12 +31,17 @@ class TaskKeeper(Protocol):
     @property
     def task(self) -> "pb.Task": ...
 
-    def adopt(self, task: "asyncio.Future[Any]") -> None:
+    def adopt(self, task: "asyncio.Future[Any]", /) -> None:
         """A task was created by the run's own code."""
         ...
 
-    def started(self, source: "asyncio.TimerHandle | asyncio.Future[Any]") -> None:
+    def started(self, source: "asyncio.TimerHandle | asyncio.Future[Any]", /) -> None:
         """A timer or a thread was started by the run's own code."""
+        ...
+
+    @property
+    def on_allot(self) -> "Callable[[str], None] | None":
+        """To be called with each id that is allotted, by the very call that it is for; None: nobody asks."""
         ...
 
 
@@ -69,7 +74,11 @@ class Scope:
                 )
         count = counts.get(name, 0) + 1
         counts[name] = count
-        return self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
+        step_id = self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
+        on_allot = self.run.on_allot
+        if on_allot is not None:
+            on_allot(step_id)
+        return step_id
 
     def task_scope(self) -> "Scope":
         self._tasks += 1

@@ -1,29 +1,90 @@
-"""Throttled updates that people see and no code depends on: a run's status text, the heartbeats of long steps. The last
-value wins.
+"""Throttled updates that others see and the run does not depend on: a run's status text and state, the heartbeats of
+long steps. The last value wins.
 
 At most one write per 500 ms and subject; a value that came too early is written a little later, if it is still the
 last.
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...core import limits
 from ...core.errors import InvalidArgument
-from ...core.run.refusals import status_too_long
-from ..workflow.codec import ANY, PayloadHook, write_payload
+from ...core.records import Payload
+from ...core.run.refusals import state_too_large, status_too_long
+from ..worker.log_context import fields_of, name_of
+from ..workflow.codec import ANY, write_payload
 from .claim import Claim
 from .ledger import Ledger
-from .ports import Answer, RunControl
+from .ports import GONE, Answer, RunControl
 from .state import RunState
+
+logger = logging.getLogger("kagzi.worker")
 
 INTERVAL_S = 0.5
 
 
 @dataclass(slots=True, eq=False)
+class State:
+    """What a run shows of itself: any JSON value.
+
+    Unlike a status, it is also taken while the code repeats what it did before, and written when that is over: a worker
+    that was lost may not have written the last one, and a fork has none.
+    """
+
+    _run: RunControl
+    _claim: Claim
+    _ledger: Ledger
+    _next: Payload | None = field(init=False, default=None)
+    _sent: Payload | None = field(init=False, default=None)
+    _not_before: float = field(init=False, default=0.0)
+    _timer: asyncio.TimerHandle | None = field(init=False, default=None)
+
+    def set(self, value: Any) -> None:
+        payload = write_payload(ANY, value, what="state")
+        if len(payload.data) > limits.STATE_BYTES:
+            error = state_too_large(len(payload.data), limits.STATE_BYTES).error
+            raise InvalidArgument(error.message, field=error.subject_id, metadata=error.metadata)
+        if self._run.state is RunState.RUNNING:
+            self._next = payload
+            self._flush_in(INTERVAL_S if self._ledger.replaying else self._not_before - self._claim.loop.time())
+
+    def _flush_in(self, delay_s: float) -> None:
+        if delay_s <= 0:
+            self.flush()
+        elif self._timer is None:
+            self._timer = self._claim.loop.call_later(delay_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._ledger.replaying and self._run.live:
+            self._flush_in(INTERVAL_S)
+        else:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write it now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        state, self._next = self._next, None
+        if state is None or state == self._sent or not self._run.live:
+            return
+        self._sent = state
+        self._not_before = self._claim.loop.time() + INTERVAL_S
+        self._claim.port.send(self._answered).set_state.state.data = state.data
+
+    def _answered(self, answer: Answer) -> None:
+        refusal, task = answer.refusal, self._claim.task
+        if refusal is not None and refusal.code not in GONE:
+            logger.warning("%s: its state was not stored: %s", name_of(task), refusal.message, extra=fields_of(task))
+
+
+@dataclass(slots=True, eq=False)
 class Status:
-    """Text and progress of a run."""
+    """Text and progress of a run, and its state."""
 
     _run: RunControl
     _claim: Claim
@@ -32,6 +93,12 @@ class Status:
     _sent: tuple[str, float | None] | None = field(init=False, default=None)
     _not_before: float = field(init=False, default=0.0)
     _timer: asyncio.TimerHandle | None = field(init=False, default=None)
+    _state: State | None = field(init=False, default=None)
+
+    def set_state(self, value: Any) -> None:
+        if self._state is None:
+            self._state = State(self._run, self._claim, self._ledger)
+        self._state.set(value)
 
     def set(self, text: str, progress: float | None) -> None:
         size = len(text.encode("utf-8", "replace"))
@@ -43,15 +110,17 @@ class Status:
         if self._ledger.replaying or self._run.state is not RunState.RUNNING:
             return
         self._next = (text, progress)
-        loop = self._claim.loop
-        rest_s = self._not_before - loop.time()
+        timers = self._claim.timers
+        rest_s = self._not_before - timers.time()
         if rest_s <= 0:
             self.flush()
         elif self._timer is None:
-            self._timer = loop.call_later(rest_s, self.flush)
+            self._timer = timers.call_later(rest_s, self.flush)
 
     def flush(self) -> None:
         """Write it now: with the run's next operation."""
+        if self._state is not None:
+            self._state.flush()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -59,7 +128,7 @@ class Status:
         if status is None or status == self._sent or not self._run.live:
             return
         self._sent = status
-        self._not_before = self._claim.loop.time() + INTERVAL_S
+        self._not_before = self._claim.timers.time() + INTERVAL_S
         operation = self._claim.port.announce().set_status
         operation.text = status[0]
         if status[1] is not None:
@@ -73,7 +142,6 @@ class Heartbeats:
     _run: RunControl
     _claim: Claim
     _ledger: Ledger
-    _hook: PayloadHook | None
     _last: dict[str, Any] = field(init=False, default_factory=dict[str, Any])  # what a next attempt may go on from
     _next: dict[str, tuple[int, Any]] = field(init=False, default_factory=dict[str, Any])
     _not_before: dict[str, float] = field(init=False, default_factory=dict[str, float])
@@ -113,20 +181,20 @@ class Heartbeats:
             return
         self._last[step_id] = details
         self._next[step_id] = (attempt, details)
-        loop = self._claim.loop
-        rest_s = self._not_before.get(step_id, 0.0) - loop.time()
+        timers = self._claim.timers
+        rest_s = self._not_before.get(step_id, 0.0) - timers.time()
         if rest_s <= 0:
             self._send(step_id)
         elif step_id not in self._timers:
-            self._timers[step_id] = loop.call_later(rest_s, self._send, step_id)
+            self._timers[step_id] = timers.call_later(rest_s, self._send, step_id)
 
     def _send(self, step_id: str) -> None:
         self._timers.pop(step_id, None)
         heartbeat = self._next.pop(step_id, None)
         if heartbeat is None or not self._run.live:
             return
-        self._not_before[step_id] = self._claim.loop.time() + INTERVAL_S
-        payload = write_payload(ANY, heartbeat[1], what=f"heartbeat of step {step_id!r}", hook=self._hook)
+        self._not_before[step_id] = self._claim.timers.time() + INTERVAL_S
+        payload = write_payload(ANY, heartbeat[1], what=f"heartbeat of step {step_id!r}")
         operation = self._claim.port.send(_ignore).step_heartbeat
         operation.step_id = step_id
         operation.attempt = heartbeat[0]

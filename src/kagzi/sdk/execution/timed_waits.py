@@ -9,7 +9,7 @@ timers.
 import asyncio
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,9 +41,10 @@ _FETCH_AGAIN_S = 0.02
 class TimedWait:
     step_id: str
     kind: pb.StepKind  # FUNCTION: until its next attempt
-    due: float  # in the loop's time
+    due: float  # in the time of the timers
     future: "asyncio.Future[Any]"
     begun_seq: int
+    attempt: int = 0  # of a step: the one that it waits for
     settled: bool = False  # its result is here, or asked for
     timer: asyncio.TimerHandle | None = None
 
@@ -53,19 +54,37 @@ class TimedWait:
         return self.kind in (SIGNAL, CHILD)
 
 
-@dataclass(slots=True, eq=False)
 class TimedWaits:
-    _run: RunControl
-    _claim: Claim
-    _tasks: RunTasks
-    _ledger: Ledger
-    _interruption: Interruption
-    _barrier: ReplayBarrier
-    _delivery: Delivery
-    _fetch_results: Callable[[], None]
-    by_id: dict[str, TimedWait] = field(init=False, default_factory=dict[str, TimedWait])
-    # Results that came before the code waited for them: it is on its way there.
-    _early: dict[str, pb.HistoryStep] = field(init=False, default_factory=dict[str, pb.HistoryStep])
+    """Of one run."""
+
+    __slots__ = (
+        "_barrier", "_claim", "_delivery", "_due_early", "_early", "_fetch_results", "_interruption", "_ledger", "_run",
+        "_tasks", "by_id",
+    )  # fmt: skip
+
+    def __init__(  # noqa: PLR0917  the parts of a run
+        self,
+        run: RunControl,
+        claim: Claim,
+        tasks: RunTasks,
+        ledger: Ledger,
+        interruption: Interruption,
+        barrier: ReplayBarrier,
+        delivery: Delivery,
+        fetch_results: Callable[[], None],
+    ) -> None:
+        self._run = run
+        self._claim = claim
+        self._tasks = tasks
+        self._ledger = ledger
+        self._interruption = interruption
+        self._barrier = barrier
+        self._delivery = delivery
+        self._fetch_results = fetch_results
+        self.by_id: dict[str, TimedWait] = {}
+        # Results that came before the code waited for them: it is on its way there.
+        self._early: dict[str, pb.HistoryStep] = {}
+        self._due_early: dict[str, int] = {}  # likewise attempts that may begin, by step
 
     async def sleep(self, step_id: str, remaining_us: int) -> None:
         """Returns when the server has recorded that the time has come."""
@@ -91,7 +110,9 @@ class TimedWaits:
     async def retry(self, step_id: str, attempt: int, remaining_us: int) -> None:
         """Returns when attempt number `attempt` may begin. If its task is cancelled before that, the step is closed."""
         try:
-            await self._wait(step_id, FUNCTION, remaining_us)
+            if self._due_early and self._due_early.pop(step_id, 0) == attempt:
+                remaining_us = 0
+            await self._wait(step_id, FUNCTION, remaining_us, attempt=attempt)
             await self._run.may_act()
         except asyncio.CancelledError:
             self.give_up_retry(step_id, attempt)
@@ -113,19 +134,23 @@ class TimedWaits:
         failure.attempt = attempt
         failure.error.CopyFrom(_NO_LONGER_AWAITED)
 
-    async def _wait(self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int = 0) -> Any:
+    async def _wait(
+        self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int = 0, attempt: int = 0
+    ) -> Any:
         if self._interruption.cancelling:
             await self._run.may_act()
-        wait = self._add(step_id, kind, remaining_us, begun_seq)
+        wait = self._add(step_id, kind, remaining_us, begun_seq, attempt)
         try:
             return await self._run.wait(wait.future)
         finally:
             self._remove(wait)
 
-    def _add(self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int) -> TimedWait:
+    def _add(
+        self, step_id: str, kind: pb.StepKind, remaining_us: int | None, begun_seq: int, attempt: int = 0
+    ) -> TimedWait:
         loop = self._claim.loop
-        due = math.inf if remaining_us is None else loop.time() + max(remaining_us, 0) / 1_000_000
-        wait = TimedWait(step_id, kind, due, loop.create_future(), begun_seq)
+        due = math.inf if remaining_us is None else self._claim.timers.time() + max(remaining_us, 0) / 1_000_000
+        wait = TimedWait(step_id, kind, due, loop.create_future(), begun_seq, attempt)
         self.by_id[step_id] = wait
         early = self._early.pop(step_id, None) if self._early else None
         if early is not None:
@@ -172,7 +197,7 @@ class TimedWaits:
 
     def soonest_s(self) -> float:
         """How long until the first of them is due."""
-        return min(wait.due for wait in self.by_id.values()) - self._claim.loop.time()
+        return min(wait.due for wait in self.by_id.values()) - self._claim.timers.time()
 
     def arm(self) -> None:
         for wait in list(self.by_id.values()):
@@ -182,12 +207,26 @@ class TimedWaits:
         for wait in self.by_id.values():
             _disarm(wait)
 
+    def fire_retries(self, due: Iterable[pb.DueRetry]) -> bool:
+        """The server says that these are due: its clock decides, and somebody may have woken them. False if there is
+        none to fire. One that is not waited for yet is on its way there, or has begun meanwhile."""
+        fired = False
+        for retry in due:
+            wait = self.by_id.get(retry.step_id)
+            if wait is None:
+                self._due_early[retry.step_id] = retry.attempt
+            elif wait.kind == FUNCTION and wait.attempt == retry.attempt and not wait.settled:
+                wait.due = self._claim.timers.time()
+                self._arm(wait)
+                fired = True
+        return fired
+
     def fire_soonest_retry(self) -> bool:
-        """The server says that a retry is due; its clock decides. False if there is none to fire."""
+        """The same of a server that does not say which. False if there is none to fire."""
         retries = [wait for wait in self.by_id.values() if wait.kind == FUNCTION and not wait.settled]
         if not retries:
             return False
-        min(retries, key=lambda wait: wait.due).due = self._claim.loop.time()
+        min(retries, key=lambda wait: wait.due).due = self._claim.timers.time()
         return True
 
     def follow(self, steps: Iterable[pb.HistoryStep]) -> None:
@@ -202,18 +241,18 @@ class TimedWaits:
     def _arm(self, wait: TimedWait) -> None:
         _disarm(wait)
         if not wait.settled and wait.due < math.inf:
-            latest = self._claim.loop.time() + _TIMER_MAX_S
-            wait.timer = self._claim.loop.call_at(min(wait.due, latest), self._fire, wait)
+            latest = self._claim.timers.time() + _TIMER_MAX_S
+            wait.timer = self._claim.timers.call_at(min(wait.due, latest), self._fire, wait)
 
     def _fire(self, wait: TimedWait) -> None:
         wait.timer = None
-        if self._run.state is not RunState.RUNNING or wait.future.done():
+        if self._run.state is not RunState.RUNNING or wait.settled or wait.future.done():
             return  # armed again when the park is answered
-        if wait.due > self._claim.loop.time() + 0.001:
+        if wait.due > self._claim.timers.time() + 0.001:
             self._arm(wait)
             return
         if wait.kind == SIGNAL:
-            wait.due = self._claim.loop.time() + _FETCH_AGAIN_S  # should the server think that it is not over yet
+            wait.due = self._claim.timers.time() + _FETCH_AGAIN_S  # should the server think that it is not over yet
             self._arm(wait)
             self._fetch_results()
             return
@@ -230,7 +269,7 @@ class TimedWaits:
             self._run.deliver(wait.step_id, wait.future, answer)
             return
         wait.settled = False
-        wait.due = self._claim.loop.time() + early_us / 1_000_000
+        wait.due = self._claim.timers.time() + early_us / 1_000_000
         if self.by_id.get(wait.step_id) is wait:
             self._arm(wait)
 

@@ -1,6 +1,7 @@
 """Where a server is, as people write it.
 
 host:50051   http://host:50051   https://host   host-a:50051,host-b:50051   unix:/run/kagzi.sock     a server
+grpc://host:50051                                                       the same, and never by WebSocket
 sqlite:///relative.db   sqlite:////absolute.db   :memory:                                         embedded
 """
 
@@ -27,17 +28,20 @@ _MEMORY_FORMS = (MEMORY, "sqlite://", f"sqlite://{MEMORY}", f"sqlite:///{MEMORY}
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Either `targets` (of servers, tried in turn) or `embedded` (what `kagzi.embedded` opens) is set."""
+    """Either `targets` (of servers, tried in turn) or `embedded` (what `kagzi.embedded` opens) is set. `plain`: it says
+    that there is no TLS."""
 
     text: str
     targets: tuple[str, ...] = ()
     secure: bool = False
     embedded: str = ""
+    grpc_only: bool = False
+    plain: bool = False
 
     @property
     def leaves_machine(self) -> bool:
         """Whether what is sent can be seen outside this machine."""
-        return not all(map(_is_local, self.targets))
+        return not all(map(is_local, self.targets))
 
 
 def parse_address(text: str | None, environment: Mapping[str, str]) -> Address:
@@ -74,11 +78,19 @@ def _remote(text: str) -> Address:
         targets.append(target)
     if "https" in schemes and len(schemes) > 1:
         raise _wrong(text, "mixes hosts with and without TLS. Write https:// before each, or before none.")
-    return Address(text=text, targets=tuple(dict.fromkeys(targets)), secure="https" in schemes)
+    if "grpc" in schemes and len(schemes) > 1:
+        raise _wrong(text, "has grpc:// before some hosts only. Write it before each, or before none.")
+    return Address(
+        text=text,
+        targets=tuple(dict.fromkeys(targets)),
+        secure="https" in schemes,
+        grpc_only="grpc" in schemes,
+        plain="http" in schemes,
+    )
 
 
 def _server(whole: str, part: str) -> tuple[str, str]:
-    """Scheme ("http" if none is written) and gRPC target of one server."""
+    """Scheme ("" if none is written) and gRPC target of one server."""
     if part.startswith("unix:"):
         return "http", part
     scheme, separator, rest = part.rpartition("://")
@@ -100,10 +112,11 @@ def _server(whole: str, part: str) -> tuple[str, str]:
     if not 0 < port < 65536:
         raise _wrong(whole, f"has port {port}. A port is 1..65535.")
     host = f"[{match['six']}]" if match["six"] else match["name"]
-    return "https" if secure else "http", f"{host}:{port}"
+    return scheme, f"{host}:{port}"
 
 
-def _is_local(target: str) -> bool:
+def is_local(target: str) -> bool:
+    """Whether a gRPC target is on this machine."""
     if target.startswith("unix:"):
         return True
     host = target.rpartition(":")[0].strip("[]")

@@ -1,4 +1,5 @@
-"""What the SDK needs of a way to a server, and the one over gRPC. The other is `in_process`."""
+"""What the SDK needs of a way to a server, and the one over gRPC. The others are in `calls` and
+`websocket`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -7,7 +7,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import grpc
 import grpc.aio
@@ -16,36 +16,34 @@ from ...core import limits
 from ...core.errors import DOWN_SERVER, KagziError, PreconditionFailed, Unavailable
 from ...core.outages import database_down
 from ...core.providers import Clock, Rng
+from ...core.records import DEFAULT_NAMESPACE
+from ...core.run.addresses import LAST_SERVER
 from ...core.times import Timestamp
 from ...core.version import __version__
-from ...v1 import admin_pb2, worker_pb2
-from ...v1.admin_pb2_grpc import AdminServiceStub
-from ...v1.namespace_pb2_grpc import NamespaceServiceStub
-from ...v1.worker_pb2_grpc import WorkerServiceStub
-from ...v1.workflow_pb2_grpc import WorkflowServiceStub
-from ...v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceStub
+from ...system import SystemClock, SystemRng
+from ...v1 import admin_pb2
+from ...wire.calls.call import Metadata
 from ...wire.common import read_time_if
-from ...wire.in_process import Metadata
 from ...wire.status import from_rpc_error
-from .address import Address
-from .channel import Channel, blocking_channel, grpc_channel
-from .credentials import Tls, call_metadata, channel_credentials
+from ..tracing.tracing import trace_metadata
+from .address import Address, parse_address
+from .calls import CallChannel
+from .channel import blocking_channel, grpc_channel
+from .credentials import KEY_VARIABLE, Tls, call_metadata, channel_credentials, ssl_context, tls_of
 from .embedding import Embedded, open_embedded
-from .in_process import InProcessChannel
-from .outage_notices import OutageNotices
-from .tries import Tries
+from .link import Link
+from .payload_codec import Codec, MessageCodec, message_codec
+from .tries import OutageNotices, Tries
 from .unreachable import Outage, reported_by_server, unreachable
+from .websocket import PreferredChannel, websocket_allowed
 
 if TYPE_CHECKING:
-    from ...v1.admin_pb2_grpc import AdminServiceAsyncStub
-    from ...v1.namespace_pb2_grpc import NamespaceServiceAsyncStub
-    from ...v1.worker_pb2_grpc import WorkerServiceAsyncStub
-    from ...v1.workflow_pb2_grpc import WorkflowServiceAsyncStub
-    from ...v1.workflow_schedule_pb2_grpc import WorkflowScheduleServiceAsyncStub
+    from google.protobuf.message import Message
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
+NAMESPACE_VARIABLE = "KAGZI_NAMESPACE"
 CALL_TIMEOUT_S = 30.0
 """How long a call is tried, unless the client says otherwise."""
 CONNECT_S = 10.0  # for a host that does not answer at all
@@ -55,59 +53,10 @@ API_VERSION = "v1"
 BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi's details
 
 
-class Link:
-    """A channel to one server. Closed once it is retired and no call is left on it: closing sooner would cancel
-    them."""
-
-    def __init__(self, target: str, channel: Channel, metadata: Metadata) -> None:
-        self.target = target
-        self.channel = channel
-        self.metadata = metadata
-        stubs = cast("grpc.aio.Channel", channel)  # all that they use of it
-        self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(stubs)
-        self.workers: WorkerServiceAsyncStub = WorkerServiceStub(stubs)
-        self.admin: AdminServiceAsyncStub = AdminServiceStub(stubs)
-        self.schedules: WorkflowScheduleServiceAsyncStub = WorkflowScheduleServiceStub(stubs)
-        self.namespaces: NamespaceServiceAsyncStub = NamespaceServiceStub(stubs)
-        # Requests are encoded by the outbox, once.
-        self.session: grpc.aio.StreamStreamMultiCallable[bytes, worker_pb2.SessionResponse] = channel.stream_stream(
-            "/kagzi.v1.WorkerService/Session",
-            request_serializer=None,
-            response_deserializer=worker_pb2.SessionResponse.FromString,
-        )
-        self._calls = 0
-        self._retired = False
-        self._closing: asyncio.Task[None] | None = None
-
-    def __enter__(self) -> Self:
-        self._calls += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._calls -= 1
-        self._close_if_idle()
-
-    @property
-    def closed(self) -> bool:
-        return self._closing is not None and self._closing.done()
-
-    def retire(self) -> None:
-        self._retired = True
-        self._close_if_idle()
-
-    def _close_if_idle(self) -> None:
-        if self._retired and not self._calls and self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self.channel.close())
-
-    async def close(self) -> None:
-        self._retired = True
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self.channel.close())
-        await self._closing
-
-
 class Connection:
-    """Opened once, closed once; used by any number of callers at the same time."""
+    """Opened once, closed once; used by any number of callers at the same time. `websocket`: calls go that way where
+    a server offers it. `codec`: of what user code says; calls and the streams of a link decode, and calls encode.
+    `embedded`: the server in this process, if it is there already; otherwise an embedded address opens it."""
 
     def __init__(
         self,
@@ -118,7 +67,11 @@ class Connection:
         clock: Clock,
         rng: Rng,
         call_timeout_s: float = CALL_TIMEOUT_S,
+        websocket: bool = True,
+        codec: MessageCodec | None = None,
+        embedded: Embedded | None = None,
     ) -> None:
+        self.codec = codec
         self.address = address
         self.server = f"the {'process that serves' if address.embedded else 'server at'} {address.text}"
         self.call_timeout_s = call_timeout_s
@@ -126,14 +79,18 @@ class Connection:
         self.clock = clock
         self.rng = rng
         self.http_url = ""
+        self.start_batches = 1
         self.max_payload_bytes = limits.PAYLOAD_BYTES
         self._key_metadata = call_metadata(address, tls, api_key)
         self._credentials = None if tls is None else channel_credentials(tls)
-        self._embedded: Embedded | None = None
+        self._ssl_context = None if tls is None or not websocket else ssl_context(tls)
+        self._websocket = websocket
+        self._embedded = embedded
         self._link: Link | None = None
         self._retired: list[Link] = []
         self._turn = 0
         self._moving = asyncio.Lock()
+        self._in_flight = asyncio.Semaphore(limits.CLIENT_CALLS)
         self._was_reached = False
         self._process = os.getpid()
 
@@ -149,7 +106,7 @@ class Connection:
     async def open(self, *, timeout_s: float | None = None) -> None:
         """Returns when a server has answered. Raises Unavailable within `timeout_s` (if that is not given: within
         seconds, and sooner where nothing listens), PreconditionFailed if the two do not fit."""
-        if self.address.embedded:
+        if self.address.embedded and self._embedded is None:
             self._embedded = await open_embedded(self.address.embedded)
         try:
             self._link = self._new_link()
@@ -161,6 +118,7 @@ class Connection:
                 timeout_s=CONNECT_S if timeout_s is None else timeout_s,
             )
             self._learn(info, requested_at)
+            await self.link.settle(info)
         except BaseException:
             await self.close()
             raise
@@ -176,7 +134,8 @@ class Connection:
                 f"The server at {self.address.text} needs SDK {info.min_sdk_version} or newer; this is {__version__}. "
                 f"Run: pip install 'kagzi>={info.min_sdk_version}'"
             )
-        self.http_url = info.http_url.rstrip("/")
+        self.http_url = LAST_SERVER.http_url = info.http_url.rstrip("/")
+        self.start_batches = max(info.start_batches, 1)
         self.max_payload_bytes = info.max_payload_bytes or limits.PAYLOAD_BYTES
         server_now = read_time_if(info, "now")
         if server_now is not None:
@@ -191,20 +150,40 @@ class Connection:
         try_s: float | None = None,
         last_try_s: float | None = None,
         refused: "Callable[[Response], KagziError | None] | None" = None,
+        trace: Metadata | None = None,
     ) -> Response:
         """One unary call, repeated while the server or its database cannot be reached, for `timeout_s` in all (the
         client's, if not given); each try may take `try_s`, and none begins after `last_try_s`. `refused`: what an
-        answer says against a part of what was asked; an Unavailable among it has the whole repeated.
+        answer says against a part of what was asked; an Unavailable among it has the whole repeated. `trace`: what the
+        server is told of the span that it belongs to; None: of the current one.
 
         Raises what the server says as a KagziError; Unavailable, which names what is down, when that time is over.
+        It begins when the call's turn has come: a server refuses those that are more than it serves at once.
         """
-        with self.tries(timeout_s, last_try_s=last_try_s) as tries:
+        if self.codec is not None:
+            self.codec.encode(cast("Message", request))
+        traced = trace_metadata() if trace is None else trace
+        async with self._in_flight:
+            tries = self.tries(timeout_s, last_try_s=last_try_s)
+            return await self._call(method, request, tries, try_s=try_s, refused=refused, traced=traced)
+
+    async def _call(
+        self,
+        method: "Callable[[Link], grpc.aio.UnaryUnaryMultiCallable[Request, Response]]",
+        request: Request,
+        tries: Tries,
+        *,
+        try_s: float | None,
+        refused: "Callable[[Response], KagziError | None] | None",
+        traced: Metadata,
+    ) -> Response:
+        with tries:
             while True:
                 link = self.link
                 try:
                     with link:
                         answer = await method(link)(
-                            request, timeout=tries.next_timeout_s(try_s), metadata=link.metadata
+                            request, timeout=tries.next_timeout_s(try_s), metadata=(*link.metadata, *traced)
                         )
                     self._was_reached = True
                     refusal = None if refused is None else refused(answer)
@@ -255,7 +234,9 @@ class Connection:
         if not isinstance(problem, Unavailable):
             return problem
         if BARE_STATUS in problem.metadata:  # not the server's own words
-            return unreachable(self.server, error.details() or error.code().name.replace("_", " ").lower())
+            details = error.details() or error.code().name.replace("_", " ").lower()
+            new_to_tls = self._credentials is not None and not self._was_reached
+            return unreachable(self.server, details, new_to_tls=new_to_tls)
         self._was_reached = True
         return reported_by_server(self.server, problem)
 
@@ -293,17 +274,27 @@ class Connection:
             else:
                 self._turn += 1
                 changed = len(self.address.targets) > 1  # a lone server is found again by the channel itself
-            if changed and failed is self._link:
-                self._link = self._new_link()
-                self._retired = [link for link in self._retired if not link.closed]
-                self._retired.append(failed)
-                failed.retire()
+            if not changed:
+                return
+            link = self._new_link()
+            left = link  # if this is cancelled, or the connection closed meanwhile
+            try:
+                await link.settle()
+                if failed is self._link:
+                    self._link, left = link, failed
+            finally:
+                self._retired = [each for each in self._retired if not each.closed]
+                self._retired.append(left)
+                left.retire()
 
     def _new_link(self) -> Link:
         target, metadata = self._whom()
         if self._embedded is not None and self._embedded.open_call is not None:
-            return Link(target, InProcessChannel(self._embedded.open_call), metadata)
-        return Link(target, grpc_channel(target, self._credentials, self.address), metadata)
+            return Link(target, CallChannel(self._embedded.open_call), metadata, self.codec)
+        channel = grpc_channel(target, self._credentials, self.address)
+        if self._websocket:
+            channel = PreferredChannel(target, channel, metadata, self._ssl_context)
+        return Link(target, channel, metadata, self.codec)
 
     def _whom(self) -> tuple[str, Metadata]:
         if self._embedded is not None:
@@ -329,6 +320,35 @@ class Connection:
         self._retired.clear()
         if embedded is not None:
             await embedded.close()
+
+
+def checked_namespace(namespace: str | None) -> str:
+    """The namespace given, else $KAGZI_NAMESPACE, else "default"."""
+    return namespace or os.environ.get(NAMESPACE_VARIABLE) or DEFAULT_NAMESPACE
+
+
+def open_connection(
+    address: str | None,
+    *,
+    api_key: str | None,
+    tls: bool | Tls | None,
+    call_timeout_s: float = CALL_TIMEOUT_S,
+    websocket: bool = True,
+    codec: Codec | MessageCodec | None = None,
+) -> Connection:
+    """A connection as the arguments and the environment say; not yet opened. `websocket` False: for so few calls that
+    it is not worth connecting twice. Raises InvalidArgument."""
+    where = parse_address(address, os.environ)
+    return Connection(
+        where,
+        tls=tls_of(where, tls, os.environ),
+        api_key=api_key if api_key is not None else os.environ.get(KEY_VARIABLE),
+        clock=SystemClock(),
+        rng=SystemRng(),
+        call_timeout_s=call_timeout_s,
+        websocket=websocket and not where.grpc_only and not where.embedded and websocket_allowed(os.environ),
+        codec=message_codec(codec),
+    )
 
 
 def _release(version: str) -> tuple[int, ...]:

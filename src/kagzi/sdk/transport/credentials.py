@@ -1,5 +1,7 @@
 """Credentials of a connection, and the rule that a key never leaves this machine unencrypted."""
 
+import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -11,6 +13,10 @@ from ...core.public import exported
 from .address import Address
 
 KEY_VARIABLE = "KAGZI_API_KEY"
+AUTHORITY_VARIABLE = "KAGZI_TLS_CA"
+CERTIFICATE_VARIABLE = "KAGZI_TLS_CERT"
+KEY_FILE_VARIABLE = "KAGZI_TLS_KEY"
+TLS_VARIABLES = (AUTHORITY_VARIABLE, CERTIFICATE_VARIABLE, KEY_FILE_VARIABLE)
 
 
 @exported
@@ -23,17 +29,46 @@ class Tls:
     key: str | PathLike[str] | None = None  #: the key of that certificate
 
 
-def tls_of(address: Address, tls: "bool | Tls | None") -> Tls | None:
-    """How to encrypt: as the address says (https://), unless `tls` says more. None: not at all."""
+NO_FILES = Tls()
+
+
+def tls_of(address: Address, tls: "bool | Tls | None", environment: Mapping[str, str] | None = None) -> Tls | None:
+    """How to encrypt: as the address says (https://), unless `tls` says more, with the files that the environment names
+    unless `tls` names some. None: not at all. Raises InvalidArgument.
+
+    Who names files in the environment wants TLS: also for an address that does not say, but not for one that says
+    http:// or that leads to this process or a Unix socket.
+    """
+    files = _tls_from(environment or {})
     if tls is None:
-        return Tls() if address.secure else None
+        wanted = address.secure or (files != NO_FILES and not address.plain and not address.embedded)
+        return _whole(files) if wanted else None
     if tls is False:
         if address.secure:
             raise InvalidArgument(f"tls=False contradicts the address {address.text!r}. Write http://.", field="tls")
         return None
     if address.embedded:
         raise InvalidArgument(f"tls= is for servers; {address.text!r} is embedded. Leave it out.", field="tls")
-    return Tls() if tls is True else tls
+    return _whole(files if tls is True else tls)
+
+
+def _tls_from(environment: Mapping[str, str]) -> Tls:
+    return Tls(
+        ca=environment.get(AUTHORITY_VARIABLE) or None,
+        certificate=environment.get(CERTIFICATE_VARIABLE) or None,
+        key=environment.get(KEY_FILE_VARIABLE) or None,
+    )
+
+
+def _whole(tls: Tls) -> Tls:
+    if (tls.certificate is None) != (tls.key is None):
+        present, missing = ("certificate", "key") if tls.key is None else ("key", "certificate")
+        raise InvalidArgument(
+            f"tls: a {present} is given without the {missing} that belongs to it. Give both (in the environment: "
+            f"{CERTIFICATE_VARIABLE} and {KEY_FILE_VARIABLE}), or neither.",
+            field="tls",
+        )
+    return tls
 
 
 def call_metadata(address: Address, tls: Tls | None, api_key: str | None) -> tuple[tuple[str, str], ...]:
@@ -49,13 +84,72 @@ def call_metadata(address: Address, tls: Tls | None, api_key: str | None) -> tup
 
 
 def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
-    if (tls.certificate is None) != (tls.key is None):
-        raise InvalidArgument("tls: certificate and key must be given together.", field="tls")
+    """Raises InvalidArgument for files that cannot be used."""
+    if tls.certificate is not None:
+        _use(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), tls)  # gRPC would only say that nobody can be reached
     return grpc.ssl_channel_credentials(
-        root_certificates=_read(tls.ca, "ca"),
+        root_certificates=_authorities(tls),
         private_key=_read(tls.key, "key"),
         certificate_chain=_read(tls.certificate, "certificate"),
     )
+
+
+def ssl_context(tls: Tls) -> ssl.SSLContext:
+    """The same for a connection without gRPC."""
+    authorities = _named_authorities(tls)
+    try:
+        context = ssl.create_default_context(cadata=None if authorities is None else authorities.decode("latin-1"))
+    except ssl.SSLError as error:
+        raise _no_certificate(tls) from error
+    if tls.certificate is not None:
+        _use(context, tls)
+    return context
+
+
+def _use(context: ssl.SSLContext, tls: Tls) -> None:
+    _read(tls.certificate, "certificate")
+    _read(tls.key, "key")
+    try:
+        context.load_cert_chain(str(tls.certificate), tls.key, password=_no_password)
+    except (ssl.SSLError, _Encrypted) as error:
+        is_mismatch = isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH"
+        what = "do not belong together" if is_mismatch else "cannot be used: are both in PEM form, and not encrypted?"
+        raise InvalidArgument(
+            f"tls: certificate={str(tls.certificate)!r} and key={str(tls.key)!r} {what}", field="tls"
+        ) from error
+
+
+class _Encrypted(Exception):
+    pass
+
+
+def _no_password() -> str:
+    """Without it OpenSSL asks at the terminal."""
+    raise _Encrypted
+
+
+def _named_authorities(tls: Tls) -> bytes | None:
+    authorities = _read(tls.ca, "ca")
+    if authorities is not None and b"-----BEGIN CERTIFICATE-----" not in authorities:
+        raise _no_certificate(tls)  # an empty file must not mean the system's
+    return authorities
+
+
+def _no_certificate(tls: Tls) -> InvalidArgument:
+    return InvalidArgument(f"tls: ca={str(tls.ca)!r} has no certificate in PEM form.", field="tls")
+
+
+def _authorities(tls: Tls) -> bytes | None:
+    """The system's, unless others are named; gRPC's own where there are none."""
+    if tls.ca is not None:
+        return _named_authorities(tls)
+    of_the_system = ssl.get_default_verify_paths().cafile
+    if not of_the_system:
+        return None
+    try:
+        return Path(of_the_system).read_bytes()
+    except OSError:
+        return None
 
 
 def _read(path: str | PathLike[str] | None, what: str) -> bytes | None:

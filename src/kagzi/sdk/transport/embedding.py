@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from ...wire.in_process import OpenCall
+from ...wire.calls.call import OpenCall
 
 _MODULE = "kagzi.embedded"
 

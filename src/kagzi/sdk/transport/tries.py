@@ -1,19 +1,187 @@
-"""How long something is tried until a server does it, with growing pauses in between."""
+"""How long something is tried until a server does it, with growing pauses in between, and what people are told.
+
+People are told that their calls wait, for what, and until when: once for all callers of a connection, not once for
+each. A call that has waited for a second is looked at. If its last try failed, that is reported. If it has had no
+answer at all, the server is asked how it is: it may be gone, it may wait for its database, or it may just be busy with
+the call, which is nobody's concern.
+"""
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
 from ...core.errors import KagziError
 from ...core.providers import Rng
-from .backoff import Backoff
-from .outage_notices import OutageNotices
+from ...core.times import US_PER_S, Timestamp, to_datetime
 from .unreachable import Outage
+
+logger = logging.getLogger("kagzi.connection")
+
+FIRST_S = 1.0
+"""How long a call waits before that is reported."""
+SECOND_S = 10.0
+LATER_S = 30.0
+_PROBE_S = 10.0  # between two questions how the server is
+_PROBE_LATER_S = 30.0  # the same, of those who have waited for long
+_LONG_S = 60.0
+_FRESH_S = 3.0  # tries follow each other faster than that; an older failure may be over
+
+Report = Callable[[str], None]
+Probe = Callable[[], Awaitable[Outage | None]]
 
 LASTING_S = 10.0
 """A stream that lived so long had reached a server: what broke it is a new outage."""
 _LEAST_S = 0.001
 _CONCLUSIVE_S = 2.0  # a try that was cut shorter than that by our own deadline says nothing about the server
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+
+
+class Backoff:
+    """How long to wait before the next try: 50 ms to 2 s, half of it up to chance, so that a crowd does not come back
+    in step."""
+
+    def __init__(self, rng: Rng, *, first_s: float = _FIRST_PAUSE_S, longest_s: float = _LONGEST_PAUSE_S) -> None:
+        self._rng = rng
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._next_s = first_s
+
+    def next_s(self) -> float:
+        pause = self._next_s
+        self._next_s = min(pause * 2, self._longest_s)
+        return pause * (0.5 + 0.5 * self._rng.fraction())
+
+    def reset(self) -> None:
+        self._next_s = self._first_s
+
+
+class Waiting:
+    """One call, or stream, that somebody waits for."""
+
+    __slots__ = ("failed_at", "outage", "since", "timeout_s")
+
+    def __init__(self, since: float, timeout_s: float | None) -> None:
+        self.since = since
+        self.timeout_s = timeout_s
+        self.outage: Outage | None = None
+        self.failed_at = 0.0
+
+    def failed(self, outage: Outage, now: float) -> None:
+        self.outage = outage
+        self.failed_at = now
+
+    def succeeded(self, now: float) -> None:
+        self.outage = None
+        self.since = now
+
+
+class OutageNotices:
+    """`probe` returns why the server in use cannot serve, or None. `report` is replaced by those who have a person in
+    front of them."""
+
+    def __init__(self, probe: Probe, now: Callable[[], Timestamp]) -> None:
+        self._probe = probe
+        self._now = now
+        self.report: Report = logger.warning
+        self._waiting: dict[Waiting, None] = {}  # the oldest first
+        self._timer: asyncio.TimerHandle | None = None
+        self._probing: asyncio.Task[None] | None = None
+        self._probed: Outage | None = None
+        self._probed_at = 0.0
+        self._down_since: float | None = None
+        self._reports = 0
+        self._reported_at = 0.0
+
+    def begin(self, timeout_s: float | None) -> Waiting:
+        """Somebody waits, for `timeout_s` at most (None: for as long as it takes), until `end`."""
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(loop.time(), timeout_s)
+        self._waiting[waiting] = None
+        if self._timer is None:
+            self._timer = loop.call_later(FIRST_S, self._check)
+        return waiting
+
+    def end(self, waiting: Waiting, *, answered: bool) -> None:
+        self._waiting.pop(waiting, None)
+        if answered:
+            self.answered()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._probing is not None:
+            self._probing.cancel()
+
+    def _check(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        now = loop.time()
+        late = [each for each in self._waiting if now - each.since >= FIRST_S]
+        failing = next((each for each in late if each.outage is not None and now - each.failed_at < _FRESH_S), None)
+        if failing is not None and failing.outage is not None:
+            self._is_down(failing.outage, failing, now)
+        elif late:
+            self._ask(late[0], now)
+        if self._waiting:
+            self._timer = loop.call_later(FIRST_S, self._check)
+
+    def _ask(self, late: Waiting, now: float) -> None:
+        """Nobody has said why it takes long."""
+        if self._probing is not None:
+            return
+        if self._probed is not None and now - self._probed_at < _FRESH_S:
+            self._is_down(self._probed, late, now)
+            return
+        pause_s = _PROBE_S if now - late.since < _LONG_S else _PROBE_LATER_S
+        if self._down_since is not None or now - self._probed_at >= pause_s or self._probed_at < late.since:
+            self._probing = asyncio.get_running_loop().create_task(self._find_out(late), name="kagzi-probe")
+
+    async def _find_out(self, late: Waiting) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            outage = await self._probe()
+        finally:
+            self._probing = None
+            self._probed_at = loop.time()
+        self._probed = outage
+        if outage is None:
+            self.answered()
+        elif late in self._waiting:
+            self._is_down(outage, late, loop.time())
+
+    def _is_down(self, outage: Outage, waiting: Waiting, now: float) -> None:
+        if self._down_since is None:
+            self._down_since = waiting.failed_at if waiting.outage is not None else now
+        due_s = (0.0, SECOND_S - FIRST_S, LATER_S)[min(self._reports, 2)]
+        if self._reports and now - self._reported_at < due_s:
+            return
+        self._reports += 1
+        self._reported_at = now
+        self.report(f"{outage.brief}; {self._what_next(waiting, now)}")
+
+    def _what_next(self, waiting: Waiting, now: float) -> str:
+        if waiting.timeout_s is None:
+            return "still waiting" if waiting.outage is None else "trying again until it responds"
+        rest_us = int((waiting.since + waiting.timeout_s - now) * US_PER_S)
+        until: datetime = to_datetime(self._now() + max(rest_us, 0)).astimezone()
+        return f"trying again until {until:%H:%M:%S} (timeout {waiting.timeout_s:g} s)"
+
+    def answered(self) -> None:
+        """A server did what it was asked. If others still fail, that proves nothing. Cheap when nothing was wrong."""
+        if self._down_since is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if any(each.outage is not None and now - each.failed_at < _FRESH_S for each in self._waiting):
+            return
+        down_s = now - self._down_since
+        reports, self._reports, self._down_since, self._probed = self._reports, 0, None, None
+        if reports:
+            self.report(f"the server responds again, after {down_s:.0f} s")
 
 
 class Tries:

@@ -14,6 +14,8 @@ from ...core.outages import DATABASE
 
 _START = "Start the server, or correct the address."
 _CHECK = "Check that it runs and is not overloaded; its log may say more."
+_CLOSED = "the connection was closed"
+_MUTUAL = "If it requires client certificates, give one that it trusts: tls=Tls(certificate=FILE, key=FILE)."
 _PREFIX = re.compile(r"^failed to connect to all addresses; last error: ")
 _WHERE = re.compile(r"^(?:[A-Z_]+: )?(?:ipv4|ipv6|unix|unix-abstract|dns)(?::|%3A)\S*: ", re.IGNORECASE)
 _NAME = re.compile(
@@ -47,6 +49,8 @@ class Outage(NamedTuple):
         return Unavailable(text.strip(), metadata={DOWN: self.down})
 
 
+_OTHER_NAME = Cause("its TLS certificate is for another name", "Use the name in its certificate.", permanent=True)
+
 # What gRPC's text contains, in lower case, and what that means. The first that fits counts.
 _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("connection refused", Cause("connection refused", _START)),
@@ -58,10 +62,8 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
             "its TLS certificate is not trusted", "Pass its certificate authority: tls=Tls(ca=FILE).", permanent=True
         ),
     ),
-    (
-        "peer name",
-        Cause("its TLS certificate is for another name", "Use the name in its certificate.", permanent=True),
-    ),
+    ("peer name", _OTHER_NAME),
+    ("hostname verification", _OTHER_NAME),
     ("handshake", Cause("the TLS handshake failed", "Check certificates and keys on both sides.", permanent=True)),
     (
         "http1.x server",
@@ -79,13 +81,13 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("timed out", Cause("it does not respond", _CHECK, connected=True)),
     ("ping timeout", Cause("it does not respond", _CHECK, connected=True)),
     ("keepalive", Cause("it does not respond", _CHECK, connected=True)),
-    ("socket closed", Cause("the connection was closed", _CHECK, connected=True)),
-    ("connection reset", Cause("the connection was closed", _CHECK, connected=True)),
-    ("cancelling all calls", Cause("the connection was closed", _CHECK, connected=True)),  # a gRPC server that ends
-    ("broken pipe", Cause("the connection was closed", _CHECK, connected=True)),
-    ("goaway", Cause("the connection was closed", _CHECK, connected=True)),
-    ("rst_stream", Cause("the connection was closed", _CHECK, connected=True)),
-    ("stream removed", Cause("the connection was closed", _CHECK, connected=True)),
+    ("socket closed", Cause(_CLOSED, _CHECK, connected=True)),
+    ("connection reset", Cause(_CLOSED, _CHECK, connected=True)),
+    ("cancelling all calls", Cause(_CLOSED, _CHECK, connected=True)),  # a gRPC server that ends
+    ("broken pipe", Cause(_CLOSED, _CHECK, connected=True)),
+    ("goaway", Cause(_CLOSED, _CHECK, connected=True)),
+    ("rst_stream", Cause(_CLOSED, _CHECK, connected=True)),
+    ("stream removed", Cause(_CLOSED, _CHECK, connected=True)),
     ("network is unreachable", Cause("the network is unreachable", "Check the network.")),
     ("no route to host", Cause("no route to it", "Check the network.")),
 )
@@ -100,7 +102,7 @@ def cause_of(details: str) -> Cause:
     for part, cause in _CAUSES:
         if part in text:
             return cause
-    return Cause(plain(details) or "the connection was closed", _CHECK)
+    return Cause(plain(details) or _CLOSED, _CHECK)
 
 
 def _name_cause(details: str) -> Cause:
@@ -116,9 +118,11 @@ def plain(details: str) -> str:
     return unquote(_WHERE.sub("", _PREFIX.sub("", details))).rstrip(". ")
 
 
-def unreachable(server: str, details: str) -> Outage:
-    """`server`: what it is called in sentences."""
+def unreachable(server: str, details: str, *, new_to_tls: bool = False) -> Outage:
+    """`server`: what it is called in sentences. `new_to_tls`: it has not answered yet, and is to with TLS."""
     cause = cause_of(details)
+    if new_to_tls and cause.text == _CLOSED:  # all that is seen of a server that refuses this side's certificate
+        cause = cause._replace(remedy=f"{cause.remedy} {_MUTUAL}")
     if not cause.connected:
         down = DOWN_CONNECTION
         brief = f"cannot reach {server}: {cause.text}"

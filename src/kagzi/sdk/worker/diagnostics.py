@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from ...core.workers import Diagnostic
+from ...v1 import worker_pb2 as pb
+from ..step_logs.collector import StepLogCollector
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -23,6 +25,7 @@ class Diagnostics:
         self._last: dict[str, float] = {}
         self._waiting: list[Diagnostic] = []
         self.on_report: Callable[[], None] = _nobody
+        self.step_logs: StepLogCollector | None = None
 
     def report(self, kind: str, detail: str) -> bool:
         """False: it was reported a moment ago."""
@@ -45,6 +48,10 @@ class Diagnostics:
         with self._lock:
             taken, self._waiting = self._waiting, []
         return taken
+
+    def take_logs(self) -> "list[pb.StepLog]":
+        """What steps have logged and was not sent yet, as much as fits into a message."""
+        return [] if self.step_logs is None else self.step_logs.take()
 
     def put_back(self, unsent: list[Diagnostic]) -> None:
         """They could not be sent."""

@@ -8,15 +8,18 @@ from typing import Any
 
 from ...core.limits import Settings
 from ...v1 import worker_pb2 as pb
+from ..execution.calls.arguments import RecordInputs
+from ..execution.calls.bodies import StepBody
 from ..execution.calls.threads import StepThreads
 from ..execution.claim import Claim
 from ..execution.idle.outside_sources import watch_sources
 from ..execution.main import start
-from ..execution.ports import Answer, Execution, RunPort
+from ..execution.ports import Answer, Execution, RunPort, Services, Timers
 from ..execution.resumption import KEPT_RUNS_MAX, KEPT_S, KeptRuns, Resumption, drop, fits
-from ..execution.run_execution import RunExecution, Services
+from ..execution.run_execution import RunExecution
 from ..execution.scopes import install_task_factory
-from ..workflow.codec import PayloadHook
+from ..step_logs.collector import StepLogCollector
+from ..tracing.tracing import stretches_of
 from ..workflow.context import Context
 from ..workflow.retry import Retry
 from ..workflow.workflow import Workflow
@@ -31,8 +34,14 @@ class Executor:
     """Implements ports.Executor. Belongs to the event loop it is first used on.
 
     `retry` is the worker's default for steps; `threads` is how many sync bodies run at once; `build_id` says which code
-    this is.
+    this is; `encoded`: what user code says is encoded, and not to be logged; `worker_id`: for its spans.
+    `execution_type` and `context_type` are what each run gets. The rest is for tests: `timers`, in whose time runs
+    wait; `replace_body`: what an attempt of a step executes instead; `on_child`: told of the workflow of each child
+    before that is started.
     """
+
+    execution_type: type[RunExecution] = RunExecution
+    context_type: type[Context] = Context
 
     def __init__(
         self,
@@ -40,22 +49,34 @@ class Executor:
         *,
         retry: Retry | None = None,
         threads: int = DEFAULT_THREADS,
-        hook: PayloadHook | None = None,
         kept_runs_max: int = KEPT_RUNS_MAX,
         kept_s: float = KEPT_S,
         resident_wait_ms: int = Settings().resident_wait_ms,
         build_id: str = "",
+        record_inputs: RecordInputs = "failed",
+        encoded: bool = False,
+        worker_id: str = "",
+        timers: Timers | None = None,
+        replace_body: Callable[[str, StepBody, int], StepBody] | None = None,
+        on_child: Callable[[Workflow[Any, Any]], None] | None = None,
     ) -> None:
         self._registry = registry
+        self._timers = timers
         self._kept_runs_max = kept_runs_max
         self._kept_s = kept_s
         self.threads = StepThreads(threads)
+        self.step_logs = StepLogCollector()
         self._services = Services(
             threads=self.threads,
             retry=retry,
-            hook=hook,
             resident_wait_s=resident_wait_ms / 1_000,
             build_id=build_id,
+            record_inputs=record_inputs,
+            step_logs=self.step_logs,
+            encoded=encoded,
+            begin_stretch=stretches_of(worker_id, encoded=encoded),
+            replace_body=replace_body,
+            on_child=on_child,
         )
         self._active: set[RunExecution | Refusal | Resumption] = set()
         self._kept: KeptRuns | None = None
@@ -73,10 +94,11 @@ class Executor:
         if kept is None or kept.workflow is not workflow:
             if kept is not None:
                 drop(kept)
-            return self._begin(Claim(task, port, loop, loop.time()), workflow)
+            timers = self._timers or loop
+            return self._begin(Claim(task, port, loop, timers, timers.time()), workflow)
         resume = partial(self._resume, kept, task, port)
         if not task.history.has_more or not kept.is_claimed_next(task):
-            return resume(task.history.steps, loop.time())
+            return resume(task.history.steps, kept.claim.timers.time())
         resumption = Resumption(kept, task, port, resume=resume, closed=self._closed)
         self._active.add(resumption)
         resumption.start()
@@ -91,12 +113,13 @@ class Executor:
             kept.resume(task, port, steps, accepted_at)
             return kept
         drop(kept)
-        return self._begin(Claim(task, port, kept.claim.loop, accepted_at), kept.workflow)
+        claim = kept.claim
+        return self._begin(Claim(task, port, claim.loop, claim.timers, accepted_at), kept.workflow)
 
     def _begin(self, claim: Claim, workflow: Workflow[Any, Any]) -> RunExecution:
-        run = RunExecution(claim, workflow, self._services, on_closed=self._closed, on_parked=self._parked)
+        run = self.execution_type(claim, workflow, self._services, on_closed=self._closed, on_parked=self._parked)
         self._active.add(run)
-        start(run, Context(run))
+        start(run, self.context_type(run))
         return run
 
     def _kept_on(self, loop: asyncio.AbstractEventLoop) -> KeptRuns:
@@ -111,6 +134,13 @@ class Executor:
             self._kept.drop_all()
         for run in list(self._active):
             run.release(reason)
+
+    def abandon_all(self, reason: str) -> None:
+        """As if every lease were lost: nothing is handed back, or recorded any more."""
+        if self._kept is not None:
+            self._kept.drop_all()
+        for run in list(self._active):
+            run.abandon(reason)
 
     @property
     def active(self) -> int:

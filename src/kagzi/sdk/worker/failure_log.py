@@ -14,6 +14,7 @@ from ...core.retry.reasons import why_not_retried
 from ...core.text.printable import brief, with_margin
 from ...core.times import US_PER_S
 from ...v1 import worker_pb2 as pb
+from ..transport.payload_codec import CLEAR, ENCODING
 from ..workflow.failures import leaves_of
 from ..workflow.retry import Retry
 from .log_context import fields_of, is_about_run, name_of
@@ -51,6 +52,7 @@ class FailedAttempt:
     _retry: Retry | None
     _detail: ErrorDetail
     _error: BaseException | None
+    _encoded: bool = False
 
     def retried(self, remaining_us: int) -> None:
         self._log(logging.WARNING, f"retrying {in_time(remaining_us)}")
@@ -92,8 +94,8 @@ class FailedAttempt:
             self._attempt,
             of,
             what_next,
-            brief(self._detail.text, _TEXT_CHARS),
-            exc_info=_with_traceback(self._error),
+            _text(self._detail, self._error, encoded=self._encoded),
+            exc_info=None if self._encoded else _with_traceback(self._error),
             extra=fields_of(self._task, self._step_id, self._attempt),
         )
 
@@ -103,7 +105,20 @@ def _with_traceback(error: BaseException | None) -> BaseException | None:
     return None if isinstance(error, RequestError) and not shortened_traceback(error.__traceback__) else error
 
 
-def run_failed(task: pb.Task, error: BaseException, detail: ErrorDetail, retry_in_us: int | None) -> None:
+def _text(detail: ErrorDetail, error: BaseException | None, *, encoded: bool) -> str:
+    """`encoded`: where a codec encodes what errors say, no log repeats it: it has their types and frames, which are
+    code. Not those of causes, whose texts the exception would bring along."""
+    if not encoded:
+        return brief(detail.text, _TEXT_CHARS)
+    frames = "" if error is None else shortened_traceback(error.__traceback__)
+    return f"{detail.type or 'error'} (its text is encoded: see kagzi get)" + (
+        f"\n{with_margin(frames.rstrip())}" if frames else ""
+    )
+
+
+def run_failed(
+    task: pb.Task, error: BaseException, detail: ErrorDetail, retry_in_us: int | None, *, encoded: bool = False
+) -> None:
     """One line; with a traceback unless all of it is about steps and children, which have lines of their own."""
     level = logging.ERROR if retry_in_us is None else logging.WARNING
     if not logger.isEnabledFor(level):
@@ -117,19 +132,20 @@ def run_failed(task: pb.Task, error: BaseException, detail: ErrorDetail, retry_i
         name_of(task),
         where,
         again,
-        brief(detail.text, _TEXT_CHARS),
-        exc_info=None if logged else _with_traceback(error),
+        _text(detail, None if logged else error, encoded=encoded),
+        exc_info=None if logged or encoded else _with_traceback(error),
         extra=fields_of(task),
     )
 
 
-def run_paused(task: pb.Task, why: str, problem: ErrorDetail) -> None:
+def run_paused(task: pb.Task, why: str, problem: ErrorDetail, *, encoded: bool = False) -> None:
     """`why`: what kind of problem it is."""
+    is_clear = not encoded or problem.metadata.get(ENCODING) == CLEAR
     logger.error(
         "%s is paused, %s: %s. See: kagzi explain %s",
         name_of(task),
         why,
-        problem.message.rstrip("."),
+        problem.message.rstrip(".") if is_clear else "its text is encoded",
         task.run_id,
         extra=fields_of(task),
     )

@@ -34,6 +34,8 @@ class LeaseClock:
         What is accepted soon after a gap may have been sent before it.
         """
         renewed_at = self._renewed_at
+        if self._gap_at == -math.inf and self.now() - renewed_at <= self.lease_s:
+            return False  # there never was a gap: asked before each step
         if max(requested_at, accepted_at - self.lease_s / 2) < self._gap_at:
             renewed_at = requested_at
         return self.now() - max(renewed_at, requested_at) > self.lease_s

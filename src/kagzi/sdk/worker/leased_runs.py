@@ -99,10 +99,11 @@ class LeasedRuns:
     def _abandon_execution(self, port: OutPort, reason: str) -> None:
         if not port.is_open:
             return
+        execution = port.execution
         self._close(port)
         logger.debug("run %s is no longer leased to this worker: %s", port.run_id, reason)
-        if port.execution is not None:
-            port.execution.abandon(reason)
+        if execution is not None:
+            execution.abandon(reason)
 
     def forget(self, port: OutPort) -> None:
         """Its execution is over."""
@@ -111,6 +112,7 @@ class LeasedRuns:
 
     def _close(self, port: OutPort) -> None:
         port.is_open = False
+        port.execution = None  # which refers to it in turn
         if self._ports.get(port.run_id) is port:
             del self._ports[port.run_id]
 
@@ -190,9 +192,12 @@ class LeasedRuns:
         sent = self.outbox.answered(number)
         if sent is None or not sent.port.is_open:
             return
-        sent.port.acknowledged(seq)
+        sent.port.acknowledged(seq, sent.numbers)
         if sent.on_answer is not None:
-            self._report(sent.port, sent.on_answer, Answer(seq, at_us, None))
+            try:  # as `_report`, which is a call for each step
+                sent.on_answer(Answer(seq, at_us, None))
+            except Exception as error:  # noqa: BLE001  logged there
+                self._unprocessed(sent.port, error)
 
     def _answer(self, answer: pb.OperationAnswer) -> None:
         kind = answer.WhichOneof("kind")
@@ -203,7 +208,7 @@ class LeasedRuns:
             return
         if kind == "refused" and self._is_final_refusal(sent, answer.refused):
             return
-        sent.port.acknowledged(answer.seq)
+        sent.port.acknowledged(answer.seq, sent.numbers)
         if kind == "closed":
             self.completed += answer.closed.status == WORKFLOW_STATUS_COMPLETED
             self.failed += answer.closed.status == WORKFLOW_STATUS_FAILED
@@ -241,9 +246,12 @@ class LeasedRuns:
     def _report(self, port: OutPort, on_answer: OnAnswer, answer: Answer) -> None:
         try:
             on_answer(answer)
-        except Exception:
-            logger.exception("run %s: a response could not be processed; the run is abandoned", port.run_id)
-            self.abandon(port, "a response could not be processed")
+        except Exception as error:  # noqa: BLE001  logged there
+            self._unprocessed(port, error)
+
+    def _unprocessed(self, port: OutPort, error: Exception) -> None:
+        logger.error("run %s: a response could not be processed; the run is abandoned", port.run_id, exc_info=error)
+        self.abandon(port, "a response could not be processed")
 
 
 def _is_late_for_cancel(port: OutPort) -> bool:

@@ -3,17 +3,23 @@
 Operations are written by the executions straight into their run's part of the next message. A message is put together
 from encoded parts and kept, byte for byte, until each of its operations is answered: what is kept is what a reconnect
 sends again.
+
+A step's begin waits a little. If its completion comes meanwhile, both travel as one operation, in the place of the
+begin (`OutPort.complete`), to a server that knows such operations; for one that does not they are made two again.
 """
 
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from ...core import limits
-from ...core.errors import limit_reached
-from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
-from ..execution.ports import Execution, OnAnswer
+from ...wire.worker_messages import begin_and_completion
+from ..execution.ports import Execution, Fill, OnAnswer
+from ..transport.payload_codec import MessageCodec
+from .unsent import encode_operations, refuse_too_large
 
 # Field tags of SessionRequest and RunOperations. Parts of a protobuf message may be encoded apart and joined.
 RUNS_TAG = b"\x12"
@@ -51,16 +57,14 @@ class Message:
         self.settled: asyncio.Event | None = None  # for one who waits until all of them are answered
 
 
-class Sent:
+class Sent(msgspec.Struct, eq=False):
     """An operation that is not answered yet."""
 
-    __slots__ = ("id", "message", "on_answer", "port")
-
-    def __init__(self, id: int, port: "OutPort", on_answer: OnAnswer | None) -> None:
-        self.id = id
-        self.port = port
-        self.on_answer = on_answer
-        self.message: Message | None = None
+    id: int
+    port: "OutPort"
+    on_answer: OnAnswer | None
+    numbers: int = 1  # that it takes in its run; the last of them is acknowledged
+    message: Message | None = None
 
 
 class OutPort:
@@ -78,31 +82,71 @@ class OutPort:
         self.group: pb.RunOperations | None = None
         self.fresh: list[Sent] = []
         self.is_due = False
+        self._begins: dict[str, tuple[pb.Operation, Sent, Fill]] = {}  # by step, as long as a completion may join them
         self._outbox = outbox
 
-    def acknowledged(self, seq: int) -> None:
-        """An operation of this run was recorded as number `seq`. Acknowledgements come in the order of these
-        numbers."""
+    def acknowledged(self, seq: int, numbers: int = 1) -> None:
+        """An operation of this run was recorded as number `seq`, the last of so many. Acknowledgements come in the
+        order of these numbers."""
         if seq > self.last_seq:
-            if seq > self.last_seq + 1:
-                self.foreign_seq = seq - 1
+            if seq - numbers > self.last_seq:
+                self.foreign_seq = seq - numbers
             self.last_seq = seq
 
     def announce(self) -> pb.Operation:
         if not self.is_open:
             return pb.Operation()
+        if self._begins:
+            self.fill_begins()
         if self.group is None:
             self._outbox.hold(self)
-        return self._add(None)
+        return self._add(None)[0]
+
+    def begin(self, step_id: str, fill: Fill) -> None:
+        if not self.is_open:
+            return
+        if self.group is None:
+            self._outbox.hold(self)
+        self._begins[step_id] = (*self._add(None), fill)
 
     def send(self, on_answer: OnAnswer) -> pb.Operation:
         if not self.is_open:
             return pb.Operation()
+        if self._begins:
+            self.fill_begins()
         if not self.is_due:
             self._outbox.due(self)
-        return self._add(on_answer)
+        return self._add(on_answer)[0]
 
-    def _add(self, on_answer: OnAnswer | None) -> pb.Operation:
+    def complete(self, step_id: str, on_answer: OnAnswer) -> tuple[pb.Operation, bool]:
+        if not self.is_open:
+            return pb.Operation(), False
+        if not self.is_due:
+            self._outbox.due(self)
+        begun = self._begins.pop(step_id, None)
+        if begun is None:
+            return self._add(on_answer)[0], False
+        operation, sent, fill = begun
+        if not self._outbox.records_whole_steps:
+            fill(operation)
+            return self._add(on_answer)[0], False
+        sent.on_answer = on_answer
+        sent.numbers = 2
+        return operation, True
+
+    def fill_begins(self) -> None:
+        """They leave, or something else follows them: no completion can join them any more."""
+        for operation, _, fill in self._begins.values():
+            fill(operation)
+        self._begins.clear()
+
+    def forget(self) -> None:
+        """What has not been sent."""
+        self.group = None
+        self.fresh = []
+        self._begins.clear()
+
+    def _add(self, on_answer: OnAnswer | None) -> tuple[pb.Operation, Sent]:
         group = self.group
         if group is None:
             group = self.group = pb.RunOperations()
@@ -110,22 +154,27 @@ class OutPort:
         sent = self._outbox.number(self, on_answer)
         operation.id = sent.id
         self.fresh.append(sent)
-        return operation
+        return operation, sent
 
 
 class Outbox:
     """`wake` is called when something is to leave at the end of this loop pass, `start_hold` when something may wait a
     little."""
 
-    def __init__(self, wake: Callable[[], None], start_hold: Callable[[], None]) -> None:
+    def __init__(
+        self, wake: Callable[[], None], start_hold: Callable[[], None], codec: MessageCodec | None = None
+    ) -> None:
+        self._codec = codec
         self._wake = wake
         self._start_hold = start_hold
+        self.records_whole_steps = False  # whether the server knows begin and completion in one operation
         self._last_id = 0
         self._due: list[OutPort] = []
         self._waiting: dict[OutPort, None] = {}
         self._sent: dict[int, Sent] = {}
         self._messages: deque[Message] = deque()
         self._too_large: list[tuple[Sent, bytes]] = []
+        self._not_encoded: list[pb.OperationAnswer] = []
         self._large: deque[tuple[OutPort, bytes, list[Sent]]] = deque()
         self._large_ports: Counter[OutPort] = Counter()
         self._large_unanswered = 0
@@ -169,6 +218,8 @@ class Outbox:
         inside: list[Sent] = []
         size = 0
         for port in due:
+            if self._codec is not None:
+                self._encode(self._codec, port)
             for part, operations in _parts(port):
                 if len(part) > _LARGEST_PART_BYTES:
                     self._too_large.extend((sent, part) for sent in operations)  # one: more would have been cut
@@ -188,6 +239,14 @@ class Outbox:
         if self._large and self._large_unanswered < _LARGE_UNANSWERED:
             taken.append(self._take_large())
         return taken
+
+    def _encode(self, codec: MessageCodec, port: OutPort) -> None:
+        port.fill_begins()
+        refusals = [] if port.group is None else encode_operations(codec, port.group)
+        if refusals:
+            refused = {each.id for each in refusals}
+            port.fresh = [sent for sent in port.fresh if sent.id not in refused]
+            self._not_encoded += refusals
 
     def _take_large(self) -> bytes:
         port, part, operations = self._large.popleft()
@@ -209,16 +268,67 @@ class Outbox:
         return message.data
 
     def take_too_large(self) -> list[pb.OperationAnswer]:
-        """Operations that no server would read, as the refusals they would get."""
+        """Operations that no server would read, or that the codec could not encode, as the refusals they would get."""
         too_large, self._too_large = self._too_large, []
-        return [_refuse_too_large(sent, part) for sent, part in too_large]
+        not_encoded, self._not_encoded = self._not_encoded, []
+        return [*(refuse_too_large(sent.id, part) for sent, part in too_large), *not_encoded]
 
     def unanswered(self) -> list[Message]:
         """Everything to be sent again after a reconnect, in order. What only concerns runs that are gone is
         forgotten."""
         for sent in [sent for sent in self._sent.values() if not sent.port.is_open]:
             self.answered(sent.id)
+        if not self.records_whole_steps:
+            self._divide()
         return [message for message in self._messages if message.unanswered]
+
+    def _divide(self) -> None:
+        """The server does not know operations that are a begin and a completion in one: they become two, in what is
+        kept and in what has not left."""
+        for message in self._messages:
+            message.data = self._divided(message.data, message)
+        self._large = deque((port, *self._divided_part(part, inside)) for port, part, inside in self._large)
+        for port in (*self._due, *self._waiting):
+            if port.group is not None and port.is_open:
+                port.fill_begins()
+                operations = self._divided_operations(port.group.operations, None)
+                port.fresh = [self._sent[each.id] for each in operations]
+                port.group = pb.RunOperations(operations=operations)
+
+    def _divided_part(self, part: bytes, inside: list[Sent]) -> tuple[bytes, list[Sent]]:
+        part = self._divided(part, None)
+        ids = [each.id for run in pb.SessionRequest.FromString(part).runs for each in run.operations]
+        return part, [self._sent[number] for number in ids if number in self._sent]
+
+    def _divided(self, data: bytes, message: Message | None) -> bytes:
+        request = pb.SessionRequest.FromString(data)
+        if not any(each.HasField("record_step") for run in request.runs for each in run.operations):
+            return data
+        for run in request.runs:
+            operations = self._divided_operations(run.operations, message)
+            del run.operations[:]
+            run.operations.extend(operations)
+        return request.SerializeToString()
+
+    def _divided_operations(self, operations: Iterable[pb.Operation], message: Message | None) -> list[pb.Operation]:
+        divided: list[pb.Operation] = []
+        for operation in operations:
+            if not operation.HasField("record_step"):
+                divided.append(operation)
+                continue
+            begin, completion = begin_and_completion(operation)
+            self._number_begin(begin, message)
+            divided += (begin, completion)
+        return divided
+
+    def _number_begin(self, begin: pb.Operation, message: Message | None) -> None:
+        """Anew. If the whole operation was answered, the answers to its two halves are ignored alike."""
+        if (sent := self._sent.get(begin.id)) is not None:
+            sent.numbers = 1
+            half = self.number(sent.port, None)
+            half.message, begin.id = message, half.id
+            if message is not None:
+                message.unanswered += 1
 
     def ports_of(self, message: Message) -> list[OutPort]:
         """The runs with operations in this message that were not answered."""
@@ -247,10 +357,9 @@ class Outbox:
     def drop(self, port: OutPort) -> None:
         """Forget what the run has not sent yet."""
         self._waiting.pop(port, None)
-        port.group = None
         for sent in port.fresh:
             self._sent.pop(sent.id, None)
-        port.fresh = []
+        port.forget()
         if self._large_ports.pop(port, 0):
             for _, _, operations in [each for each in self._large if each[0] is port]:
                 for sent in operations:
@@ -258,34 +367,20 @@ class Outbox:
             self._large = deque(each for each in self._large if each[0] is not port)
 
 
-def _refuse_too_large(sent: Sent, part: bytes) -> pb.OperationAnswer:
-    [run] = pb.SessionRequest.FromString(part).runs
-    kind = run.operations[0].WhichOneof("kind")
-    message = (
-        f"the operation {kind} takes {len(part)} bytes; a server reads {limits.MESSAGE_HARD_BYTES} "
-        "(MESSAGE_HARD_BYTES) at once. "
-        "Pass less data, or wait for fewer things at a time."
-    )
-    refused = common_pb2.ErrorDetail(
-        code=common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED,
-        kind=common_pb2.ERROR_KIND_PERMANENT,
-        message=message,
-        non_retryable=True,
-        metadata=limit_reached("message_bytes", limits.MESSAGE_HARD_BYTES),
-    )
-    return pb.OperationAnswer(id=sent.id, refused=refused)
-
-
 def _parts(port: OutPort) -> Iterable[tuple[bytes, list[Sent]]]:
     """A run's part of a message; several if it is too big for one."""
+    port.fill_begins()
     group, fresh = port.group, port.fresh
     port.group, port.fresh, port.is_due = None, [], False
-    if group is None:
-        return
+    if group is None or not fresh:
+        return ()
     body = group.SerializeToString()
     if len(body) <= limits.MESSAGE_SOFT_BYTES or len(fresh) == 1:
-        yield field(RUNS_TAG, body, port.proof), fresh
-        return
+        return ((field(RUNS_TAG, body, port.proof), fresh),)
+    return _pieces(port, group, fresh)
+
+
+def _pieces(port: OutPort, group: pb.RunOperations, fresh: list[Sent]) -> Iterable[tuple[bytes, list[Sent]]]:
     pieces: list[bytes] = []
     inside: list[Sent] = []
     size = 0

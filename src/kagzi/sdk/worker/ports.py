@@ -5,6 +5,7 @@ from typing import Protocol
 from ...v1 import worker_pb2 as pb
 from ..execution.calls.threads import StepThreads
 from ..execution.ports import Execution, RunPort
+from ..step_logs.collector import StepLogCollector
 
 
 class Executor(Protocol):
@@ -27,6 +28,11 @@ class Executor(Protocol):
     @property
     def threads(self) -> StepThreads | None:
         """Where sync bodies run, for those who look after it."""
+        ...
+
+    @property
+    def step_logs(self) -> StepLogCollector | None:
+        """What its steps log, for whoever sends it."""
         ...
 
     async def drained(self) -> None:

@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from ...core.workflow_types.queues import TypeLimitKeywords
 from ...v1 import worker_pb2 as pb
 from ..client.unserved import UNSERVED
-from ..transport.connection import Connection
+from ..step_logs.sender import StepLogSender
+from ..transport.connection import Connection, checked_namespace
 from .diagnostics import Diagnostics
 from .ports import Executor
+from .registry import WorkerOptions
 from .session import Session
 from .watchdog import Watchdog
 
@@ -45,6 +48,7 @@ class Serving:
             diagnostics=self._diagnostics,
         )
         self._watchdog: Watchdog | None = None
+        self._logs: StepLogSender | None = None
 
     async def start(self) -> None:
         """Returns when a server has welcomed the worker. Raises Unavailable and what the server says against it."""
@@ -56,6 +60,11 @@ class Serving:
             await self._end()
             raise
         self._session.ended.add_done_callback(_log_why)
+        self._diagnostics.step_logs = self._executor.step_logs
+        if self._executor.step_logs is not None:
+            self._executor.step_logs.codec = self._connection.codec
+            self._logs = StepLogSender(self._session.report_diagnostics, self._executor.step_logs)
+            self._logs.start()
         logger.info(
             "worker %s serves %s at %s",
             self._register.worker_id,
@@ -66,6 +75,10 @@ class Serving:
     @property
     def ended(self) -> "asyncio.Task[None]":
         return self._session.ended
+
+    @property
+    def problem(self) -> str | None:
+        return self._session.problem
 
     def _on_welcome(self, welcome: pb.SessionWelcome) -> None:
         self._connection.note_worker(self._register.namespace_id, self._register.worker_id)
@@ -92,6 +105,8 @@ class Serving:
                 logger.info("worker %s stops; runs to finish: %d", self._register.worker_id, self._executor.active)
                 self._session.drain()
                 await self._finish_or_release(grace_s)
+                if self._logs is not None:
+                    self._logs.flush()
                 await self._session.leave()
         finally:
             await self._end()
@@ -121,9 +136,26 @@ class Serving:
         UNSERVED.served_no_longer(served.workflow_type for served in self._register.served)
         if self._watchdog is not None:
             self._watchdog.stop()
+        if self._logs is not None:
+            self._logs.stop()
         await self._session.close()
         self._executor.close()
         await self._connection.close()
+
+
+async def apply_declared(
+    connection: Connection, options: WorkerOptions, limits: Mapping[str, TypeLimitKeywords]
+) -> None:
+    """Make what the program of a worker declares so on the server: its schedules, and the limits of its workflows."""
+    namespace = checked_namespace(options.namespace)
+    if options.schedules or options.schedules_owner:
+        from ..client.operations.schedule_sync import apply_schedules  # noqa: PLC0415  most workers have none
+
+        await apply_schedules(connection, namespace, options.schedules, options.schedules_owner)
+    if limits:
+        from ..client.operations.declared_limits import sync_limits  # noqa: PLC0415  as above
+
+        await sync_limits(connection, namespace, limits, apply=options.apply_limits)
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

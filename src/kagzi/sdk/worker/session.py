@@ -15,16 +15,18 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
+from ...wire.enums import RECORD_STEP
 from ...wire.requests import write_diagnostics
-from ..transport.backoff import Backoff
-from ..transport.connection import BARE_STATUS, Connection, Link
-from ..transport.outage_notices import Waiting
+from ..transport.connection import BARE_STATUS, Connection
+from ..transport.link import Link
+from ..transport.tries import Backoff, Waiting
 from ..transport.unreachable import Outage
 from .diagnostics import Diagnostics
 from .history import fetch_history
 from .leased_runs import LeasedRuns, SendAgain
 from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Message, Outbox, field
 from .ports import Executor
+from .unsent import encode_update
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -59,7 +61,7 @@ class Session:
         self._diagnostics = diagnostics or Diagnostics()
         self._diagnostics_due = False
         self._wake = asyncio.Event()
-        self._outbox = Outbox(self._wake.set, self._start_hold)
+        self._outbox = Outbox(self._wake.set, self._start_hold, connection.codec)
         self.leased = LeasedRuns(self._outbox, executor, self._fetch_history)
         self._received: list[bytes] = []
         self._hello_at = 0.0
@@ -67,11 +69,9 @@ class Session:
         self._heartbeat_s = 0.0
         self._heartbeat_timer: asyncio.TimerHandle | None = None
         self._hold_timer: asyncio.TimerHandle | None = None
-        self._draining = False
-        self._drain_due = False
+        self._draining = self._drain_due = False
         self._closed_to_tasks = False
-        self._goodbye_due = False
-        self._goodbye_sent = False
+        self._goodbye_due = self._goodbye_sent = False
         self._server_stops = False
         self._is_open = False
         self._progress = False
@@ -109,6 +109,13 @@ class Session:
         if self._task is None:
             raise AssertionError("the session was not started")
         return self._task
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is given no work; None: it is."""
+        if self._draining or self.ended.done():
+            return "the worker is draining" if self._draining else "the worker can no longer serve; its log says why"
+        return None if self._is_open else "the worker is not connected to a server"
 
     def drain(self) -> None:
         """Ask for no more work. What is held goes on."""
@@ -307,7 +314,9 @@ class Session:
                 failed_delta=self.leased.failed,
                 goodbye=self._goodbye_due,
                 diagnostics=write_diagnostics(self._diagnostics.take()),
+                step_logs=self._diagnostics.take_logs(),
             )
+            encode_update(self._connection.codec, update)
             parts.append(pb.SessionRequest(update=update).SerializeToString())
             self.leased.completed = self.leased.failed = 0
             self._goodbye_sent = self._goodbye_due
@@ -345,6 +354,7 @@ class Session:
         if self._outage is not None:
             self._connection.notices.end(self._outage, answered=True)
             self._outage = None
+        self._outbox.records_whole_steps = RECORD_STEP in welcome.features
         self.leased.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
         self.leased.clock.renewed(self._hello_at)
         self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000
@@ -375,8 +385,8 @@ class Session:
     async def _fetch_history(
         self, run_id: str, lease: common_pb2.Lease, after: int, known_seq: int
     ) -> "list[pb.HistoryStep]":
-        namespace = self._register.namespace_id
-        return list(await fetch_history(self._connection, namespace, run_id, lease, after, known_seq=known_seq))
+        where = self._register.namespace_id, run_id
+        return list(await fetch_history(self._connection, *where, lease, after, known_seq=known_seq))
 
 
 def _capital(sentence: str) -> str:
@@ -385,5 +395,5 @@ def _capital(sentence: str) -> str:
 
 def _is_too_large(problem: KagziError) -> bool:
     """Whether a message that came was refused here, by gRPC itself."""
-    is_bare = isinstance(problem, ResourceExhausted) and BARE_STATUS in problem.metadata
-    return is_bare and "larger than max" in problem.message
+    is_refused = isinstance(problem, ResourceExhausted) and "larger than max" in problem.message
+    return is_refused and BARE_STATUS in problem.metadata

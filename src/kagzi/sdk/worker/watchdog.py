@@ -18,7 +18,7 @@ import grpc
 
 from ...v1 import worker_pb2 as pb
 from ...v1.worker_pb2_grpc import WorkerServiceStub
-from ...wire.in_process import Metadata
+from ...wire.calls.call import Metadata
 from ...wire.requests import write_diagnostics
 from ..execution.calls.threads import Crowd, StepThreads
 from ..transport.unreachable import cause_of

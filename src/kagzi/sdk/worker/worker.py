@@ -6,49 +6,43 @@ import socket
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from ...core import limits
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.public import exported
-from ...core.records import NO_LABELS, WorkerRecord
+from ...core.records import WorkerRecord
+from ...core.run.attributes import checked_labels
 from ...core.version import __version__
 from ...system import SystemIds
 from ...wire.requests import write_register
-from ..client.operations.schedule_options import DeclaredSchedule, checked_schedules
-from ..client.start import checked_labels
-from ..transport.connecting import checked_namespace, open_connection
+from ...wire.schemas import add_schemas
+from ..execution.calls.arguments import RecordInputs, checked_record_inputs
+from ..schemas.registered import registered_schemas
+from ..transport.connection import checked_namespace, open_connection
 from ..transport.credentials import Tls
+from ..transport.payload_codec import Codec
 from ..workflow.retry import Retry, check_retry, retry_of_extra_tries
 from ..workflow.workflow import Workflow
 from .executor import Executor
-from .registry import AnyWorkflow, Registry
-from .serving import Serving
+from .registry import (
+    AnyWorkflow,
+    Registry,
+    WorkerOptions,
+    checked_number,
+    checked_schedules,
+    checked_text,
+)
+from .serving import Serving, apply_declared
 from .stop_signals import Block, on_stop_signal
+
+if TYPE_CHECKING:  # most workers have no schedules, and need nothing of the client
+    from ..client.operations.schedule_options import DeclaredSchedule
 
 BUILD_VARIABLE = "KAGZI_BUILD_ID"
 VERSION_LABEL = "version"
-
-
-class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said about a worker, checked. `build_id` None: a hash of its source code, made when it starts."""
-
-    address: str | None
-    workflows: tuple[AnyWorkflow, ...]
-    namespace: str | None
-    max_concurrent: int
-    retry: Retry | None
-    labels: Mapping[str, str]
-    hostname: str
-    build_id: str | None
-    shutdown_grace_s: float
-    threads: int | None
-    api_key: str | None
-    tls: bool | Tls | None
-    schedules: tuple[DeclaredSchedule, ...] = ()
 
 
 @exported
@@ -70,7 +64,12 @@ class Worker:
         threads: How many sync steps run at once. Default: `max_concurrent`.
         api_key: As in `Kagzi.connect`.
         tls: As in `Kagzi.connect`.
+        record_inputs: Whose arguments are recorded to be seen: those of steps that "failed", "always" or "never".
+        codec: As in `Kagzi.connect`. With one, logs leave out what errors say.
         schedules: Schedules, declared with `kagzi.schedule`, that it sets up when it starts.
+        schedules_owner: Whose they are. Schedules of this owner that are not among them any more are logged; see
+            `client.schedules.sync` to pause or delete them.
+        apply_limits: Apply the limits that its workflows declare when it starts. Default: log what differs.
 
     The methods named like arguments return a new worker. Raises InvalidArgument for options that cannot work.
     """
@@ -91,7 +90,11 @@ class Worker:
         threads: int | None = None,
         api_key: str | None = None,
         tls: bool | Tls | None = None,
-        schedules: Iterable[DeclaredSchedule] = (),
+        record_inputs: RecordInputs = "failed",
+        codec: Codec | None = None,
+        schedules: "Iterable[DeclaredSchedule]" = (),
+        schedules_owner: str | None = None,
+        apply_limits: bool = False,
     ) -> None:
         if retries is not None and retry is not None:
             raise InvalidArgument("retries and retry are both given. Give one of them.", field="retries")
@@ -100,16 +103,20 @@ class Worker:
                 address=address,
                 workflows=tuple(workflows),
                 namespace=namespace,
-                max_concurrent=_checked_number(max_concurrent, "max_concurrent"),
+                max_concurrent=checked_number(max_concurrent, "max_concurrent"),
                 retry=check_retry(retry) if retries is None else retry_of_extra_tries(retries),
-                labels=checked_labels(labels) or NO_LABELS,
+                labels=checked_labels(labels),
                 hostname=hostname or socket.gethostname(),
                 build_id=build_id if build_id is not None else os.environ.get(BUILD_VARIABLE) or None,
                 shutdown_grace_s=parse_duration(shutdown_grace, what="shutdown_grace").total_seconds(),
-                threads=None if threads is None else _checked_number(threads, "threads"),
+                threads=None if threads is None else checked_number(threads, "threads"),
                 api_key=api_key,
                 tls=tls,
+                record_inputs=checked_record_inputs(record_inputs),
+                codec=codec,
                 schedules=checked_schedules(schedules),
+                schedules_owner="" if schedules_owner is None else checked_text(schedules_owner, "schedules_owner"),
+                apply_limits=apply_limits,
             )
         )
 
@@ -139,6 +146,11 @@ class Worker:
         return self._options
 
     @property
+    def problem(self) -> str | None:
+        """Why it takes no work at the moment, in words; None while it is connected and takes some."""
+        return "the worker is not connected to a server" if self._serving is None else self._serving.problem
+
+    @property
     def registered(self) -> tuple[Workflow[Any, Any], ...]:
         """The workflows it executes."""
         return tuple(self._registry)
@@ -155,17 +167,25 @@ class Worker:
         False, because they are for another server."""
         return self._with(address=address, **({} if credentials else {"api_key": None, "tls": None}))
 
+    def tls(self, tls: bool | Tls) -> Self:
+        """The same worker with this `tls`."""
+        return self._with(tls=tls)
+
+    def codec(self, codec: Codec) -> Self:
+        """The same worker with this `codec`."""
+        return self._with(codec=codec)
+
     def namespace(self, namespace: str) -> Self:
         """The same worker in this `namespace`."""
         return self._with(namespace=namespace)
 
     def max_concurrent(self, n: int) -> Self:
         """The same worker with room for `n` runs at once, 1 to 10,000."""
-        return self._with(max_concurrent=_checked_number(n, "max_concurrent"))
+        return self._with(max_concurrent=checked_number(n, "max_concurrent"))
 
     def threads(self, n: int) -> Self:
         """The same worker with `n` threads for sync steps."""
-        return self._with(threads=_checked_number(n, "threads"))
+        return self._with(threads=checked_number(n, "threads"))
 
     def retries(self, n: int) -> Self:
         """The same worker with `n` attempts after the first as the default for steps."""
@@ -181,25 +201,29 @@ class Worker:
 
     def hostname(self, hostname: str) -> Self:
         """The same worker with another `hostname` to show. Default: that of this machine."""
-        return self._with(hostname=_checked_text(hostname, "hostname"))
+        return self._with(hostname=checked_text(hostname, "hostname"))
 
     def version(self, version: str) -> Self:
-        """The same worker with the `version` of your program to show: its label `version`. For versions of workflows
-        see `@workflow(version=2)`."""
-        return self.label(VERSION_LABEL, _checked_text(version, "version"))
+        """The same worker with the `version` of your program, not of a workflow, to show: its label `version`."""
+        return self.label(VERSION_LABEL, checked_text(version, "version"))
 
     def build_id(self, build_id: str) -> Self:
         """The same worker with another `build_id`. A run whose history does not fit the code of one build is offered to
         the next."""
-        return self._with(build_id=_checked_text(build_id, "build_id"))
+        return self._with(build_id=checked_text(build_id, "build_id"))
 
     def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
         """The same worker for these `workflows`."""
         return self._with(workflows=tuple(workflows))
 
-    def schedules(self, schedules: Iterable[DeclaredSchedule]) -> Self:
-        """The same worker, which sets up these `schedules` when it starts."""
-        return self._with(schedules=checked_schedules(schedules))
+    def schedules(self, schedules: "Iterable[DeclaredSchedule]", *, owner: str | None = None) -> Self:
+        """The same worker, which sets up these `schedules` of an `owner` when it starts."""
+        whose = self._options.schedules_owner if owner is None else checked_text(owner, "owner")
+        return self._with(schedules=checked_schedules(schedules), schedules_owner=whose)
+
+    def apply_limits(self) -> Self:
+        """The same worker, which applies the limits that its workflows declare when it starts."""
+        return self._with(apply_limits=True)
 
     def build(self) -> Self:
         """The worker, ready to run. Raises InvalidArgument if it has no workflows."""
@@ -239,24 +263,24 @@ class Worker:
         self._check_workflows()
         options = self._options
         record = self._record()
-        connection = open_connection(options.address, api_key=options.api_key, tls=options.tls)
+        connection = open_connection(options.address, api_key=options.api_key, tls=options.tls, codec=options.codec)
         serving = Serving(
             connection,
-            write_register(record),
+            add_schemas(write_register(record), registered_schemas(self._registry)),
             Executor(
                 self._registry,
                 retry=options.retry,
                 threads=options.threads or options.max_concurrent,
                 build_id=record.build_id,
+                record_inputs=options.record_inputs,
+                encoded=options.codec is not None,
+                worker_id=record.worker_id,
             ),
             on_drain=self.stop,
         )
         await serving.start()
         try:
-            if options.schedules:
-                from ..client.operations.schedules import apply_schedules  # noqa: PLC0415  most workers have none
-
-                await apply_schedules(connection, checked_namespace(options.namespace), options.schedules)
+            await apply_declared(connection, options, self._registry.limits)
         except BaseException:
             await serving.stop(self._grace_s)
             raise
@@ -363,18 +387,6 @@ class Worker:
             build_id=self._build_id(),
             labels=options.labels,
         )
-
-
-def _checked_number(n: object, what: str) -> int:
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= limits.WORKER_MAX_CONCURRENT:
-        raise InvalidArgument(f"{what}={n!r} must be a whole number, 1..{limits.WORKER_MAX_CONCURRENT}.", field=what)
-    return n
-
-
-def _checked_text(text: object, what: str) -> str:
-    if not isinstance(text, str) or not text.strip() or len(text.encode("utf-8", "replace")) > limits.NAME_BYTES:
-        raise InvalidArgument(f"{what}={text!r} must be a string of 1 to {limits.NAME_BYTES} bytes.", field=what)
-    return text
 
 
 def _fast_loop() -> asyncio.AbstractEventLoop:

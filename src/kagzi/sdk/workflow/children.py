@@ -1,17 +1,21 @@
 """ctx.child and ctx.start_child: runs that are steps of this one."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorCode
 from ...core.errors import AlreadyExists, ChildError, InvalidArgument
 from ...core.public import exported
-from ...core.records import Payload
+from ...core.records import NO_LABELS, Payload
+from ...core.run.attributes import checked_labels, checked_priority
 from ...core.times import us_from_timedelta
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
+from ...v1.workflow_pb2 import StartWorkflowRequest
 from ...wire.common import read_error
+from ..execution import undecodable
 from ..execution.calls.races import withdraw
 from ..execution.calls.steps import place_in, scope_of
 from ..execution.calls.waits import may_begin
@@ -37,6 +41,9 @@ class ChildKeywords(TypedDict, total=False):
     on_conflict: OnConflict
     """If `id` is active already: "fail" (the default) raises AlreadyExists, "attach" waits for that run."""
     concurrency_key: str  #: limits per key of the child's workflow count the runs with the same key
+    labels: Mapping[str, str] | None  #: up to 64 texts by name, to find runs by; those of this run are not inherited
+    priority: int  #: -100 to 100; higher ones are taken first; default: 0, whatever this run has
+    version: int | str | None  #: the version of the child's workflow; default: the default version
 
 
 class ChildOptions(NamedTuple):
@@ -47,6 +54,9 @@ class ChildOptions(NamedTuple):
     on_close: OnClose = "cancel"
     attach: bool = False
     concurrency_key: str = ""
+    labels: Mapping[str, str] = NO_LABELS
+    priority: int = 0
+    version: str = ""
 
 
 @exported
@@ -111,11 +121,22 @@ def child_options(run: RunExecution, workflow: Workflow[Any, Any], input: Any, k
         raise InvalidArgument(f'on_close={on_close!r} must be "cancel" or "abandon".', field="on_close")
     if on_conflict not in ("fail", "attach"):
         raise InvalidArgument(f'on_conflict={on_conflict!r} must be "fail" or "attach".', field="on_conflict")
-    payload = None if input is ... else workflow.write_input(input, hook=run.services.hook)
+    payload = None if input is ... else workflow.write_input(input)
     timeout = keywords.get("timeout")
     timeout_us = None if timeout is None else us_from_timedelta(parse_duration(timeout, what="timeout"))
-    key, attach = keywords.get("concurrency_key", ""), on_conflict == "attach"
-    return ChildOptions(workflow, payload, keywords.get("id") or "", timeout_us, on_close, attach, key)
+    version = keywords.get("version")
+    return ChildOptions(
+        workflow,
+        payload,
+        keywords.get("id") or "",
+        timeout_us,
+        on_close,
+        attach=on_conflict == "attach",
+        concurrency_key=keywords.get("concurrency_key", ""),
+        labels=checked_labels(keywords.get("labels")),
+        priority=checked_priority(keywords.get("priority", 0)),
+        version="" if version is None else str(version),
+    )
 
 
 async def execute_child(run: RunExecution, step_id: str, options: ChildOptions) -> Any:
@@ -192,12 +213,34 @@ async def _send_start(run: RunExecution, step_id: str, options: ChildOptions) ->
     operation, future = run.operations.ask(step_id)
     child = operation.start_child
     child.step_id = step_id
-    workflow, start = options.workflow, child.start
-    if workflow.name != step_id:
-        child.name = workflow.name
+    if run.services.on_child is not None:
+        run.services.on_child(options.workflow)
+    if options.workflow.name != step_id:
+        child.name = options.workflow.name
+    _fill_start(run, child.start, options)
+    child.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
+    child.attach = options.attach
+    place_in(child, scope_of(run))
+    answer = await run.answer(future)
+    if answer.detail is not None and answer.detail.WhichOneof("kind") == "exhausted":
+        raise _error(step_id, answer.detail.exhausted.error)
+    return answer
+
+
+def _fill_start(run: RunExecution, start: StartWorkflowRequest, options: ChildOptions) -> None:
+    workflow = options.workflow
     start.workflow_type = workflow.name
     start.workflow_id = options.id
+    traced = None if run.stretch is None else run.stretch.child_context()
+    if traced is not None:
+        start.context.data = traced.data
+    elif run.task.HasField("context"):
+        start.context.CopyFrom(run.task.context)
     start.concurrency_key = options.concurrency_key
+    if options.labels:
+        start.labels.update(options.labels)
+    start.priority = options.priority
+    start.version = options.version
     if options.input is not None:
         start.input.data = options.input.data
         if options.input.metadata:
@@ -207,13 +250,6 @@ async def _send_start(run: RunExecution, step_id: str, options: ChildOptions) ->
         timeout_us = us_from_timedelta(workflow.timeout)
     if timeout_us is not None:
         start.timeout.FromMicroseconds(timeout_us)
-    child.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
-    child.attach = options.attach
-    place_in(child, scope_of(run))
-    answer = await run.answer(future)
-    if answer.detail is not None and answer.detail.WhichOneof("kind") == "exhausted":
-        raise _error(step_id, answer.detail.exhausted.error)
-    return answer
 
 
 def _is_conflict(step: pb.HistoryStep) -> bool:
@@ -226,9 +262,10 @@ def _value(run: RunExecution, step: pb.HistoryStep, workflow: Workflow[Any, Any]
         if run.cancelling and not run.ledger.replaying and not in_cleanup() and _is_cancelled(error):
             raise run.interruption.cancelled() from error  # it went with this run: there is nothing to handle
         raise error
-    payload = Payload(step.output.data or b"null", dict(step.output.metadata))
     what = f"output of child {step.step_id!r}"
-    return read_payload(workflow.output_codec, payload, what=what, hook=run.services.hook)
+    if step.output.metadata:
+        undecodable.pause_if_encoded(run, step.output, f"the {what}")
+    return read_payload(workflow.output_codec, Payload(step.output.data or b"null"), what=what)
 
 
 def _is_cancelled(error: Exception) -> bool:

@@ -6,14 +6,15 @@ comes back as plain JSON. NaN and infinity have no JSON form and are refused. Py
 used when the program has imported it.
 """
 
-from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from ...core import limits
 from ...core.errors import InvalidArgument, ResourceExhausted, limit_reached
 from ...core.records import Payload
+from ..transport.payload_codec import refuse_encoded
 from . import models
 from .payload_paths import non_finite_path, unencodable_path
 
@@ -25,20 +26,12 @@ _EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # what is writte
 _NUMBER_ADVICE = "JSON has neither NaN nor infinity. Use None, or a string"
 
 
-class PayloadHook(Protocol):
-    """Changes payloads on their way out and back, for example to encrypt them. Both are called on the event loop."""
-
-    def encode_payload(self, payload: Payload) -> Payload: ...
-
-    def decode_payload(self, payload: Payload) -> Payload: ...
-
-
 class Codec(Generic[T]):
     """How values of one annotated type are written and read. Made by `codec_for`; keep it, it is the expensive part."""
 
     __slots__ = ("_exact", "_read", "annotation")
 
-    def __init__(self, annotation: Any, read: Callable[[bytes], Any]) -> None:
+    def __init__(self, annotation: Any, read: Callable[[bytes], T]) -> None:
         self.annotation = annotation
         self._read = read
         self._exact = (
@@ -63,17 +56,17 @@ class Codec(Generic[T]):
     def decode(self, data: bytes, *, what: str) -> T:
         """Raises InvalidArgument that names the field and what was expected there."""
         try:
-            return cast("T", self._read(data))
+            return self._read(data)
         except _CODEC_ERRORS as error:
             raise _undecodable(what, error) from error
 
-    def read_back(self, value: Any, data: bytes, *, what: str) -> T:
+    def read_back(self, value: T, data: bytes, *, what: str) -> T:
         """The value as a reader of `data`, which was written from it, will get it. Raises InvalidArgument, for whoever
         made the value, if the reader will refuse it."""
         if type(value) is self._exact:
-            return cast("T", value)
+            return value
         try:
-            return cast("T", self._read(data))
+            return self._read(data)
         except _CODEC_ERRORS as error:
             raise _not_as_declared(what, self.annotation, error) from error
 
@@ -95,22 +88,38 @@ def codec_for(annotation: Any) -> Codec[Any]:
     return known
 
 
-def write_payload(codec: Codec[Any], value: Any, *, what: str, hook: PayloadHook | None) -> Payload:
+def write_payload(codec: Codec[Any], value: Any, *, what: str) -> Payload:
     """Raises InvalidArgument for a value that has no JSON form, or that nobody could read as its annotation says;
     ResourceExhausted for one that is too large."""
     payload = Payload(codec.encode(value, what=what))
     if codec is not ANY:
         codec.read_back(value, payload.data, what=what)
-    if hook is None:
-        return payload
-    payload = hook.encode_payload(payload)
-    if len(payload.data) > limits.PAYLOAD_BYTES:
-        raise _too_large(len(payload.data), what)
     return payload
 
 
-def read_payload(codec: Codec[T], payload: Payload, *, what: str, hook: PayloadHook | None) -> T:
-    return codec.decode((hook.decode_payload(payload) if hook is not None else payload).data, what=what)
+def read_payload(codec: Codec[T], payload: Payload, *, what: str) -> T:
+    """Raises InvalidArgument for a value that does not fit; Undecodable for one that is still encoded."""
+    if payload.metadata:
+        refuse_encoded(payload.metadata, what)
+    return codec.decode(payload.data, what=what)
+
+
+def write_context(context: Mapping[str, Any] | None) -> Payload | None:
+    """Raises InvalidArgument, ResourceExhausted."""
+    if context is None:
+        return None
+    keys: Iterable[object] = context if isinstance(cast("object", context), Mapping) else (None,)
+    if not all(isinstance(key, str) for key in keys):
+        raise InvalidArgument(
+            f"context={context!r} must be a dict with strings as keys, whose values have a JSON form.", field="context"
+        )
+    return write_payload(ANY, dict(context), what="context") if context else None
+
+
+def read_context(payload: Payload | None) -> dict[str, Any]:
+    """Empty for a run without one, and for one that another client has given something else."""
+    value: object = None if payload is None else read_payload(ANY, payload, what="context of the run")
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 # --- building ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The place of the running code: in a workflow, in the body of a step, or elsewhere."""
 
+import logging
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +11,7 @@ from ...core.public import exported
 
 if TYPE_CHECKING:  # commands import this before they need the rest
     from ...v1 import worker_pb2 as pb
+    from ..transport.payload_codec import MessageCodec
 
 
 class StepHeartbeats(Protocol):
@@ -18,6 +20,21 @@ class StepHeartbeats(Protocol):
     def beat_from_anywhere(self, step_id: str, attempt: int, details: Any) -> None: ...
 
     def last(self, step_id: str) -> Any: ...
+
+
+class StepLogs(Protocol):
+    """Where the log lines of steps go. `codec`: the worker's, for whatever else a step says."""
+
+    codec: "MessageCodec | None"
+
+    def collect(self, where: "StepInfo", record: logging.LogRecord) -> None: ...
+
+
+class StepServices(Protocol):
+    """What the runs of a worker share, as far as steps need it."""
+
+    @property
+    def step_logs(self) -> StepLogs | None: ...
 
 
 class RunOfStep(Protocol):
@@ -29,9 +46,12 @@ class RunOfStep(Protocol):
     @property
     def heartbeats(self) -> StepHeartbeats: ...
 
+    @property
+    def services(self) -> StepServices: ...
+
 
 @exported
-class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
+class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True, weakref=True):
     """The attempt that the running code is part of: `current_step()`."""
 
     run_id: str  #: the run

@@ -1,12 +1,14 @@
 """@workflow: makes a function a durable one."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol, TypeVar, overload
 
 from ...core.duration import Duration
 from ...core.public import exported
+from ...core.workflow_types.queues import TypeLimitKeywords
 from .context import Context
 from .retry import Retry
+from .signals import Signal
 from .workflow import Workflow
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
@@ -34,6 +36,8 @@ def workflow(
     version: int | str = 1,
     retry: Retry | None = None,
     timeout: Duration | None = None,
+    signals: Iterable[Signal[Any]] = (),
+    limits: TypeLimitKeywords | None = None,
 ) -> WorkflowDecorator: ...
 @exported
 def workflow(
@@ -43,6 +47,8 @@ def workflow(
     version: int | str = 1,
     retry: Retry | None = None,
     timeout: Duration | None = None,
+    signals: Iterable[Signal[Any]] = (),
+    limits: TypeLimitKeywords | None = None,
 ) -> Any:
     """Make a durable function: `@workflow`, or `@workflow("name", version=2, retry=..., timeout="2 days")`.
 
@@ -53,10 +59,17 @@ def workflow(
             default is set.
         retry: The default for its steps.
         timeout: How long a run may take from its creation on; then it fails with kind TIMEOUT. Default: no limit.
+        signals: Signals that it waits for. Those that the function mentions by a global name need not be given. Servers
+            refuse values that do not fit their types, and show forms for them.
+        limits: Limits of its queue, for all workers and servers, as
+            [TypeLimitKeywords](operations.md#typelimitkeywords). A worker with `apply_limits` applies them when it
+            starts; others log what differs.
     """
     name = fn if isinstance(fn, str) else None
 
     def decorate(function: Callable[..., Any]) -> Workflow[Any, Any]:
-        return Workflow(function, name=name, version=version, retry=retry, timeout=timeout)
+        return Workflow(
+            function, name=name, version=version, retry=retry, timeout=timeout, signals=signals, limits=limits
+        )
 
     return decorate(fn) if callable(fn) else decorate

@@ -21,12 +21,13 @@ class Signal(Generic[T]):
         type: What is sent: checked when it is sent, and again where it is waited for.
     """
 
-    __slots__ = ("_codec", "name", "type")
+    __slots__ = ("_codec", "_schema", "name", "type")
 
     def __init__(self, name: str, type: builtins.type[T]) -> None:
         self.name = check_name(name, what="name")  #: what the run waits for
         self.type: builtins.type[T] = type  #: what is sent
         self._codec: Codec[Any] | None = None
+        self._schema: str | None = None
 
     @property
     def codec(self) -> Codec[Any]:
@@ -34,6 +35,16 @@ class Signal(Generic[T]):
         if self._codec is None:
             self._codec = codec_for(self.type)
         return self._codec
+
+    @property
+    def schema(self) -> str:
+        """JSON Schema of its values, or empty: for a type without one, or if it is larger than a server keeps."""
+        if self._schema is None:
+            from ..schemas.json_schema import is_too_large, schema_of  # noqa: PLC0415  most programs wait for none
+
+            schema = schema_of(self.type)
+            self._schema = "" if is_too_large(schema) else schema
+        return self._schema
 
     def __repr__(self) -> str:
         return f"Signal({self.name!r}, {getattr(self.type, '__name__', self.type)})"

@@ -22,8 +22,23 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_PLAIN_MAX = 1_000  # names that a workflow makes up must not fill the memory
+_plain: dict[str, StepOptions] = {}
+
+
 def step_options(name: object, retry: object, timeout: Duration | None, *, once: bool = False) -> StepOptions:
     """Checked options of a step. Raises InvalidArgument."""
+    if retry is not None or timeout is not None or once or type(name) is not str:
+        return _checked_options(name, retry, timeout, once=once)
+    plain = _plain.get(name)
+    if plain is None:
+        if len(_plain) >= _PLAIN_MAX:
+            _plain.clear()
+        plain = _plain[name] = _checked_options(name, None, None, once=False)
+    return plain
+
+
+def _checked_options(name: object, retry: object, timeout: Duration | None, *, once: bool) -> StepOptions:
     retry = check_retry(retry)
     if once and retry is not None and retry.max_attempts != 1:
         raise InvalidArgument(

@@ -1,7 +1,7 @@
 """A durable function, as workers and clients know it."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
@@ -12,8 +12,10 @@ from ...core.limits import NAME_BYTES
 from ...core.public import exported
 from ...core.records import Payload
 from ...core.workflow_types.names import canonical_type
-from .codec import ANY, NONE, Codec, PayloadHook, codec_for, write_payload
+from ...core.workflow_types.queues import TypeLimitKeywords, checked_limits
+from .codec import ANY, NONE, Codec, codec_for, write_payload
 from .retry import Retry, check_retry
+from .signals import Signal
 from .signatures import check_name, default_name, is_async, type_hints
 
 I_contra = TypeVar("I_contra", contravariant=True)
@@ -30,6 +32,8 @@ class Workflow(Generic[I_contra, O_co]):
         version: A number or a text.
         retry: The default for its steps.
         timeout: How long a run may take from its creation on.
+        signals: Signals that it waits for, besides those that the function mentions by a global name.
+        limits: Limits of its queue, which a worker applies if it is asked to: see `Worker`.
 
     `input_is_optional`: the input has a default. Raises InvalidArgument for a function or options that cannot
     work.
@@ -43,6 +47,8 @@ class Workflow(Generic[I_contra, O_co]):
         version: int | str = 1,
         retry: Retry | None = None,
         timeout: Duration | None = None,
+        signals: Iterable[Signal[Any]] = (),
+        limits: TypeLimitKeywords | None = None,
     ) -> None:
         self.fn = fn  #: the plain function
         spelled = default_name(fn, what="workflow") if name is None else name
@@ -50,6 +56,9 @@ class Workflow(Generic[I_contra, O_co]):
         self.version = _version_text(version, self.name)  #: as text
         self.retry = check_retry(retry)  #: the default for its steps
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
+        self.signals = _checked_signals(signals, self.name)  #: signals that were declared
+        self.limits: TypeLimitKeywords = {} if limits is None else limits  #: limits of its queue that are declared
+        checked_limits(self.limits)
         parameter = _input_parameter(fn, self.name)
         self.has_input = parameter is not None  #: whether the function takes an input
         self.input_is_optional = parameter is not None and parameter.default is not inspect.Parameter.empty
@@ -91,11 +100,11 @@ class Workflow(Generic[I_contra, O_co]):
         """How the result is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
         return codec_for(self.output_type)
 
-    def write_input(self, value: Any, *, hook: PayloadHook | None = None) -> Payload:
-        """The input `value` as it is sent, through the codec `hook`. None for an input with a default means the
+    def write_input(self, value: Any) -> Payload:
+        """The input `value` as it is sent. None for an input with a default means the
         default. Raises InvalidArgument, ResourceExhausted."""
         codec = ANY if value is None and self.input_is_optional else self.input_codec
-        return write_payload(codec, value, what=f"input of workflow {self.name!r}", hook=hook)
+        return write_payload(codec, value, what=f"input of workflow {self.name!r}")
 
     def check(self) -> None:
         """Raise InvalidArgument if input or result have no JSON form. Called when a worker registers the workflow."""
@@ -114,6 +123,19 @@ def _version_text(version: object, name: str) -> str:
             field="version",
         )
     return text
+
+
+def _checked_signals(signals: Iterable[Signal[Any]], name: str) -> tuple[Signal[Any], ...]:
+    declared = tuple(signals)
+    for signal in declared:
+        if not isinstance(signal, Signal):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+            raise InvalidArgument(
+                f'workflow {name!r}: signals: {signal!r} is not a Signal. Write Signal("approved", bool).',
+                field="signals",
+            )
+    if len({signal.name for signal in declared}) < len(declared):
+        raise InvalidArgument(f"workflow {name!r}: signals: two have the same name.", field="signals")
+    return declared
 
 
 def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | None:

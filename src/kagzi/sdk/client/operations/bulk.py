@@ -15,7 +15,7 @@ from ....v1 import workflow_pb2 as pb
 from ....wire.bulk import BULK_ACTION_TO_WIRE
 from ....wire.fields import reader
 from ....wire.requests import write_filter
-from ..backend import Backend, time_limit
+from ..backend import Backend
 from ..filters import Matching, run_filter
 from . import Operations
 
@@ -63,10 +63,10 @@ class BulkOperation:
         request = pb.GetBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
         return self._learn(await self._backend.call(lambda link: link.workflows.GetBulkOperation, request))
 
-    async def wait(self, timeout: Duration | None = None) -> BulkProgress:  # noqa: ASYNC109  a word of the public API
+    async def wait(self, timeout: Duration | None = None) -> BulkProgress:
         """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
         pause_s = _FIRST_POLL_S
-        async with time_limit(timeout, f"bulk operation {self.id}"):
+        async with self._backend.time_limit(timeout, f"bulk operation {self.id}"):
             while not (progress := await self.progress()).finished:
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, _LAST_POLL_S)

@@ -15,11 +15,13 @@ from ....core.limits import (
     SCHEDULE_INTERVAL_MIN_US,
 )
 from ....core.public import exported
+from ....core.run.attributes import checked_labels, checked_priority
 from ....core.schedules.schedule import OVERLAPS, Overlap, ScheduleSpec
 from ....core.times import US_PER_S, us_from_timedelta
 from ....wire.requests import ScheduleRequest
+from ...workflow.codec import write_context
 from ...workflow.workflow import Workflow
-from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
+from ..start import ABSENT, as_moment, checked_workflow_name, input_payload
 
 
 class ScheduleKeywords(TypedDict, total=False):
@@ -29,6 +31,7 @@ class ScheduleKeywords(TypedDict, total=False):
     timezone: str | None  #: the zone of the cron expression, such as "Europe/Berlin"; default: UTC
     every: Duration | None  #: an interval of at least 1s, instead of `cron`
     input: Any  #: what each run is given
+    context: Mapping[str, Any] | None  #: values for `ctx.context` of each run: a JSON object
     catchup: int | None  #: how many missed times at most become runs later, 0 to 1,000; default: 100
     catchup_window: Duration | None  #: how old a missed time may be to become a run; default: 24h
     overlap: Overlap
@@ -51,6 +54,7 @@ class ScheduleOptions(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str | None = None
     every: Duration | None = None
     input: Any = ABSENT
+    context: Mapping[str, Any] | None = None
     catchup: int | None = None
     catchup_window: Duration | None = None
     overlap: Overlap = "allow"
@@ -62,6 +66,7 @@ class ScheduleOptions(msgspec.Struct, frozen=True, kw_only=True):
     end_at: datetime | None = None
     paused: bool | None = None
     namespace: str | None = None
+    owner: str = ""
 
 
 def schedule_request(options: ScheduleOptions, *, namespace: str, request_id: str) -> ScheduleRequest:
@@ -80,6 +85,7 @@ def schedule_request(options: ScheduleOptions, *, namespace: str, request_id: st
         interval_us=checked_interval(options.every),
         timezone=options.timezone or "",
         input=input_payload(workflow, options.input),
+        context=write_context(options.context),
         version="" if options.version is None else str(options.version),
         labels=checked_labels(options.labels),
         priority=checked_priority(options.priority),
@@ -92,6 +98,7 @@ def schedule_request(options: ScheduleOptions, *, namespace: str, request_id: st
         if options.catchup_window is None
         else us_from_timedelta(parse_duration(options.catchup_window, what="catchup_window")),
         timeout_us=None if timeout is None else us_from_timedelta(timeout),
+        owner=options.owner,
     )
     return ScheduleRequest(
         namespace=options.namespace or namespace,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ....core.public import exported
 from ....core.schedules.schedule import Cause, Overlap
@@ -12,6 +12,8 @@ from ....wire.common import read_payload
 from ....wire.fields import reader
 from ...workflow import codec
 from ...workflow.codec import ANY, Codec
+
+Prune: TypeAlias = Literal["report", "pause", "delete"]
 
 
 @exported
@@ -41,6 +43,17 @@ class Schedule:
     last_fired_at: datetime | None  #: when it last started a run
     created_at: datetime  #: when it was made
     updated_at: datetime  #: when it was last changed
+    owner: str = ""  #: whose code declares it; empty: nobody's
+
+
+@exported
+@dataclass(frozen=True, slots=True)
+class SyncedSchedules:
+    """What `client.schedules.sync` found and did."""
+
+    declared: tuple[Schedule, ...]  #: as they are now, in the order given
+    removed: tuple[Schedule, ...]  #: those of the same owner that are not declared any more
+    prune: Prune  #: what was done with those
 
 
 @exported
@@ -81,4 +94,4 @@ def read_schedule(message: pb.WorkflowSchedule, input: Codec[Any] = ANY) -> Sche
     if not message.HasField("input"):
         return schedule
     what = f"input of schedule {message.schedule_id!r}"
-    return replace(schedule, input_data=codec.read_payload(input, read_payload(message.input), what=what, hook=None))
+    return replace(schedule, input_data=codec.read_payload(input, read_payload(message.input), what=what))

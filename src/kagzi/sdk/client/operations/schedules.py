@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Self, TypeVar, Unpack, cast
+from typing import Any, Self, TypeVar, Unpack
 
 import msgspec
 
 from ....core.duration import Duration
 from ....core.errors import InvalidArgument
 from ....core.public import exported
+from ....core.run.attributes import checked_labels, checked_priority
 from ....core.schedules.schedule import Overlap
 from ....core.times import from_datetime, to_datetime
 from ....system import SystemIds
@@ -16,13 +17,12 @@ from ....v1 import common_pb2
 from ....v1 import workflow_schedule_pb2 as pb
 from ....wire.common import read_time, write_duration, write_payload, write_time, write_time_if
 from ....wire.requests import OVERLAP_TO_WIRE, write_schedule_request
-from ...transport.connection import Connection
-from ...workflow.codec import ANY
+from ...workflow.codec import write_context
 from ...workflow.workflow import Workflow
 from ..builder import Builder
 from ..filters import check_keywords
 from ..run import Run
-from ..start import ABSENT, as_moment, checked_labels, checked_priority, checked_workflow_name, input_payload
+from ..start import ABSENT, as_moment, checked_workflow_name, input_payload
 from ..unserved import UNSERVED
 from . import Operations
 from .schedule_options import (
@@ -35,7 +35,8 @@ from .schedule_options import (
     duration_us,
     schedule_request,
 )
-from .schedule_records import Schedule, ScheduleFire, read_schedule, read_schedule_fire
+from .schedule_records import Prune, Schedule, ScheduleFire, SyncedSchedules, read_schedule, read_schedule_fire
+from .schedule_sync import sync_schedules, upsert
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
@@ -155,6 +156,7 @@ class Schedules(Operations):
         *,
         workflow: Workflow[Any, Any] | str | None = None,
         next_at: datetime | None = None,
+        owner: str | None = None,
         **changes: Unpack[ScheduleKeywords],
     ) -> Schedule:
         """Change what is given of the schedule `id`; the times are computed anew from now on.
@@ -162,6 +164,7 @@ class Schedules(Operations):
         Args:
             workflow: The workflow to start, or its name.
             next_at: Go on with the first time at or after this; those before it are recorded as skipped.
+            owner: Whose code declares it from now on; "" for nobody's.
             changes: See [ScheduleKeywords](#schedulekeywords). Labels replace all that were set.
         """
         check_keywords(changes, ScheduleKeywords)
@@ -182,6 +185,7 @@ class Schedules(Operations):
             start_at=write_time_if(as_moment(changes.get("start_at"), "start_at")),
             end_at=write_time_if(as_moment(changes.get("end_at"), "end_at")),
             next_fire_at=write_time_if(as_moment(next_at, "next_fire_at")),
+            owner=owner,
             set_labels=labels is not None,
             labels=checked_labels(labels),
         )
@@ -189,6 +193,8 @@ class Schedules(Operations):
         if value is not ABSENT:  # written as the workflow wants it, if that is given, and as plain JSON otherwise
             payload = input_payload(workflow if workflow is not None else (await self.get(id)).workflow, value)
             request.input.CopyFrom(common_pb2.Payload() if payload is None else write_payload(payload))
+        if (context := write_context(changes.get("context"))) is not None:
+            request.context.CopyFrom(write_payload(context))
         response = await self._backend.call(lambda link: link.schedules.UpdateWorkflowSchedule, request)
         UNSERVED.warn(self._namespace, response.schedule.workflow_type, response.warning)
         return read_schedule(response.schedule)
@@ -203,6 +209,21 @@ class Schedules(Operations):
         """Create or change a schedule as it is `declared` with `kagzi.schedule(...)`; no change, no effect."""
         return await self.upsert(declared.options, self._backend.new_id())
 
+    async def sync(
+        self, declared: Iterable[DeclaredSchedule], *, owner: str, prune: Prune = "report"
+    ) -> SyncedSchedules:
+        """Apply all schedules that a program declares, and find those that it no longer does.
+
+        Args:
+            declared: Made with `kagzi.schedule(...)`: all of this owner.
+            owner: Whose they are: the name of a program, or of a part of it. It is kept with each of them.
+            prune: What to do with schedules of the same owner that are not declared any more: `"report"` (the default)
+                only returns and logs them, and they go on; `"pause"` pauses, `"delete"` deletes them. Their runs stay.
+
+        Raises PreconditionFailed, and changes nothing, if a schedule belongs to another owner.
+        """
+        return await sync_schedules(self._backend.connection, self._namespace, declared, owner, prune)
+
     async def create(self, options: ScheduleOptions, request_id: str) -> Schedule:
         """Create a schedule from `options`. Raises AlreadyExists, unless the same `request_id` has made it."""
         created = schedule_request(options, namespace=self._namespace, request_id=request_id)
@@ -213,24 +234,7 @@ class Schedules(Operations):
 
     async def upsert(self, options: ScheduleOptions, request_id: str) -> Schedule:
         """Create a schedule from `options`, or change it; the same `request_id` again changes nothing."""
-        return await _upsert(self._backend.connection, self._namespace, options, request_id)
-
-
-async def apply_schedules(connection: Connection, namespace: str, declared: Iterable[DeclaredSchedule]) -> None:
-    """Make these schedules as they are declared."""
-    for each in declared:
-        await _upsert(connection, namespace, each.options, SystemIds().token())
-
-
-async def _upsert(connection: Connection, namespace: str, options: ScheduleOptions, request_id: str) -> Schedule:
-    wanted = schedule_request(options, namespace=namespace, request_id=request_id)
-    request = pb.UpsertWorkflowScheduleRequest(schedule=write_schedule_request(wanted), namespace_id=wanted.namespace)
-    response = await connection.call(lambda link: link.schedules.UpsertWorkflowSchedule, request)
-    UNSERVED.warn(wanted.namespace, wanted.spec.workflow_type, response.warning)
-    workflow = options.workflow
-    typed = isinstance(workflow, Workflow) and workflow.has_input
-    codec = cast("Workflow[Any, Any]", workflow).input_codec if typed else ANY
-    return read_schedule(response.schedule, codec)
+        return await upsert(self._backend.connection, self._namespace, options, request_id)
 
 
 @exported
@@ -284,6 +288,10 @@ class ScheduleBuilder(Builder):
     def input(self, input: Any) -> Self:
         """What each run is given: `input`."""
         return self._with(input=input)
+
+    def context(self, context: Mapping[str, Any]) -> Self:
+        """The `context` of each run, a JSON object."""
+        return self._with(context=context)
 
     def catchup(self, n: int) -> Self:
         """At most `n` missed times become runs later, the most recent ones; 0 to 1,000. Default: 100."""

@@ -1,4 +1,4 @@
-"""`client.stats`: runs started and ended per minute, and runs that are open."""
+"""`client.stats`: runs started and ended per minute or in longer steps, and runs that are open."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,26 +18,28 @@ from ..filters import moment
 @exported
 @dataclass(frozen=True, slots=True)
 class StatsMinute:
-    """Runs of a workflow that were started or ended in a minute."""
+    """Runs of a workflow that were started or ended in a minute, or in a longer step of time."""
 
-    minute: datetime  #: when the minute began, in UTC
-    workflow: str  #: the name of the workflow
+    minute: datetime  #: when the minute, or the step, began, in UTC
+    workflow: str  #: the name of the workflow; empty: all that are not named
     started: int  #: runs started
     completed: int  #: runs completed
     failed: int  #: runs failed
     cancelled: int  #: runs cancelled
     p50: timedelta | None  #: median time from the first claim to the end; None if none ended
-    p95: timedelta | None  #: 95th percentile of the same
+    p95: timedelta | None  #: 95th percentile of the same; within a factor of two if the step is longer than a minute
+    took: tuple[int, ...] = ()  #: runs by how long they took: below 1 ms, 2 ms, 4 ms ...; sums of these can be merged
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What happened minute by minute, and what is open: `await client.stats()`."""
+    """What happened minute by minute, or step by step, and what is open: `await client.stats()`."""
 
     minutes: tuple[StatsMinute, ...]  #: oldest first
     open: Mapping[str, int]  #: runs that have not ended, by status
     open_is_capped: bool  #: whether a count stopped at 10,000
+    step: str = "1m"  #: how long a step is
 
 
 def _milliseconds(name: Any) -> Callable[[pb.StatsBucket], timedelta | None]:
@@ -53,6 +55,7 @@ form(
         names={"workflow": "workflow_type", "p50": "p50_ms", "p95": "p95_ms"},
         p50=_milliseconds("p50_ms"),
         p95=_milliseconds("p95_ms"),
+        took=lambda bucket: tuple(bucket.took),
     ),
 )
 _read_stats = reader(pb.GetStatsResponse, Stats, names={"minutes": "buckets", "open": "open_by_status"})
@@ -65,6 +68,7 @@ async def get_stats(
     workflow: Workflow[Any, Any] | str,
     since: datetime | Duration | None,
     until: datetime | Duration | None,
+    step: str,
 ) -> Stats:
     now = connection.clock.now()
     request = pb.GetStatsRequest(
@@ -72,6 +76,7 @@ async def get_stats(
         since=write_time_if(moment(since, now, "since")),
         until=write_time_if(moment(until, now, "until")),
         workflow_type=workflow if isinstance(workflow, str) else workflow.name,
+        step=step,
     )
     response = await connection.call(lambda link: link.admin.GetStats, request)
     return _read_stats(response)

@@ -1,13 +1,17 @@
-"""`client.versions`: versions of workflows, the default one, and deprecated ones."""
+"""`client.versions`: versions of workflows, the default one, and deprecated ones; and the build a run is pinned to."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ....core.errors import InvalidArgument
 from ....core.public import exported
+from ....core.states import RunStatus
 from ....v1 import admin_pb2 as pb
+from ....v1 import workflow_pb2 as pb_workflow
 from ....wire.fields import reader
+from ....wire.requests import read_run_status
 from ...workflow.workflow import Workflow
 from . import Operations
 from .workflow_types import type_of
@@ -33,7 +37,8 @@ read_version_info = reader(pb.WorkflowVersion, VersionInfo, names={"workflow": "
 
 
 class Versions(Operations):
-    """`client.versions`: which versions of workflows there are, and which one new runs get."""
+    """`client.versions`: which versions of workflows there are, which one new runs get, and which build may take a
+    run."""
 
     async def list(self, workflow: Workflow[Any, Any] | str | None = None) -> AsyncIterator[VersionInfo]:
         """Versions of a `workflow`, or of all; the latest one first."""
@@ -71,3 +76,24 @@ class Versions(Operations):
         )
         response = await self._backend.call(lambda link: link.admin.DeprecateVersion, request)
         return read_version_info(response.version)
+
+    async def adopt(self, run: str, build_id: str | None, *, reason: str = "") -> RunStatus:
+        """Let only workers with this `build_id` take a `run` from now on, for example a worker with repaired code; if
+        it is paused, it goes on. The run stays pinned to that build until you adopt it again, or until the code of that
+        build does not fit its history either. Kept in the audit. Returns the status that the run has then.
+
+        Args:
+            run: The run id, or the workflow_id.
+            build_id: Of the workers. None: every worker may take the run again, and a paused run stays paused.
+            reason: Kept in the audit.
+
+        Raises NotFound; PreconditionFailed if the run has ended, or is being executed: pause it first.
+        """
+        if build_id is not None and not build_id:
+            raise InvalidArgument("build_id is empty. Name a build, or None for every worker.", field="build_id")
+        info = await self._backend.find(self._namespace, run)
+        request = pb_workflow.AdoptWorkflowRequest(
+            namespace_id=self._namespace, run_id=info.id, build_id=build_id or "", reason=reason
+        )
+        response = await self._backend.call(lambda link: link.workflows.AdoptWorkflow, request)
+        return read_run_status(response.status)

@@ -1,13 +1,15 @@
 """`client.workflow_types`: workflow types as queues: their limits, depth and state."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
+
+import msgspec
 
 from ....core.errors import InvalidArgument, not_found
 from ....core.public import exported
-from ....core.workflow_types.queues import TypeLimits, WhenFull
+from ....core.workflow_types.queues import TypeLimitKeywords, TypeLimits, WhenFull
 from ....v1 import admin_pb2 as pb
 from ....wire.fields import reader
 from ....wire.queues import write_limits
@@ -31,7 +33,7 @@ class WorkflowTypeInfo:
     when_full: WhenFull  #: what happens to a start beyond a limit
     versions: tuple[str, ...]  #: versions that workers have registered
     default_version: str | None  #: what new runs get
-    open_runs: int  #: runs that have not ended, counted up to 10,000
+    open_runs: int  #: of the 10,000 oldest runs of the namespace that have not ended; up to 10 seconds old
 
 
 @exported
@@ -48,19 +50,37 @@ class QueueInfo:
     limit_reason: str | None  #: why none begins although slots are free; None: nothing is in the way
 
 
-class TypeLimitKeywords(TypedDict, total=False):
-    """Limits of a workflow type to set. None removes one; what is not given stays."""
+@exported
+@dataclass(frozen=True, slots=True)
+class WorkflowSchema:
+    """What the workers of a workflow registered about it. Schemas are JSON Schema, decoded; None: nothing is known, and
+    every value is accepted."""
 
-    max_running: int | None  #: how many runs are executed at once
-    max_running_per_key: int | None  #: how many runs with the same `concurrency_key`
-    starts_per_second: float | None  #: how many runs begin per second
-    starts_per_second_per_key: float | None  #: how many with the same `concurrency_key`
-    when_full: WhenFull
-    """What happens to a start beyond `max_running`: "queue" (it waits; the default), "reject" or "cancel-oldest"."""
+    workflow: str  #: the workflow type
+    version: str  #: the version that this is about
+    description: str  #: the docstring of the function
+    input_schema: Mapping[str, Any] | None  #: of what a run is started with
+    output_schema: Mapping[str, Any] | None  #: of what it returns
+    signal_schemas: Mapping[str, Mapping[str, Any]]  #: of the signals that it waits for, by name
+    registered_at: datetime | None  #: since when its workers register these; None: they never registered any
 
 
 read_type_info = reader(pb.WorkflowType, WorkflowTypeInfo, names={"workflow": "workflow_type"})
 read_queue_info = reader(pb.QueueDepth, QueueInfo, names={"workflow": "workflow_type"})
+
+
+def _decoded(schema: str) -> Mapping[str, Any] | None:
+    return msgspec.json.decode(schema) if schema else None
+
+
+read_schema = reader(
+    pb.WorkflowSchema,
+    WorkflowSchema,
+    names={"workflow": "workflow_type"},
+    input_schema=lambda message: _decoded(message.input_schema),
+    output_schema=lambda message: _decoded(message.output_schema),
+    signal_schemas=lambda message: {name: _decoded(schema) for name, schema in message.signal_schemas.items()},
+)
 
 
 class WorkflowTypes(Operations):
@@ -82,6 +102,17 @@ class WorkflowTypes(Operations):
         for each in response.types:
             return read_type_info(each)
         raise not_found("workflow type", name)
+
+    async def schema(self, workflow: Workflow[Any, Any] | str, *, version: int | str | None = None) -> WorkflowSchema:
+        """What workers registered about the input, output and signals of a `workflow`, at a `version`; None: the one
+        that new runs get. Raises NotFound if no worker has registered it."""
+        request = pb.GetWorkflowSchemaRequest(
+            namespace_id=self._namespace,
+            workflow_type=type_of(workflow),
+            version="" if version is None else str(version),
+        )
+        response = await self._backend.call(lambda link: link.admin.GetWorkflowSchema, request)
+        return read_schema(response.schema)
 
     async def update(self, workflow: Workflow[Any, Any] | str, **limits: Unpack[TypeLimitKeywords]) -> WorkflowTypeInfo:
         """Set `limits` of a `workflow`, by name or itself: see [TypeLimitKeywords](#typelimitkeywords). They take

@@ -1,6 +1,7 @@
 """The body of a step: executed on the loop or in a thread, within its time."""
 
 import asyncio
+import contextlib
 import inspect
 import logging
 from collections.abc import Callable
@@ -8,6 +9,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
+from ....core.records import Payload
 from ...workflow.codec import Codec
 from ...workflow.current import StepInfo, place
 from ...workflow.retry import Retry
@@ -29,7 +33,7 @@ class StepOptions(NamedTuple):
     once: bool = False
 
 
-class StepBody(NamedTuple):
+class StepBody(msgspec.Struct, frozen=True):
     """A function with its arguments, about to be a step."""
 
     step_id: str
@@ -41,19 +45,25 @@ class StepBody(NamedTuple):
     codec: Codec[Any]
     retry: Retry | None
     scope: Scope
+    input: Payload | None = None  # the arguments, if they are recorded whatever becomes of the step
 
 
 async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any, BaseException | None]:
     """Value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body raised
     it."""
-    task = asyncio.current_task()
+    task = asyncio.current_task(run.claim.loop)  # with the loop, which it would look for
     assert task is not None
     cancels = task.cancelling()
     scope = place.get()
-    place.set(StepInfo(run.run_id, body.step_id, attempt, run))
+    info = StepInfo(run.run_id, body.step_id, attempt, run)
+    place.set(info)
+    stretch = run.stretch
+    span = None if stretch is None else stretch.enter(body.step_id, body.options.name, attempt)
     tasks = run.tasks
     tasks.in_step.add(task)
     watched = tasks.block(task)
+    replace = run.services.replace_body
+    body = body if replace is None else replace(run.run_id, body, attempt)
     try:
         if body.options.timeout_s is not None:
             return await _perform_in_time(run, body, attempt, body.options.timeout_s), None
@@ -72,7 +82,10 @@ async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any,
         tasks.in_step.discard(task)
         if watched:
             tasks.unblock(task)
-        place.set(scope)
+        now = place.get()  # another one where the garbage collector closes this, in the middle of other code
+        place.set(scope if now is info else now)
+        if span is not None:
+            span.leave()
         if run.has_heartbeats:
             run.heartbeats.ended(body.step_id)
 
@@ -82,7 +95,7 @@ async def _perform_in_time(run: RunExecution, body: StepBody, attempt: int, time
     try:
         async with limit:
             if body.is_async:
-                limit.reschedule(run.claim.loop.time() + timeout_s)
+                _limit_from_now(run, limit, timeout_s)
                 value = await body.fn(*body.args, **body.kwargs)
             else:
                 value = await _in_thread(run, body, partial(_limit_from_now, run, limit, timeout_s))
@@ -96,7 +109,17 @@ async def _perform_in_time(run: RunExecution, body: StepBody, attempt: int, time
 
 
 def _limit_from_now(run: RunExecution, limit: asyncio.Timeout, timeout_s: float) -> None:
-    limit.reschedule(run.claim.loop.time() + timeout_s)
+    claim = run.claim
+    if claim.timers is claim.loop:
+        limit.reschedule(claim.loop.time() + timeout_s)
+    else:
+        claim.timers.call_later(timeout_s, _expire, claim.loop, limit)
+
+
+def _expire(loop: asyncio.AbstractEventLoop, limit: asyncio.Timeout) -> None:
+    """By a clock that is not the loop's. Does nothing if the body has ended."""
+    with contextlib.suppress(RuntimeError):
+        limit.reschedule(loop.time())
 
 
 def _took_too_long(body: StepBody, attempt: int, timeout_s: float) -> TimeoutError:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Any
 
 from ..run_execution import RunExecution
@@ -10,7 +11,7 @@ from ..teardown import retrieve_exception
 
 
 class Branches:
-    """Tasks and scopes by name: `parallel[0]`, `race[quote]`."""
+    """Tasks and scopes by name: `parallel[0]`, `race[quote]`. With a limit, only so many are begun at first."""
 
     def __init__(
         self,
@@ -20,15 +21,32 @@ class Branches:
         coroutines: Mapping[str, AnyCoroutine],
         *,
         is_race: bool = False,
+        limit: int | None = None,
     ) -> None:
         self._run = run
         self.scopes = {name: scope.branch(group, name, is_race=is_race) for name in coroutines}
-        self.tasks: dict[str, asyncio.Task[Any]] = {
-            name: spawn(run.claim.loop, coroutine, self.scopes[name]) for name, coroutine in coroutines.items()
-        }
+        self.tasks: dict[str, asyncio.Task[Any]] = {}
+        self._not_begun = iter(coroutines.items())
+        self.begin(len(coroutines) if limit is None else limit)
+
+    def begin(self, count: int) -> None:
+        """Begin the next ones, in the order given."""
+        loop, scopes, tasks = self._run.claim.loop, self.scopes, self.tasks
+        for name, coroutine in islice(self._not_begun, count):
+            tasks[name] = spawn(loop, coroutine, scopes[name])
+
+    @property
+    def all_begun(self) -> bool:
+        return len(self.tasks) == len(self.scopes)
+
+    def drop_others(self) -> None:
+        """Those that were not begun will never be."""
+        for _, coroutine in self._not_begun:
+            coroutine.close()
 
     async def give_up(self) -> None:
         """Whoever waited for them was cancelled, or the run is torn down: end them all."""
+        self.drop_others()
         if self._run.live:
             for task in self.tasks.values():
                 task.cancel()

@@ -16,17 +16,19 @@ from ....v1 import common_pb2 as common
 from ....v1 import worker_pb2 as pb
 from ....wire.common import read_error, write_error, write_retry
 from ...worker.failure_log import FailedAttempt
-from ...workflow.codec import ANY, Codec, read_payload
+from ...workflow.codec import ANY, Codec
 from ...workflow.current import place
 from ...workflow.failures import describe
 from ...workflow.retry import Retry
 from ...workflow.signatures import facts_of
+from .. import undecodable
 from ..claim import error_of_refusal
 from ..ledger import FUNCTION, error_of
 from ..ports import Answer
 from ..run_execution import RunExecution
 from ..scopes import Scope
 from ..state import RunState
+from .arguments import write_arguments
 from .bodies import StepBody, StepOptions, perform
 
 logger = logging.getLogger("kagzi.worker")
@@ -52,7 +54,8 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
         return await _reach(run, step, facts.codec)
     scope = scope_of(run)
     retry = Retry.none() if options.once else options.retry or run.workflow.retry or run.services.retry
-    body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, facts.codec, retry, scope)
+    recorded = write_arguments(fn, args, kwargs) if run.services.record_inputs == "always" else None
+    body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, facts.codec, retry, scope, recorded)
     attempt = 1
     claim = run.claim
     try:
@@ -68,8 +71,8 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
                 await await_begin
             value, error = await perform(run, body, attempt)
             if error is None:
-                recorded, value = await _complete(run, body, attempt, value)
-                if recorded:
+                is_recorded, value = await _complete(run, body, attempt, value)
+                if is_recorded:
                     return value
                 detail, error = _final_detail(value), value
             else:
@@ -81,12 +84,12 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
 
 
 def _begin(run: RunExecution, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
-    """Announce that the attempt begins. What is returned must be awaited: the begin has to be durable first."""
+    """Announce that the attempt begins. What is returned must be awaited: the begin has to be durable first, or nothing
+    may run here at all."""
     run.ledger.open[body.step_id] = body.scope
     if body.options.once:
         return _begin_durably(run, body, attempt)
-    _fill_begin(run.claim.port.announce().begin_step, body, attempt)
-    return None
+    return run.claim.port.begin(body.step_id, partial(_fill_begin, body, attempt))
 
 
 async def _take_up(run: RunExecution, body: StepBody, step: pb.HistoryStep) -> int:
@@ -94,14 +97,14 @@ async def _take_up(run: RunExecution, body: StepBody, step: pb.HistoryStep) -> i
     run.ledger.open[body.step_id] = body.scope
     attempt = max(step.attempt, 1)
     if step.HasField("details"):
-        details = Payload(step.details.data, dict(step.details.metadata))
-        run.heartbeats.recall(body.step_id, read_payload(ANY, details, what="heartbeat", hook=run.services.hook))
+        undecodable.pause_if_encoded(run, step.details, f"the heartbeat of step {body.step_id!r}")
+        run.heartbeats.recall(body.step_id, ANY.decode(step.details.data, what="heartbeat"))
     if step.retry_at_us:
         await run.waits.retry(body.step_id, attempt, step.retry_at_us - run.claim.server_now_us())
     elif body.options.once:
         if not run.can_proceed:
             await run.may_act()
-        _fill_begin(run.claim.port.announce().begin_step, body, attempt)
+        _fill_begin(body, attempt, run.claim.port.announce())
         await _fail(run, body, attempt, _lost(body), None)
     return attempt
 
@@ -140,12 +143,19 @@ async def _reach(run: RunExecution, step: pb.HistoryStep, codec: Codec[Any]) -> 
     if error is not None:
         raise error
     data = step.output.data or _NULL
-    if run.services.hook is not None:
-        data = run.services.hook.decode_payload(Payload(data, dict(step.output.metadata))).data
+    if step.output.metadata:
+        undecodable.pause_if_encoded(run, step.output, f"the recorded output of step {step.step_id!r}")
     return codec.decode(data, what=f"recorded output of step {step.step_id!r}")
 
 
-def _fill_begin(begin: pb.BeginStepOperation, body: StepBody, attempt: int) -> None:
+def _fill_begin(body: StepBody, attempt: int, operation: pb.Operation) -> None:
+    begin = operation.begin_step
+    _fill_attempt(begin, body, attempt)
+    if body.options.once:
+        begin.once = True
+
+
+def _fill_attempt(begin: pb.BeginStepOperation | pb.RecordStepOperation, body: StepBody, attempt: int) -> None:
     begin.step_id = body.step_id
     begin.attempt = attempt
     options, scope = body.options, body.scope
@@ -155,10 +165,10 @@ def _fill_begin(begin: pb.BeginStepOperation, body: StepBody, attempt: int) -> N
         begin.timeout_ms = -int(-options.timeout_s * 1_000 // 1)
     if body.retry is not None and attempt == 1:
         begin.retry_policy.CopyFrom(_retry_policy(body.retry))
-    if options.once:
-        begin.once = True
     if scope.parent is not None or scope.cleanups:
         place_in(begin, scope)
+    if body.input is not None:
+        _fill_payload(begin.input, body.input)
 
 
 class Placed(Protocol):
@@ -182,7 +192,7 @@ async def _begin_durably(run: RunExecution, body: StepBody, attempt: int) -> Non
     """The body may run at most once: that it begins is recorded first."""
     claim = run.claim
     future: asyncio.Future[Answer] = claim.loop.create_future()
-    _fill_begin(claim.send(partial(_begun, run, future)).begin_step, body, attempt)
+    _fill_begin(body, attempt, claim.send(partial(_begun, run, future)))
     await run.answer(future)
     if run.state is not RunState.RUNNING or run.cancelling:  # a pause comes too late: it has begun
         await run.may_act()
@@ -226,39 +236,55 @@ async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any)
         await _may_end(run, body)
     try:
         what = f"output of step {body.step_id!r}"
-        payload = Payload(body.codec.encode(value, what=what))
-        decoded = body.codec.read_back(value, payload.data, what=what)
-        if run.services.hook is not None:
-            payload = run.services.hook.encode_payload(payload)
+        data = body.codec.encode(value, what=what)
+        decoded = body.codec.read_back(value, data, what=what)
     except RequestError as error:
         return False, error
     if body.codec is ANY and not isinstance(value, _PLAIN):
         _warn_of_annotation(body, value)
-    if len(payload.data) > limits.PAYLOAD_WARN_BYTES:
-        _warn_of_size(body, len(payload.data))
+    if len(data) > limits.PAYLOAD_WARN_BYTES:
+        _warn_of_size(body, len(data))
     operations = run.operations
     ahead = operations.run_ahead(body.step_id)
     if ahead is not None:
-        _fill_completion(ahead, body, attempt, payload)
-        return True, decoded
-    operation, future = operations.ask(body.step_id)
-    _fill_completion(operation, body, attempt, payload)
+        _fill_completion(*ahead, body, attempt, data)
+        return _recorded(run, body, decoded)
+    operation, whole, future = operations.complete(body.step_id)
+    _fill_completion(operation, whole, body, attempt, data)
     refusal = (await run.wait(future)).refusal
     if refusal is not None:
         why = error_of_refusal(refusal)
         if run.cancelling or not isinstance(why, RequestError):
             raise operations.refused(refusal)
+        if whole:  # nothing was recorded: the failure that comes now is that of an attempt which begins here
+            run.claim.port.begin(body.step_id, partial(_fill_begin, body, attempt))
         return False, why
-    return True, decoded
+    return _recorded(run, body, decoded)
 
 
-def _fill_completion(operation: pb.Operation, body: StepBody, attempt: int, payload: Payload) -> None:
-    completion = operation.complete_step
-    completion.step_id = body.step_id
-    completion.attempt = attempt
-    completion.output.data = payload.data
+def _recorded(run: RunExecution, body: StepBody, value: Any) -> tuple[bool, Any]:
+    if run.stretch is not None:
+        run.stretch.finish(body.step_id)
+    return True, value
+
+
+def _fill_completion(operation: pb.Operation, whole: bool, body: StepBody, attempt: int, data: bytes) -> None:
+    """`whole`: it carries the begin, too."""
+    if whole:
+        record = operation.record_step
+        _fill_attempt(record, body, attempt)
+        record.output.data = data
+    else:
+        completion = operation.complete_step
+        completion.step_id = body.step_id
+        completion.attempt = attempt
+        completion.output.data = data
+
+
+def _fill_payload(message: common.Payload, payload: Payload) -> None:
+    message.data = payload.data
     if payload.metadata:
-        completion.output.metadata.update(payload.metadata)
+        message.metadata.update(payload.metadata)
 
 
 async def _fail(
@@ -266,7 +292,9 @@ async def _fail(
 ) -> tuple[int, int]:
     """Record a failed attempt. Returns the next one and the microseconds until then. Raises StepError if there is
     none."""
-    failed = FailedAttempt(run.task, body.step_id, attempt, body.retry, error, raised)
+    if run.stretch is not None and raised is not None:
+        run.stretch.finish(body.step_id, raised, error.type)
+    failed = FailedAttempt(run.task, body.step_id, attempt, body.retry, error, raised, run.services.encoded)
     try:
         detail = await _send_failure(run, body, attempt, error)
     except BaseException:
@@ -291,6 +319,10 @@ async def _send_failure(
     failure.step_id = body.step_id
     failure.attempt = attempt
     failure.error.CopyFrom(write_error(error))
+    if run.services.record_inputs == "failed":
+        arguments = write_arguments(body.fn, body.args, body.kwargs)
+        if arguments is not None:
+            _fill_payload(failure.input, arguments)
     return (await run.answer(future)).detail
 
 

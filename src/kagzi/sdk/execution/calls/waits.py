@@ -13,7 +13,7 @@ from ....wire.common import read_error
 from ...workflow.codec import read_payload, type_name
 from ...workflow.failures import STEP_ATTRIBUTE
 from ...workflow.signals import Signal
-from .. import divergence
+from .. import divergence, undecodable
 from ..interruption import in_cleanup
 from ..ledger import SIGNAL, SLEEP
 from ..run_execution import RunExecution
@@ -102,6 +102,8 @@ async def _ask_and_wait(
     wait.signal_name = signal.name
     if timeout_us is not None:
         wait.timeout_us = timeout_us
+    if signal.schema:  # shown as the input of the step, for people who are to answer
+        wait.input.data = signal.schema.encode()
     place_in(wait, scope_of(run))
     answer = await run.answer(future)
     detail = answer.detail or pb.OperationAnswer()
@@ -122,10 +124,14 @@ def _value(run: RunExecution, step: pb.HistoryStep, signal: Signal[Any], default
 
 
 def _decoded(run: RunExecution, step_id: str, seq: int, payload: common.Payload, signal: Signal[Any]) -> Any:
-    recorded = Payload(payload.data or b"null", dict(payload.metadata))
+    if payload.metadata:
+        undecodable.pause_if_encoded(run, payload, f"the value of signal {signal.name!r}")
+        if run.stretch is not None:
+            run.stretch.received(seq, payload.metadata)
+    recorded = Payload(payload.data or b"null")
     codec = signal.codec  # a type that has no JSON form is a mistake of the code's, not of the value's
     try:
-        return read_payload(codec, recorded, what=_VALUE, hook=run.services.hook)
+        return read_payload(codec, recorded, what=_VALUE)
     except Exception as error:
         raise _misfit(run, signal, step_id, seq, error) from error
 

@@ -17,6 +17,8 @@ from typing import Any
 
 PASSES = 3
 _NESTINGS_MAX = 64
+_WAITER = "_fut_waiter"
+"""The future a task waits for. Every asyncio.Task has it, in C and in Python, on every loop."""
 
 
 class IdleDetector:
@@ -65,40 +67,38 @@ class IdleDetector:
         self._clean_passes = 0
 
     def _poll(self) -> None:
-        if not self._all_wait():
-            self._clean_passes = 0
+        """Several times for each result: everything in one function."""
+        for task in self._tasks:
+            waiter: asyncio.Future[Any] | None = getattr(task, _WAITER, None)
+            if (waiter is None or waiter.done()) and not task.done():
+                self._clean_passes = 0
+                break
         else:
-            self._clean_passes += 1
-            if self._clean_passes >= PASSES and self._clean_passes >= PASSES + self._passes_for_gathers():
+            self._clean_passes = passes = self._clean_passes + 1
+            if passes >= PASSES and passes >= PASSES + self._passes_for_gathers():
                 self._watching = False
                 self._on_idle()
                 return
         self._loop.call_soon(self._poll)
 
-    def _all_wait(self) -> bool:
-        for task in self._tasks:
-            waiter = waiter_of(task)
-            if (waiter is None or waiter.done()) and not task.done():
-                return False
-        return True
-
     def _passes_for_gathers(self) -> int:
-        return max(
-            (self._nesting(waiter) for task in self._tasks if (waiter := waiter_of(task)) is not None), default=0
-        )
-
-    def _nesting(self, gather: "asyncio.Future[Any]") -> int:
-        known = self._nestings.get(gather)
-        if known is None:
-            if len(self._nestings) >= _NESTINGS_MAX:
-                self._nestings.clear()
-            known = self._nestings[gather] = _nesting(gather)
-        return known
+        most, nestings = 0, self._nestings
+        for task in self._tasks:
+            waiter: asyncio.Future[Any] | None = getattr(task, _WAITER, None)
+            if waiter is None:
+                continue
+            nested = nestings.get(waiter)
+            if nested is None:
+                if len(nestings) >= _NESTINGS_MAX:
+                    nestings.clear()
+                nested = nestings[waiter] = _nesting(waiter)
+            most = max(most, nested)
+        return most
 
 
 def waiter_of(task: "asyncio.Future[Any]") -> "asyncio.Future[Any] | None":
-    """The future a task waits for. Every asyncio.Task has it, in C and in Python, on every loop."""
-    return getattr(task, "_fut_waiter", None)
+    """The future a task waits for."""
+    return getattr(task, _WAITER, None)
 
 
 def children_of(future: "asyncio.Future[Any]") -> "list[asyncio.Future[Any]] | None":

@@ -26,15 +26,17 @@ Source = asyncio.TimerHandle | asyncio.Future[Any]
 class OutsideSources:
     """Of one run."""
 
-    __slots__ = ("_loop", "_sources")
+    __slots__ = ("_loop", "_prune_at", "_sources")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._sources: list[Source] = []
+        self._prune_at = _PRUNE_AT
 
     def add(self, source: Source) -> None:
-        if len(self._sources) >= _PRUNE_AT:
+        if len(self._sources) >= self._prune_at:
             self._prune()
+            self._prune_at = max(_PRUNE_AT, 2 * len(self._sources))  # or each one looks at all that are pending
         self._sources.append(source)
 
     def describe(self, *, due_by: float = math.inf) -> str:

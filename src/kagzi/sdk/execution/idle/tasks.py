@@ -9,11 +9,14 @@ from .await_graph import foreign_tasks, whereabouts
 from .detection import IdleDetector
 from .outside_sources import OutsideSources
 
+_LEFT_MAX = 64
+_LEFT_PER_TASK = 4
+
 
 class RunTasks:
     """Of one run. `on_idle` is called when all of them wait; `on_done` when one has ended."""
 
-    __slots__ = ("_on_done", "all", "awaited", "idle", "in_step", "main", "outside", "runnable")
+    __slots__ = ("_left", "_on_done", "all", "awaited", "idle", "in_step", "main", "outside", "runnable")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_idle: Callable[[], None], on_done: Callable[[], None]
@@ -23,6 +26,7 @@ class RunTasks:
         self.all: set[AnyFuture] = set()
         self.in_step: set[AnyFuture] = set()
         self.runnable: set[AnyFuture] = set()  # neither in a step nor waiting for Kagzi
+        self._left = 0  # have left it since it was last made anew
         self.awaited: set[AnyFuture] = set()  # what ctx calls wait for
         self.idle = IdleDetector(loop, self.runnable, on_idle)
         self.outside = OutsideSources(loop)
@@ -45,15 +49,28 @@ class RunTasks:
 
     def _done(self, task: AnyFuture) -> None:
         self.all.discard(task)
-        self.runnable.discard(task)
+        self.block(task)
         self._on_done()
 
     def block(self, task: AnyFuture | None) -> bool:
-        """The task waits for Kagzi, or enters a step. False if it is not one of the run's own."""
-        if task not in self.runnable:
+        """The task waits for Kagzi, enters a step, or has ended. False if it is not one of the run's own, or was that
+        already."""
+        runnable = self.runnable
+        if task not in runnable:
             return False
-        self.runnable.discard(task)
+        runnable.discard(task)
+        self._left = left = self._left + 1
+        if left > _LEFT_MAX and left > _LEFT_PER_TASK * len(runnable):
+            self._shrink()
         return True
+
+    def _shrink(self) -> None:
+        """A set that was large stays so, and is gone through in each pass of the loop while a run becomes idle: with
+        thousands of branches that would cost more than all they do."""
+        self._left = 0
+        rest = tuple(self.runnable)
+        self.runnable.clear()
+        self.runnable.update(rest)
 
     def unblock(self, task: AnyFuture | None) -> None:
         """The task goes on with workflow code."""

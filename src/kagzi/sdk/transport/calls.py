@@ -1,7 +1,7 @@
-"""The way to a server in this process: calls as gRPC's, without a socket and without gRPC.
+"""A channel that the generated stubs take instead of gRPC's: to a server in this process, or over a WebSocket.
 
-A channel that the generated stubs take instead of gRPC's. Limits of messages, deadlines, cancellation and the errors of
-failed calls are gRPC's, so nobody above the channel knows which of the two it is.
+Limits of messages, deadlines, cancellation and the errors of failed calls are gRPC's, so nobody above the channel knows
+which of them it is.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from ...core import limits
-from ...wire.in_process import ClientEnd, Metadata, OpenCall
+from ...wire.calls.call import ClientEnd, Metadata, OpenCall, too_large
 from ...wire.status import RpcStatus
 
 Encode = Callable[[Any], bytes] | None
@@ -25,11 +25,13 @@ _NO_RESPONSE = RpcStatus(grpc.StatusCode.INTERNAL, "the call ended without a res
 _LARGEST_BYTES = limits.MESSAGE_READ_BYTES
 
 
-class InProcessChannel:
-    """`open_call`: of the server. Closing the channel cancels the calls that are open on it."""
+class CallChannel:
+    """`open_call`: of the server. `largest_bytes`: of a request. Closing the channel cancels the calls that are open
+    on it."""
 
-    def __init__(self, open_call: OpenCall) -> None:
+    def __init__(self, open_call: OpenCall, largest_bytes: int = _LARGEST_BYTES) -> None:
         self._open_call = open_call
+        self._largest_bytes = largest_bytes
         self._calls: set[Call] = set()
         self.unary_unary = self._callable(self._one_request, UnaryCall)
         self.unary_stream = self._callable(self._one_request, StreamCall)
@@ -60,12 +62,12 @@ class InProcessChannel:
         metadata: Metadata = (),
     ) -> "Call":
         data: bytes = request if encode is None else encode(request)
-        if len(data) > _LARGEST_BYTES:
+        if len(data) > self._largest_bytes:
             end = ClientEnd(asyncio.get_running_loop())
-            end.end(_too_large("Sent", data))
+            end.end(too_large("CLIENT", "Sent", len(data), self._largest_bytes))
         else:
             end = self._open_call(path, metadata, timeout, data)
-        return self._begin(kind(end, encode, decode), timeout)
+        return self._begin(kind(end, encode, decode, self._largest_bytes), timeout)
 
     def _many_requests(
         self,
@@ -79,7 +81,8 @@ class InProcessChannel:
         metadata: Metadata = (),
     ) -> "Call":
         """Without `requests` they are written by the caller, one by one."""
-        call = self._begin(kind(self._open_call(path, metadata, timeout), encode, decode), timeout)
+        end = self._open_call(path, metadata, timeout)
+        call = self._begin(kind(end, encode, decode, self._largest_bytes), timeout)
         if requests is not None:
             call.send_all(requests)
         return call
@@ -92,8 +95,9 @@ class InProcessChannel:
 class Call:
     """One call, as gRPC's: ends with a status, which whoever reads is told as an AioRpcError unless it is OK."""
 
-    def __init__(self, end: ClientEnd, encode: Encode, decode: Decode) -> None:
+    def __init__(self, end: ClientEnd, encode: Encode, decode: Decode, largest_bytes: int) -> None:
         self._end = end
+        self._largest_bytes = largest_bytes
         self._encode = encode
         self._decode = decode
         self._timer: asyncio.TimerHandle | None = None
@@ -153,8 +157,8 @@ class Call:
         if self.done():
             self._raise_for_status()
         data: bytes = request if self._encode is None else self._encode(request)
-        if len(data) > _LARGEST_BYTES:
-            self._end.end(_too_large("Sent", data))
+        if len(data) > self._largest_bytes:
+            self._end.end(too_large("CLIENT", "Sent", len(data), self._largest_bytes))
             self._raise_for_status()
         try:
             self._end.send(data)
@@ -176,7 +180,7 @@ class Call:
             self.cancel()
             raise
         if data is not None and len(data) > _LARGEST_BYTES:
-            status = _too_large("Received", data)
+            status = too_large("CLIENT", "Received", len(data), _LARGEST_BYTES)
             self._end.end(status)
             raise _error(status)  # also if all is over, and well
         if data is None:
@@ -218,11 +222,6 @@ class StreamCall(Call):
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (response := await self._read()) is not grpc.aio.EOF:
             yield response
-
-
-def _too_large(what: str, data: bytes) -> RpcStatus:
-    text = f"CLIENT: {what} message larger than max ({len(data)} vs. {_LARGEST_BYTES})"
-    return RpcStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, text, ())
 
 
 def _error(status: RpcStatus) -> grpc.aio.AioRpcError:

@@ -1,0 +1,33 @@
+"""Recorded values that this worker's codec cannot decode: the run is paused, and nothing of it is lost."""
+
+from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...v1 import common_pb2 as common
+from ..transport.payload_codec import CLEAR, ENCODING, Undecodable, refuse_encoded
+from .interruption import in_cleanup
+from .run_execution import RunExecution
+
+_WHY = "because a recorded value cannot be decoded"
+
+
+def pause_if_encoded(run: RunExecution, payload: common.Payload, what: str) -> None:
+    """Raises what `pause` returns, if the payload is still encoded."""
+    try:
+        refuse_encoded(payload.metadata, what)
+    except Undecodable as error:
+        raise pause(run, error) from error
+
+
+def pause(run: RunExecution, error: Undecodable) -> BaseException:
+    """What the call raises that needs the value. No code sees it: a key that is missing here is not the run's fault.
+
+    A run that is to be cancelled is not paused, or it could not come to its end: there the call ends like any other."""
+    if run.cancelling:
+        return error if in_cleanup() else run.interruption.cancelled()
+    problem = ErrorDetail(
+        code=ErrorCode.PRECONDITION_FAILED,
+        kind=ErrorKind.PERMANENT,
+        message=f"{error.message.rstrip('.')}. Then resume the run: kagzi resume {run.run_id}",
+        non_retryable=True,
+        metadata={ENCODING: CLEAR},
+    )
+    return run.pause_with(_WHY, problem)

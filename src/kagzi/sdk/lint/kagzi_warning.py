@@ -1,0 +1,8 @@
+"""The warning that workers issue for findings."""
+
+from ...core.public import exported
+
+
+@exported
+class KagziWarning(UserWarning):
+    """A warning about workflow code that works, but not as its author may think."""

@@ -1,0 +1,42 @@
+"""The rules, by name: what suppressions, reports and the documentation call them."""
+
+from typing import NamedTuple
+
+
+class Rule(NamedTuple):
+    """`summary` says what a finding is about."""
+
+    name: str
+    summary: str
+
+
+CLOCK = Rule("clock", "a clock is read outside of a step")
+RANDOM = Rule("random", "a random value is made outside of a step")
+BLOCKING = Rule("blocking", "files, processes or pauses that block the worker, outside of a step")
+NETWORK = Rule("network", "a network call outside of a step")
+THREAD = Rule("thread", "a thread, a process or another event loop is started outside of a step")
+TIMER = Rule("timer", "a timer of asyncio where a durable one is meant")
+UNORDERED = Rule("unordered", "steps are named or ordered by a set")
+NOT_AWAITED = Rule("not-awaited", "a step, sleep, wait or child that is called and not awaited")
+GLOBAL_STATE = Rule("global-state", "a module variable is changed by workflow code")
+CANCELLATION = Rule("cancellation", "a cancellation is caught and lost")
+UNSERIALISABLE = Rule("unserialisable", "an annotation has no JSON form")
+SUPPRESSION = Rule("suppression", "a suppression without a reason, with an unknown rule, or without use")
+
+RULES: dict[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        CLOCK,
+        RANDOM,
+        BLOCKING,
+        NETWORK,
+        THREAD,
+        TIMER,
+        UNORDERED,
+        NOT_AWAITED,
+        GLOBAL_STATE,
+        CANCELLATION,
+        UNSERIALISABLE,
+        SUPPRESSION,
+    )
+}

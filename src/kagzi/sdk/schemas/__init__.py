@@ -1,0 +1,1 @@
+"""JSON Schema of what workflows take, return and wait for."""

@@ -1,0 +1,160 @@
+"""Kagzi's own spans as OTLP messages, straight from their values: what many of them have in common is written once.
+
+Fields and numbers are those of encoding.py, which writes any span; a test compares the two. What a body or an error has
+added to a span is not known here: such a span takes the general way.
+"""
+
+from functools import lru_cache
+from struct import Struct
+
+from .attributes import (
+    CLAIM,
+    MESSAGE_ID,
+    RUN_ID,
+    WORKFLOW_ID,
+    Attributes,
+    TracedRun,
+    common_step_attributes,
+    run_name,
+    start_attributes,
+    start_name,
+    step_attributes,
+    step_name,
+    stretch_attributes,
+)
+from .encoding import HAS_IS_REMOTE, IS_REMOTE, SPANS, attributes_field, encode_field, encode_varint, name_field
+
+_TAG = b"\x4a"  # attributes
+_INTERNAL, _PRODUCER, _CONSUMER = b"\x30\x01", b"\x30\x04", b"\x30\x05"
+_UNSET = b"\x7a\x00"  # the status
+_ANY_RUN = TracedRun("", "", "", "", "")
+
+_pack_trace = Struct("<2s16s2s8s").pack
+_pack_moments = Struct("<2s8scQcQ").pack
+_MOMENTS_BYTES = Struct("<2s8scQcQ").size
+_pack_flags = Struct("<HI").pack
+_LOCAL_PARENT = _pack_flags(0x0185, HAS_IS_REMOTE)
+_REMOTE_PARENT = _pack_flags(0x0185, HAS_IS_REMOTE | IS_REMOTE)
+
+
+def steps_head(trace_id: int, parent_id: int, run_id: str, worker_id: str) -> bytes:
+    """What the attempts in one part of a stretch have in common."""
+    ids = _pack_trace(b"\x0a\x10", trace_id.to_bytes(16, "big"), b"\x22\x08", parent_id.to_bytes(8, "big"))
+    return ids + _run_id(run_id) + _every_step(worker_id)
+
+
+def step_span(  # noqa: PLR0917  made for every step
+    head: bytes, span_id: bytes, name: str, step_id: str, attempt: int, start_ns: int, end_ns: int
+) -> bytes:
+    """One attempt; `head`: see above."""
+    own = _step(name, step_id, attempt)
+    moments = _pack_moments(b"\x12\x08", span_id, b"\x39", start_ns, b"\x41", end_ns)
+    return b"".join((_begin(len(head) + _MOMENTS_BYTES + len(own)), head, moments, own))
+
+
+def run_span(
+    ids: tuple[int, int, int],
+    kind: tuple[str, str, str, str],
+    own: tuple[str, str, int],
+    start_ns: int,
+    end_ns: int,
+) -> bytes:
+    """A stretch that hangs on the start. `ids`: of trace, span and parent; `kind`: workflow type, namespace, version
+    and worker; `own`: run id, workflow id and claim."""
+    run_id, workflow_id, claim = own
+    pairs = (_message_id(run_id), _workflow_id(workflow_id) if workflow_id else b"", _claim(claim))
+    return _span(_ids(*ids), _moments(ids[1], start_ns, end_ns), _every_run(*kind), *pairs)
+
+
+def start_span(
+    ids: tuple[int, int, int],
+    kind: tuple[str, str, bool],
+    own: tuple[str, str],
+    start_ns: int,
+    end_ns: int,
+) -> bytes:
+    """A start that was acknowledged. `ids`: as above, the parent 0 for none; `kind`: workflow type, namespace and
+    whether the parent is of another process; `own`: workflow id and run id."""
+    workflow_id, run_id = own
+    pairs = (_message_id(run_id) if run_id else b"", _workflow_id(workflow_id) if workflow_id else b"")
+    return _span(_ids(*ids), _moments(ids[1], start_ns, end_ns), _every_start(*kind), *pairs)
+
+
+def _span(*parts: bytes) -> bytes:
+    data = b"".join(parts)
+    return _begin(len(data)) + data
+
+
+@lru_cache(maxsize=1_024)
+def _begin(size: int) -> bytes:
+    """Of a span of so many bytes."""
+    return SPANS + encode_varint(size)
+
+
+def _ids(trace_id: int, _span_id: int, parent_id: int) -> bytes:
+    trace = b"\x0a\x10" + trace_id.to_bytes(16, "big")
+    return trace + b"\x22\x08" + parent_id.to_bytes(8, "big") if parent_id else trace
+
+
+def _moments(span_id: int, start_ns: int, end_ns: int) -> bytes:
+    return _pack_moments(b"\x12\x08", span_id.to_bytes(8, "big"), b"\x39", start_ns, b"\x41", end_ns)
+
+
+# --- what is written once ---------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1_024)
+def _every_step(worker_id: str) -> bytes:
+    common = common_step_attributes(_ANY_RUN, worker_id)
+    return _INTERNAL + _LOCAL_PARENT + _UNSET + _but(common, RUN_ID)
+
+
+@lru_cache(maxsize=4_096)
+def _step(name: str, step_id: str, attempt: int) -> bytes:
+    return name_field(step_name(name)) + attributes_field(_TAG, step_attributes({}, step_id, attempt))
+
+
+@lru_cache(maxsize=1_024)
+def _every_run(workflow_type: str, namespace: str, version: str, worker_id: str) -> bytes:
+    run = TracedRun("", namespace, workflow_type, "", version)
+    common = _but(stretch_attributes(run, worker_id, 0), CLAIM)
+    return name_field(run_name(workflow_type)) + _CONSUMER + _REMOTE_PARENT + _UNSET + common
+
+
+@lru_cache(maxsize=1_024)
+def _every_start(workflow_type: str, namespace: str, parent_is_remote: bool) -> bytes:
+    parent = _REMOTE_PARENT if parent_is_remote else _LOCAL_PARENT
+    common = _but(start_attributes(namespace, workflow_type))
+    return name_field(start_name(workflow_type)) + _PRODUCER + parent + _UNSET + common
+
+
+@lru_cache(maxsize=256)
+def _claim(claim: int) -> bytes:
+    return attributes_field(_TAG, {CLAIM: claim})
+
+
+def _but(attributes: Attributes, name: str = "") -> bytes:
+    """All others."""
+    return attributes_field(_TAG, {each: value for each, value in attributes.items() if each != name})
+
+
+class _Text:
+    """Writes an attribute whose values are all different: it remembers none."""
+
+    __slots__ = ("_key", "_most", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._key = encode_field(b"\x0a", name.encode())
+        self._most = 0x7F - len(self._key) - 4  # of bytes, so that each length takes one
+
+    def __call__(self, value: str) -> bytes:
+        data = value.encode("utf-8", "replace")
+        size = len(data)
+        if size > self._most:
+            return attributes_field(_TAG, {self._name: value})
+        key = self._key
+        return b"%b%c%b\x12%c\x0a%c%b" % (_TAG, len(key) + 4 + size, key, size + 2, size, data)
+
+
+_run_id, _message_id, _workflow_id = _Text(RUN_ID), _Text(MESSAGE_ID), _Text(WORKFLOW_ID)

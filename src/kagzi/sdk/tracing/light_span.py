@@ -1,0 +1,174 @@
+"""Spans that cost little: a few values, which become a record, or bytes, when they end.
+
+The SDK's own span copies and checks every attribute, asks the sampler and takes locks, which costs more than the rest
+of a small step. Kagzi's own attributes need no check, and whether a run is traced is decided once. Most are sent as
+they began, and written straight as bytes where the exporter is Kagzi's own; what others add makes it a usual one.
+"""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opentelemetry import trace as api
+from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+from .attributes import Attributes
+from .emission import Sink
+from .pending import KAGZI_SCOPE
+
+if TYPE_CHECKING:
+    from opentelemetry.util.types import Attributes as OtelAttributes
+    from opentelemetry.util.types import AttributeValue
+
+EXCEPTION = "exception"
+SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_UNSET = Status(StatusCode.UNSET)
+
+
+class Description(NamedTuple):
+    """What a span says as it began."""
+
+    name: str
+    kind: SpanKind
+    parent: SpanContext | None
+    attributes: Attributes
+
+
+class _Additions:
+    """What was said of a span after it began."""
+
+    status = _UNSET
+    links: Sequence[Link] = ()
+    events: Sequence[Event] = ()
+    attributes: Any = None  # all of the span's, checked
+    name: str | None = None
+
+
+class LightSpan(api.Span):
+    """From when it is made until `end`, which hands it on. What it says is told by its subclass when it is asked for:
+    `describe`; `encode`: the same as bytes, and `make_context`."""
+
+    __slots__ = ("_additions", "_context", "_has_ended", "sink", "start_ns")
+
+    def __init__(self, sink: Sink, start_ns: int | None = None) -> None:
+        self.sink = sink
+        self.start_ns = time_ns() if start_ns is None else start_ns
+        self._additions: _Additions | None = None
+        self._context: SpanContext | None = None
+        self._has_ended = False
+
+    def describe(self) -> Description:
+        raise NotImplementedError
+
+    def encode(self, end_ns: int) -> bytes | None:
+        """None: only `describe` tells all of it."""
+        raise NotImplementedError
+
+    def make_context(self) -> SpanContext:
+        raise NotImplementedError
+
+    def get_span_context(self) -> SpanContext:
+        context = self._context
+        if context is None:
+            context = self._context = self.make_context()
+        return context
+
+    def is_recording(self) -> bool:
+        return not self._has_ended
+
+    def end(self, end_time: int | None = None) -> None:
+        if self._has_ended:
+            return
+        self._has_ended = True
+        end_ns = time_ns() if end_time is None else end_time
+        encoded = self.sink.encoded
+        if encoded is not None and self._additions is None:
+            data = self.encode(end_ns)
+            if data is not None:
+                encoded.add(data)
+                return
+        self.sink.emit(self._readable(end_ns))
+
+    def _readable(self, end_ns: int) -> ReadableSpan:
+        name, kind, parent, attributes = self.describe()
+        added = self._additions or _Additions()
+        return ReadableSpan(
+            added.name or name,
+            self.get_span_context(),
+            parent,
+            self.sink.resource,
+            added.attributes or attributes,
+            added.events,
+            added.links,
+            kind,
+            None,
+            added.status,
+            self.start_ns,
+            end_ns,
+            KAGZI_SCOPE,
+        )
+
+    # --- what the code of a step says ---------------------------------------------------------------------------------
+
+    @property
+    def _added(self) -> _Additions:
+        if self._additions is None:
+            self._additions = _Additions()
+        return self._additions
+
+    def set_attribute(self, key: str, value: "AttributeValue") -> None:
+        self.set_attributes({key: value})
+
+    def set_attributes(self, attributes: "Mapping[str, AttributeValue]") -> None:
+        """Checked, as the SDK does it."""
+        if self._has_ended:
+            return
+        added = self._added
+        if added.attributes is None:
+            own: Any = self.describe().attributes
+            added.attributes = BoundedAttributes(attributes=own, immutable=False)
+        for key, value in attributes.items():
+            added.attributes[key] = value
+
+    def add_event(self, name: str, attributes: "OtelAttributes" = None, timestamp: int | None = None) -> None:
+        if not self._has_ended:
+            added = self._added
+            added.events = (*added.events, Event(name, BoundedAttributes(attributes=attributes), timestamp))
+
+    def add_link(self, context: SpanContext, attributes: "OtelAttributes" = None) -> None:
+        if not self._has_ended:
+            added = self._added
+            added.links = (*added.links, Link(context, BoundedAttributes(attributes=attributes)))
+
+    def update_name(self, name: str) -> None:
+        if not self._has_ended:
+            self._added.name = name
+
+    def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
+        """As the SDK: OK is final, and nothing goes back to UNSET."""
+        status = status if isinstance(status, Status) else Status(status, description)
+        if self._has_ended or status.is_unset:
+            return
+        added = self._added
+        if added.status.status_code is not StatusCode.OK:
+            added.status = status
+
+    def record_exception(
+        self,
+        exception: BaseException,
+        attributes: "OtelAttributes" = None,
+        timestamp: int | None = None,
+        escaped: bool = False,
+    ) -> None:
+        kind = type(exception)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        described: dict[str, Any] = {
+            "exception.type": name,
+            "exception.message": str(exception),
+            "exception.stacktrace": "".join(traceback.format_exception(exception)),
+            "exception.escaped": str(escaped),
+        }
+        self.add_event(EXCEPTION, described | dict(attributes or {}), timestamp)

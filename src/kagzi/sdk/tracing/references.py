@@ -1,0 +1,76 @@
+"""Spans that are elsewhere, and the current one, for OpenTelemetry."""
+
+from contextvars import ContextVar
+from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace as api
+from opentelemetry.context.contextvars_context import ContextVarsRuntimeContext
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, TraceFlags
+
+from ...core.traces.ids import SpanRef
+
+_SAMPLED, _SAMPLED_OUT = TraceFlags(TraceFlags.SAMPLED), TraceFlags(TraceFlags.DEFAULT)
+
+(_SPAN_KEY,) = api.set_span_in_context(api.INVALID_SPAN, otel_context.Context())
+"""Where a context has its span: `set_span_in_context` copies more than is needed for every step."""
+_STEP_KEY = otel_context.create_key("kagzi_step")
+
+
+def span_context(ref: SpanRef) -> SpanContext:
+    return SpanContext(ref.trace_id, ref.span_id, True, _SAMPLED if ref.sampled else _SAMPLED_OUT)
+
+
+class Outside(NonRecordingSpan):
+    """What a run that is sampled out hangs on."""
+
+    def __init__(self, ref: SpanRef) -> None:
+        self._ref = ref
+
+    def get_span_context(self) -> SpanContext:
+        return span_context(self._ref)
+
+    def __repr__(self) -> str:
+        return f"Outside({self._ref!r})"
+
+
+def _direct() -> tuple[Any, Any]:
+    """How the current context is read and set. Usually it is a variable, and two calls on the way to it can be left
+    out."""
+    runtime: Any = getattr(otel_context, "_RUNTIME_CONTEXT", None)
+    variable = getattr(runtime, "_current_context", None)
+    if type(runtime) is ContextVarsRuntimeContext and isinstance(variable, ContextVar):
+        return variable.get, variable.set  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  of any value
+    return otel_context.get_current, otel_context.attach
+
+
+_get, _set = _direct()
+
+
+class Entered:
+    """The body of a step runs in its span. In its thread too: those have the variables of whoever began them."""
+
+    __slots__ = ("_before", "_inside")
+
+    def __init__(self, span: Span) -> None:
+        self._before = before = _get()
+        own = {_SPAN_KEY: span, _STEP_KEY: span}
+        self._inside = otel_context.Context({**before, **own} if before else own)
+        _set(self._inside)
+
+    def again(self) -> bool:
+        """Another body, where the first one was entered; False if this is another place."""
+        if _get() is not self._before:
+            return False
+        _set(self._inside)
+        return True
+
+    def leave(self) -> None:
+        """Not by the token of `attach`: a coroutine that is dropped is closed in another context."""
+        _set(self._before)
+
+
+def trace_id_of_step() -> str:
+    """Of the step that the running code belongs to, in hexadecimal, whatever spans that code has made in it."""
+    span = _get().get(_STEP_KEY)
+    return "" if span is None else f"{span.get_span_context().trace_id:032x}"

@@ -1,0 +1,99 @@
+"""What the context of a run says of its trace, and what is said there to the runs that follow from it. Needs no
+OpenTelemetry: workers that make no spans hand it on, too."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from ...core.errors import RequestError
+from ...core.records import Payload
+from ...core.traces.ids import (
+    TRACEPARENT,
+    TRACESTATE,
+    SpanRef,
+    caller_of_start,
+    continued_state,
+    first_start,
+    parse_traceparent,
+    start_of,
+    stretch_of,
+    usual_start,
+)
+from ...v1.worker_pb2 import Task
+from ..transport.payload_codec import ENCODING
+from ..workflow.codec import ANY, read_payload, write_context
+
+Context = dict[str, Any]
+
+
+class RunStart(NamedTuple):
+    """What the first stretches of a run hang on. `caller`: what that hangs on in turn, 0 for nothing known; None: the
+    span is not Kagzi's. `links`: of a run that continues another, to the first start and to the stretch before."""
+
+    ref: SpanRef
+    caller: int | None = None
+    links: tuple[SpanRef, ...] = ()
+
+    @property
+    def first(self) -> SpanRef:
+        """Of the run that a client started, however often it went on as a new one."""
+        return self.links[0] if self.links else self.ref
+
+
+def start_in(context: Mapping[str, Any], run_id: str) -> RunStart | None:
+    """None if the context names no trace."""
+    named = parse_traceparent(context.get(TRACEPARENT))
+    if named is None:
+        return None
+    state = context.get(TRACESTATE)
+    first = first_start(state)
+    if first is None:
+        return RunStart(named, caller_of_start(state))
+    return RunStart(start_of(run_id)._replace(sampled=named.sampled), 0, (first, named))
+
+
+def start_of_task(task: Task) -> RunStart | None:
+    """As above, of a claimed run."""
+    usual = usual_start(task.context.data)
+    return start_in(readable_context(task) or {}, task.run_id) if usual is None else RunStart(*usual)
+
+
+def readable_context(task: Task) -> Context | None:
+    """None if it is encoded and the codec is not here, or if another client has given something else than an object."""
+    context = task.context
+    if not context.data:
+        return {}
+    try:
+        encoded = context.metadata and ENCODING in context.metadata
+        value: object = None if encoded else read_payload(ANY, Payload(context.data), what="context")
+    except RequestError:
+        return None
+    return cast("Context", value) if isinstance(value, dict) else None
+
+
+def child_context(context: Context, parent: SpanRef) -> Payload | None:
+    """None: nothing can be added to it."""
+    own = {key: value for key, value in context.items() if key != TRACESTATE}
+    return _written({**own, TRACEPARENT: parent.traceparent})
+
+
+def successor_context(context: Context, first: SpanRef, before: SpanRef) -> Payload | None:
+    """Of a run that continues another. None: nothing can be added to it."""
+    return _written({**context, TRACEPARENT: before.traceparent, TRACESTATE: continued_state(first)})
+
+
+def untraced_successor_context(task: Task) -> Payload | None:
+    """The same by a worker that makes no spans. None: it is as it was."""
+    context = readable_context(task)
+    start = None if not context else start_in(context, task.run_id)
+    if context is None or start is None:
+        return None
+    claim = task.lease.counter
+    before = stretch_of(start.ref, task.run_id, claim, own_traces_from=task.own_traces_from)
+    return successor_context(context, start.first, before)
+
+
+def _written(context: Context) -> Payload | None:
+    try:
+        return write_context(context)
+    except RequestError:
+        return None  # it is too large with it

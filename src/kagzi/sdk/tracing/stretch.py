@@ -1,0 +1,268 @@
+"""The spans of the work on a run: of a stretch, from one claim until the worker lets go, and of the attempts in it.
+
+Ids are derived (core/traces/ids.py). A span of a stretch is made when there is something in it: a worker that only
+repeats what is recorded makes none. It ends when the worker lets go of the run, not when the run ends: a span that is
+open for days is exported late or never.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode
+
+from ...core.error_details import ErrorDetail
+from ...core.records import Payload
+from ...core.traces.ids import (
+    PART_ENTRIES,
+    TRACEPARENT,
+    SpanRef,
+    attempt_id,
+    is_in_trace_of_start,
+    parse_traceparent,
+    stretch_before,
+    stretch_of,
+)
+from ...v1.worker_pb2 import STEP_KIND_FUNCTION, HistoryStep, Task
+from .attributes import (
+    ERROR_TYPE,
+    Attributes,
+    TracedRun,
+    common_step_attributes,
+    run_name,
+    step_attributes,
+    step_name,
+    stretch_attributes,
+)
+from .emission import Sink
+from .own_spans import SpanOfAttempt, SpanOfStretch, StepsOfPart
+from .references import Entered, Outside, span_context
+from .run_context import RunStart, child_context, readable_context, successor_context
+
+
+class SpanMaker(Protocol):
+    def span(
+        self,
+        ref: SpanRef,
+        parent: SpanContext | None,
+        name: str,
+        kind: SpanKind,
+        attributes: Attributes,
+        *,
+        links: tuple[SpanRef, ...] = (),
+        start_ns: int | None = None,
+    ) -> Span:
+        """One of the SDK that is sampled; `parent`: None for the first of a trace."""
+        ...
+
+
+class _Part:
+    """A stretch, or as much of a long one as is in one trace. `span`: None if the run is sampled out; `steps`: None if
+    spans are the SDK's."""
+
+    __slots__ = ("has_content", "number", "ref", "span", "steps")
+
+    def __init__(self, number: int, ref: SpanRef, span: Span | None, steps: StepsOfPart | None) -> None:
+        self.number = number
+        self.ref = ref
+        self.span = span
+        self.steps = steps
+        self.has_content = False  # else it is not exported: nothing of it would be in the history either
+
+
+class Stretch:
+    """The work of this worker on a run, from one claim until it lets go: the parent of what is done meanwhile.
+
+    `sink`: where its light spans go; None: they are the SDK's, of `tracing`. `encoded`: what user code says is left
+    out.
+    """
+
+    def __init__(
+        self, tracing: SpanMaker, sink: Sink | None, task: Task, worker_id: str, start: RunStart, *, encoded: bool
+    ) -> None:
+        self._tracing = tracing
+        self._sink = sink
+        self._task = task
+        self._worker_id = worker_id
+        self._start = start
+        self._encoded = encoded
+        self._claim = task.lease.counter
+        self._is_sampled = start.ref.sampled
+        self._entries = 0  # attempts that were begun and children that were started
+        self._part: _Part | None = None
+        self._parts: list[_Part] = []
+        self._outside: Entered | None = None  # of a run that is sampled out
+        self._attempts: dict[str, tuple[Span, _Part]] = {}
+        self._history: list[Iterable[HistoryStep]] | None = None  # more of it than the task has
+        self._done_seq: int | None = None
+        self._senders: list[SpanRef] = []
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def enter(self, step_id: str, name: str, attempt: int) -> Entered:
+        """An attempt begins: what its body does belongs to its span, until `leave`. A run that is sampled out has no
+        spans, and neither has what its steps do."""
+        if not self._is_sampled:
+            outside = self._outside
+            if outside is None or not outside.again():
+                outside = self._outside = Entered(Outside(self._start.ref))
+            return outside
+        part = self._enter_part()
+        steps = part.steps
+        if steps is None:
+            span = self._attempt_of_sdk(part, step_id, name, attempt)
+        else:
+            span = SpanOfAttempt(steps, step_id, name, attempt)
+        self._attempts[step_id] = span, part
+        return Entered(span)
+
+    def _attempt_of_sdk(self, part: _Part, step_id: str, name: str, attempt: int) -> Span:
+        assert part.span is not None
+        ref = SpanRef(part.ref.trace_id, attempt_id(self._task.run_id, step_id, attempt, self._claim))
+        attributes = step_attributes(common_step_attributes(self._run, self._worker_id), step_id, attempt)
+        parent = part.span.get_span_context()
+        return self._tracing.span(ref, parent, step_name(name), SpanKind.INTERNAL, attributes)
+
+    def finish(self, step_id: str, error: BaseException | None = None, error_type: str = "") -> None:
+        """The attempt has come to a result: to an `error`, whose type is recorded as `error_type`. One that was
+        interrupted has no span, as it has none in the history."""
+        begun = self._attempts.pop(step_id, None)
+        if begun is None:
+            return
+        span, part = begun
+        part.has_content = True
+        if error is not None:
+            record_error(span, error, error_type, encoded=self._encoded)
+        span.end()
+
+    # --- other runs ---------------------------------------------------------------------------------------------------
+
+    def child_context(self) -> Payload | None:
+        """The context for a child that is started now: what the run has itself, with this stretch as parent. None: as
+        it is, because nothing can be added to it."""
+        part = self._enter_part()
+        part.has_content = True
+        context = readable_context(self._task)
+        return None if context is None else child_context(context, part.ref)
+
+    def successor_context(self) -> Payload | None:
+        """The context for the run that goes on instead of this one. None: as it is."""
+        context = readable_context(self._task)
+        return None if context is None else successor_context(context, self._start.first, self._last().ref)
+
+    # --- signals ------------------------------------------------------------------------------------------------------
+
+    def know(self, steps: Iterable[HistoryStep]) -> None:
+        """More of the history as it was claimed."""
+        self._history = [*(self._history or ()), steps]
+        self._done_seq = None
+
+    def received(self, seq: int, metadata: Mapping[str, str]) -> None:
+        """The code has got a signal, recorded under this number. Whichever stretch does something first after it came
+        links to its sender."""
+        sender = parse_traceparent(metadata.get(TRACEPARENT))
+        if sender is None or not self._is_sampled:
+            return
+        if self._done_seq is None:
+            history = (self._task.history.steps, *(self._history or ()))
+            self._done_seq = max((_done_seq(each) for part in history for each in part), default=0)
+        if seq > self._done_seq:
+            self._senders.append(sender)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def ended(self, error: ErrorDetail | None = None) -> None:
+        """The run has ended in this stretch, or is about to."""
+        if not self._is_sampled:
+            return
+        part = self._last()
+        part.has_content = True
+        if self._senders:
+            self._link_senders(part)
+        if error is not None and part.span is not None:
+            part.span.set_attribute(ERROR_TYPE, error.type or error.kind.value)
+            part.span.set_status(Status(StatusCode.ERROR, None if self._encoded else error.text))
+
+    def leave(self) -> None:
+        """The worker lets go of the run."""
+        for part in self._parts:
+            if part.has_content and part.span is not None:
+                part.span.end()
+        self._part = None
+        self._parts.clear()
+        self._attempts.clear()
+
+    # --- parts --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _run(self) -> TracedRun:
+        task = self._task
+        return TracedRun(task.run_id, task.namespace_id, task.workflow_type, task.workflow_id, task.version)
+
+    def _enter_part(self) -> _Part:
+        number = self._entries // PART_ENTRIES
+        self._entries += 1
+        part = self._part
+        if part is None or part.number != number:
+            part = self._open(number)
+        if self._senders:
+            self._link_senders(part)
+        return part
+
+    def _last(self) -> _Part:
+        return self._part or self._open(max(self._entries - 1, 0) // PART_ENTRIES)
+
+    def _link_senders(self, part: _Part) -> None:
+        if part.span is not None:
+            for sender in self._senders:
+                part.span.add_link(span_context(sender))
+        self._senders.clear()
+
+    def _open(self, number: int) -> _Part:
+        ref = self._ref(self._claim, number)
+        span = self._span(number, ref) if self._is_sampled else None
+        steps = None
+        if isinstance(span, SpanOfStretch):
+            steps = StepsOfPart(span, ref)
+        self._part = part = _Part(number, ref, span, steps)
+        self._parts.append(part)
+        return part
+
+    def _span(self, number: int, ref: SpanRef) -> Span:
+        start, task, sink, run = self._start.ref, self._task, self._sink, self._run
+        joined = is_in_trace_of_start(self._claim, number, task.own_traces_from)
+        before = stretch_before(self._claim, number)
+        links = (*(() if joined else (start,)), *(() if before is None else (self._ref(*before),)))
+        start_ns = None if number else task.claimed_at_us * 1_000
+        if sink is not None:
+            parent = start if joined else None
+            light = SpanOfStretch(sink, ref, parent, run, self._worker_id, self._claim, start_ns)
+            for link in links:
+                light.add_link(span_context(link))
+            return light
+        return self._tracing.span(
+            ref,
+            span_context(start) if joined else None,
+            run_name(run.workflow_type),
+            SpanKind.CONSUMER,
+            stretch_attributes(run, self._worker_id, self._claim),
+            links=links,
+            start_ns=start_ns,
+        )
+
+    def _ref(self, claim: int, part: int) -> SpanRef:
+        return stretch_of(self._start.ref, self._task.run_id, claim, part, own_traces_from=self._task.own_traces_from)
+
+
+def _done_seq(step: HistoryStep) -> int:
+    """The last number of a step that is a worker's doing."""
+    return max(step.begun_seq, step.seq) if step.kind == STEP_KIND_FUNCTION else step.begun_seq
+
+
+def record_error(span: Span, error: BaseException, kind: str, *, encoded: bool) -> None:
+    """`encoded`: what user code says is not to be read by others; the kind of the error is."""
+    span.set_attribute(ERROR_TYPE, kind)
+    if encoded:
+        span.set_status(Status(StatusCode.ERROR))
+    else:
+        span.record_exception(error)
+        span.set_status(Status(StatusCode.ERROR, f"{kind}: {error}"))

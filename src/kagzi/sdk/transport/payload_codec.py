@@ -1,0 +1,302 @@
+"""The user's codec, applied to messages: everything that user code has said is encoded before it leaves this process,
+and decoded when it comes.
+
+That is done to whole messages, by their descriptors, and not where values are written: so a new verb with a payload, or
+a new place for an error, is covered. What is encoded already stays as it is, and what cannot be decoded comes as it is,
+with the reason: whoever needs it is told (`Undecodable`), and nobody else fails.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import quote, unquote
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from ...core import limits
+from ...core.error_details import OWN_CODE
+from ...core.errors import InvalidArgument, PreconditionFailed
+from ...core.public import exported
+from ...v1 import common_pb2 as common
+from .channel import Channel
+
+M = TypeVar("M", bound=Message)
+
+ENCODING = "encoding"
+UNDECODABLE = "undecodable"
+"""In the metadata of a payload that this side could not decode: why."""
+CLEAR = "none"
+"""As the encoding of an error: it is Kagzi's own, and says nothing of what user code has said."""
+
+_PAYLOAD = "kagzi.v1.Payload"
+_ERROR = "kagzi.v1.ErrorDetail"
+# What user code says besides payloads and errors, by message and field, with what the server takes of it.
+_TEXTS = {"kagzi.v1.SetStatusOperation": {"text": limits.STATUS_TEXT_BYTES}}
+# Servers and programs read these of an error's metadata; no user code writes into them.
+_CLEAR_METADATA = frozenset(
+    {OWN_CODE, ENCODING, "step_id", "seq", "expected", "limit", "maximum", "size", "reason", "grpc_status", "down"}
+)
+_BEGINNING = "[encoded "
+_ELLIPSIS = "…"
+_SIGNS = (ENCODING.encode(), _BEGINNING.encode())
+
+
+@exported
+class Codec(Protocol):
+    """Changes what user code says on its way out of this process and back, for example to encrypt it: `Worker(codec=)`,
+    `Kagzi.connect(codec=)`. Both methods are called in the event loop."""
+
+    def encode(self, data: bytes) -> tuple[bytes, Mapping[str, str]]:
+        """`data` encoded, and what `decode` needs: `"encoding"`, and keys that begin with `"encoding-"`, in clear."""
+        ...
+
+    def decode(self, data: bytes, metadata: Mapping[str, str]) -> bytes:
+        """What was encoded to `data` with this `metadata`. Raises an exception whose text says what to do, if that is
+        not possible."""
+        ...
+
+
+class Undecodable(PreconditionFailed):
+    """A payload that this side cannot decode."""
+
+
+def refuse_encoded(metadata: Mapping[str, str] | None, what: str) -> None:
+    """Raises Undecodable for a payload that is still encoded."""
+    if metadata and ENCODING in metadata:
+        why = metadata.get(UNDECODABLE) or (
+            f"it is encoded as {metadata[ENCODING]!r}, and there is no codec here. "
+            "Give the one that it was encoded with: Kagzi.connect(codec=...), Worker(codec=...)"
+        )
+        raise Undecodable(f"{what} cannot be decoded: {why.rstrip('.')}.")
+
+
+class MessageCodec:
+    """Encodes and decodes messages in place. Without a codec nothing is encoded, and encoded texts are shown as what
+    they are."""
+
+    def __init__(self, codec: Codec | None) -> None:
+        self.codec = codec
+
+    # --- out ----------------------------------------------------------------------------------------------------------
+
+    def encode(self, message: Message) -> None:
+        """Once: what is encoded is left alone. Raises what the codec does."""
+        if self.codec is not None:
+            self._encode(self.codec, message)
+
+    def _encode(self, codec: Codec, message: Message) -> None:
+        name = message.DESCRIPTOR.full_name
+        if name == _PAYLOAD:
+            _encode_payload(codec, cast("common.Payload", message))
+            return
+        if name == _ERROR and not _encode_error(codec, cast("common.ErrorDetail", message)):
+            return
+        for text, limit in _TEXTS.get(name, {}).items():
+            setattr(message, text, _encoded_text(codec, getattr(message, text), limit))
+        for field in _leading_on(cast("Descriptor", message.DESCRIPTOR)):
+            for each in _messages_in(message, field):
+                self._encode(codec, each)
+
+    # --- in -----------------------------------------------------------------------------------------------------------
+
+    def decode(self, message: Message) -> None:
+        """Never raises: what cannot be decoded stays."""
+        if message.DESCRIPTOR.full_name == _PAYLOAD:
+            self._decode_payload(cast("common.Payload", message))
+            return
+        for field, value in message.ListFields():
+            if field.type == FieldDescriptor.TYPE_STRING:
+                self._decode_texts(message, field, value)
+            elif field.type == FieldDescriptor.TYPE_MESSAGE:
+                if _is_text_map(field):
+                    for key in [key for key, text in value.items() if _BEGINNING in text]:
+                        value[key] = self._decoded_text(value[key])
+                else:
+                    for each in _messages_in(message, field):
+                        self.decode(each)
+
+    def decoding(self, read: "Callable[[bytes], M]") -> "Callable[[bytes], M]":
+        """`read`, and what it reads decoded."""
+
+        def decoded(data: bytes) -> M:
+            message = read(data)
+            if any(mark in data for mark in _SIGNS):
+                self.decode(message)
+            return message
+
+        return decoded
+
+    def _decode_payload(self, payload: common.Payload) -> None:
+        metadata = payload.metadata
+        if self.codec is None or ENCODING not in metadata:
+            return
+        try:
+            payload.data = self.codec.decode(payload.data, dict(metadata))
+        except Exception as error:  # noqa: BLE001  the codec is user code
+            metadata[UNDECODABLE] = str(error) or type(error).__name__
+            return
+        for key in [key for key in metadata if key.startswith(ENCODING)]:
+            del metadata[key]
+
+    def _decode_texts(self, message: Message, field: FieldDescriptor, value: Any) -> None:
+        if isinstance(value, str):
+            if _BEGINNING in value:
+                setattr(message, field.name, self._decoded_text(value))
+            return
+        for place, text in enumerate(value):
+            if _BEGINNING in text:
+                value[place] = self._decoded_text(text)
+
+    def _decoded_text(self, text: str) -> str:
+        return _part().sub(self._decoded_part, text)
+
+    def _decoded_part(self, part: "re.Match[str]") -> str:
+        data = base64.urlsafe_b64decode(part["data"])
+        pairs = (pair.partition("=") for pair in part["metadata"].split())
+        metadata = {key: unquote(value) for key, _, value in pairs}
+        if self.codec is None:
+            shown = ", ".join(metadata.values())
+            return f"[encoded: {shown}, {len(data)} bytes]"
+        try:
+            return self.codec.decode(data, metadata).decode("utf-8", "replace")
+        except Exception:  # noqa: BLE001  the codec is user code
+            return part[0]
+
+
+def message_codec(codec: Codec | MessageCodec | None) -> MessageCodec | None:
+    """Raises InvalidArgument for what is not a codec."""
+    if codec is None or isinstance(codec, MessageCodec):
+        return codec
+    if not callable(getattr(codec, "encode", None)) or not callable(getattr(codec, "decode", None)):
+        raise InvalidArgument(
+            f"codec={codec!r} has no encode and decode. Give a kagzi.Codec, such as kagzi.crypto.AesGcm(keys=...).",
+            field="codec",
+        )
+    return MessageCodec(codec)
+
+
+class DecodingChannel:
+    """A channel whose responses come decoded."""
+
+    def __init__(self, channel: Channel, codec: MessageCodec) -> None:
+        self.unary_unary = _decoding(channel.unary_unary, codec)
+        self.unary_stream = _decoding(channel.unary_stream, codec)
+        self.stream_unary = _decoding(channel.stream_unary, codec)
+        self.stream_stream = _decoding(channel.stream_stream, codec)
+        self.close = channel.close
+
+
+def _decoding(method: Callable[..., Any], codec: MessageCodec) -> Callable[..., Any]:
+    def make(path: str, *, response_deserializer: "Callable[[bytes], Any]", **options: Any) -> Callable[..., Any]:
+        call: Callable[..., Any] = method(path, response_deserializer=codec.decoding(response_deserializer), **options)
+        return call
+
+    return make
+
+
+# --- what a message consists of ---------------------------------------------------------------------------------------
+
+_leading: dict[str, tuple[FieldDescriptor, ...]] = {}
+
+
+def _leading_on(descriptor: Descriptor) -> tuple[FieldDescriptor, ...]:
+    """The fields in which something may be that is encoded."""
+    known = _leading.get(descriptor.full_name)
+    if known is None:
+        known = _leading[descriptor.full_name] = tuple(
+            field for field in descriptor.fields if _has_clear_text(field.message_type, set())
+        )
+    return known
+
+
+def _has_clear_text(descriptor: Descriptor | None, seen: set[str]) -> bool:
+    """`descriptor`: None of what is not a message. That of a map has its values in a field."""
+    if descriptor is None or descriptor.full_name in seen:
+        return False
+    name = descriptor.full_name
+    seen.add(name)
+    if name in (_PAYLOAD, _ERROR) or name in _TEXTS:
+        return True
+    return any(_has_clear_text(field.message_type, seen) for field in descriptor.fields)
+
+
+def _map_value(field: FieldDescriptor) -> FieldDescriptor | None:
+    """None: it is not a map."""
+    entry = field.message_type
+    return entry.fields_by_name["value"] if entry is not None and entry.GetOptions().map_entry else None
+
+
+def _is_text_map(field: FieldDescriptor) -> bool:
+    value = _map_value(field)
+    return value is not None and value.type == FieldDescriptor.TYPE_STRING
+
+
+def _messages_in(message: Message, field: FieldDescriptor) -> Iterable[Message]:
+    value = getattr(message, field.name)
+    if _map_value(field) is not None:
+        return [each for each in value.values() if isinstance(each, Message)]
+    if field.is_repeated:
+        return cast("Iterable[Message]", value)
+    return (value,) if message.HasField(field.name) else ()
+
+
+@lru_cache(maxsize=1)
+def _part() -> "re.Pattern[str]":
+    """What is encoded in a text. Made when it is needed: most programs have no codec."""
+    return re.compile(r"\[encoded (?P<data>[\w-]+={0,2})(?P<metadata>(?: [\w.-]+=[^\s\]]*)+)\]")
+
+
+# --- encoding ---------------------------------------------------------------------------------------------------------
+
+
+def _encode_payload(codec: Codec, payload: common.Payload) -> None:
+    if not payload.data or ENCODING in payload.metadata:
+        return
+    data, metadata = _checked(*codec.encode(payload.data))
+    payload.data = data
+    payload.metadata.update(metadata)
+
+
+def _encode_error(codec: Codec, error: common.ErrorDetail) -> bool:
+    """Whether there may be more in it."""
+    if error.metadata.get(ENCODING) == CLEAR:
+        return False
+    error.message = _encoded_text(codec, error.message, limits.ERROR_MESSAGE_BYTES)
+    error.traceback = _encoded_text(codec, error.traceback, limits.ERROR_TRACEBACK_BYTES, keep_end=True)
+    for key in [key for key in error.metadata if key not in _CLEAR_METADATA]:
+        error.metadata[key] = _encoded_text(codec, error.metadata[key], limits.ERROR_MESSAGE_BYTES)
+    return True
+
+
+def _encoded_text(codec: Codec, text: str, limit: int, *, keep_end: bool = False) -> str:
+    """A part of a text that can be found in it: servers put errors into sentences. Cut, so that the server need not cut
+    what nobody could decode then."""
+    if not text or _part().fullmatch(text):
+        return text
+    clear = text.encode("utf-8", "replace")
+    part = _encoded_part(codec, clear)
+    if len(part) > limit:
+        most = max(len(clear) - (len(part) - limit) * 3 // 4 - len(_ELLIPSIS.encode()) - 4, 0)
+        short_data = clear[len(clear) - most :] if keep_end else clear[:most]
+        short = short_data.decode("utf-8", "ignore")
+        part = _encoded_part(codec, (f"{_ELLIPSIS}{short}" if keep_end else f"{short}{_ELLIPSIS}").encode())
+    return part
+
+
+def _encoded_part(codec: Codec, clear: bytes) -> str:
+    data, metadata = _checked(*codec.encode(clear))
+    shown = "".join(f" {key}={quote(value, safe='')}" for key, value in metadata.items())
+    return f"{_BEGINNING}{base64.urlsafe_b64encode(data).decode()}{shown}]"
+
+
+def _checked(data: bytes, metadata: Mapping[str, str]) -> tuple[bytes, Mapping[str, str]]:
+    if not metadata.get(ENCODING) or not all(key.startswith(ENCODING) for key in metadata):
+        raise InvalidArgument(
+            f"the codec gave the metadata {dict(metadata)!r}. It must name its encoding under {ENCODING!r}, and all "
+            f"keys must begin with {ENCODING!r}.",
+            field="codec",
+        )
+    return data, metadata

@@ -1,0 +1,1 @@
+"""What is written in the user's own transaction."""

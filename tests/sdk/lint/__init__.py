@@ -1,0 +1,1 @@
+"""What `kagzi lint` and workers find in the code of workflows."""

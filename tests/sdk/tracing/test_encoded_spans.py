@@ -1,0 +1,210 @@
+"""Spans that are written as bytes when they end: what is sent, and when."""
+
+import asyncio
+import itertools
+import os
+import threading
+from typing import Any
+
+import pytest
+from opentelemetry import trace as otel
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+
+from kagzi.core.traces.ids import SpanRef
+from kagzi.otel import OtlpExporter
+from kagzi.sdk.tracing import pending
+from kagzi.sdk.tracing.encoding import encode_spans
+from kagzi.sdk.tracing.spans import StartSpan, Tracing
+from kagzi.sdk.workflow.codec import write_context
+from kagzi.v1 import workflow_pb2 as pb_workflow
+from tests.sdk.tracing.test_spans import RUN, stretch
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The requests of Kagzi's exporter, which go nowhere."""
+    requests: list[bytes] = []
+
+    def send(_exporter: OtlpExporter, data: bytes) -> str:
+        requests.append(data)
+        return ""
+
+    monkeypatch.setattr(OtlpExporter, "_send", send)
+    return requests
+
+
+def batching(**options: Any) -> TracerProvider:
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OtlpExporter("http://collector"), **options))
+    return provider
+
+
+def test_spans_that_are_written_as_bytes_are_those_of_the_usual_way(sent: list[bytes]) -> None:
+    """With Kagzi's exporter behind a batch processor: as they began, and with what bodies, errors and links add."""
+    exported, resource = InMemorySpanExporter(), Resource({"service.name": "orders"})
+    messages: list[ExportTraceServiceRequest] = []
+    for processor in (BatchSpanProcessor(OtlpExporter("http://collector")), SimpleSpanProcessor(exported)):
+        provider = TracerProvider(resource=resource, id_generator=Numbers())
+        provider.add_span_processor(processor)
+        work(provider)
+        provider.shutdown()
+        data = b"".join(sent) or encode_spans(exported.get_finished_spans())
+        messages.append(ExportTraceServiceRequest.FromString(data))
+        sent.clear()
+    (ours, usual) = ([described_message(span) for span in spans_of(each)] for each in messages)
+    assert ours == usual
+    assert len(ours) == 12
+    assert [each.resource for group in messages[:1] for each in group.resource_spans] == [
+        each.resource for each in messages[1].resource_spans
+    ]
+    assert {each.scope.name for each in messages[0].resource_spans[0].scope_spans} == {"kagzi"}
+
+
+class Numbers(IdGenerator):
+    def __init__(self) -> None:
+        self._next = itertools.count(1)
+
+    def generate_span_id(self) -> int:
+        return next(self._next)
+
+    generate_trace_id = generate_span_id
+
+
+def work(provider: TracerProvider) -> None:
+    """Starts, stretches and attempts of each form."""
+    tracing = Tracing.on(provider)
+    assert tracing is not None
+    for caller in (None, {"traceparent": SpanRef(5, 6).traceparent}):
+        start = tracing.start("default", "order", caller)
+        asyncio.run(answered(start, pb_workflow.StartWorkflowResponse(run_id=RUN, workflow_id="order-7" * 30)))
+        context = write_context(start.context(None))
+        assert context is not None
+        each = stretch(provider, context=context.data)
+        each.enter("charge", "charge", 1).leave()
+        each.finish("charge")
+        each.enter("\u00e4" * 9_000, "long", 300).leave()
+        each.finish("\u00e4" * 9_000)
+        each.ended()
+        each.leave()
+    again = stretch(provider, claim=2)  # links to the one before
+    with_more = again.enter("charge", "charge", 2)
+    otel.get_current_span().set_attribute("card", "visa")
+    with_more.leave()
+    again.finish("charge", ConnectionError("the bank is away"), "ConnectionError")
+    again.leave()
+    again = stretch(provider)  # nobody has traced the start
+    again.ended()
+    again.leave()
+
+
+async def answered(start: StartSpan, answer: pb_workflow.StartWorkflowResponse) -> None:
+    async def response() -> pb_workflow.StartWorkflowResponse:
+        return answer
+
+    assert await start.of(response()) is answer
+
+
+def spans_of(message: ExportTraceServiceRequest) -> list[Any]:
+    return [span for group in message.resource_spans for scope in group.scope_spans for span in scope.spans]
+
+
+def described_message(span: Any) -> Any:
+    """In any order, without moments."""
+    assert span.end_time_unix_nano > 0
+    span.start_time_unix_nano = span.end_time_unix_nano = 0
+    attributes = sorted((each.key, each.value.SerializeToString()) for each in span.attributes)
+    del span.attributes[:]
+    for event in span.events:
+        event.time_unix_nano = 0
+        del event.attributes[2:]  # where it was raised
+    return str(span), attributes
+
+
+def steps(provider: TracerProvider, count: int) -> None:
+    each = stretch(provider, context=b'{"traceparent":"%s"}' % SpanRef(5, 6).traceparent.encode())
+    for number in range(count):
+        each.enter(f"step {number}", "step", 1).leave()
+        each.finish(f"step {number}")
+
+
+def names(sent: list[bytes]) -> list[str]:
+    return [span.name for data in sent for span in spans_of(ExportTraceServiceRequest.FromString(data))]
+
+
+def sent_early() -> None:
+    """What threads are sending was sent."""
+    for thread in [each for each in threading.enumerate() if each.name == "kagzi-spans"]:
+        thread.join()
+
+
+def test_a_processor_flushes_them_with_the_spans_of_the_program(
+    sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = batching()
+    for _ in range(2):
+        steps(provider, 2)
+        provider.get_tracer("web").start_span("own").end()
+        provider.force_flush()
+        assert sorted(names(sent)) == ["own", "step step", "step step"]
+        sent.clear()
+    steps(provider, 1)
+    provider.shutdown()
+    assert names(sent) == ["step step"]
+    monkeypatch.setattr(pending, "SEND_AT", 2)
+    steps(provider, 3)
+    sent_early()
+    assert names(sent) == ["step step"], "nothing is sent after it was shut down"
+
+
+def test_many_are_sent_early_in_requests_of_limited_size(sent: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "SEND_AT", 5)
+    monkeypatch.setattr(pending, "REQUEST_SPANS", 2)
+    provider = batching(schedule_delay_millis=1_000_000)
+    steps(provider, 5)
+    sent_early()
+    assert [len(spans_of(ExportTraceServiceRequest.FromString(each))) for each in sent] == [2, 2, 1]
+    provider.shutdown()
+    assert len(sent) == 3
+
+
+def unanswered(_spans: pending.EncodedSpans) -> None:
+    """The collector does not answer."""
+
+
+def test_beyond_the_limit_the_newest_are_dropped_and_counted(
+    sent: list[bytes], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pending, "SEND_AT", 3)
+    monkeypatch.setattr(pending, "PENDING_SPANS", 3)
+    monkeypatch.setattr(pending.EncodedSpans, "_send", unanswered)
+    provider = batching(schedule_delay_millis=1_000_000)
+    steps(provider, 5)
+    provider.force_flush()
+    assert len(names(sent)) == 3
+    assert "2 spans were dropped" in caplog.text
+    provider.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_leaves_what_is_pending_to_its_parent(sent: list[bytes]) -> None:
+    provider = batching(schedule_delay_millis=1_000_000)
+    steps(provider, 3)
+    tracing = Tracing.on(provider)
+    assert tracing is not None
+    sink = tracing._emission.find()
+    assert sink is not None
+    assert sink.encoded is not None
+    child = os.fork()
+    if not child:
+        left = len(sink.encoded.take())
+        steps(provider, 1)
+        provider.force_flush()
+        os._exit(len(names(sent)) + left)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1, "only its own"
+    provider.shutdown()
+    assert len(names(sent)) == 3
