@@ -1,0 +1,84 @@
+"""TestEnv: the environment of a test, which can also crash a workflow everywhere."""
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from ...sdk.client.run import Run
+from ...sdk.workflow.signals import Signal
+from ...sdk.workflow.workflow import Workflow
+from .environment import Environment
+
+if TYPE_CHECKING:
+    from ..crash.report import CrashReport
+
+
+class TestEnv(Environment):
+    """A client whose server and workers are in the process of the test: `async with TestEnv.open() as env:`, or the
+    fixture `kagzi_env` of pytest.
+
+    Everything a client does works. Workflows that are started, and their children, are executed here. The clock stands
+    still until the test waits for a run (`await run.result()`) or calls `advance`: sleeps, retries, timeouts and
+    schedules then take no real time. It belongs to the event loop in which it is first used.
+    """
+
+    __test__ = False
+
+    @contextmanager
+    def crashing_runs(self) -> "Generator[list[CrashReport]]":
+        """As long as the block lasts, `run` does what `crash_everywhere` does: that is the marker
+        `kagzi_crash_everywhere`. Yields the list of the reports, which grows."""
+        reports: list[CrashReport] = []
+
+        async def crash(workflow: Workflow[Any, Any], input: Any) -> "CrashReport":
+            reports.append(await self.crash_everywhere(workflow, input))
+            return reports[-1]
+
+        self.instead_of_run = crash
+        try:
+            yield reports
+        finally:
+            self.instead_of_run = None
+
+    async def crash_everywhere(
+        self,
+        workflow: Workflow[Any, Any],
+        input: Any = ...,
+        *,
+        signals: "Sequence[tuple[Signal[Any] | str, Any]]" = (),
+        drive: "Callable[[TestEnv, Run[Any]], Awaitable[None]] | None" = None,
+        same: "Callable[[Any, Any], bool] | None" = None,
+        any_order: bool = True,
+        check: bool = True,
+    ) -> "CrashReport":
+        """Run the workflow once for each of its boundaries (before, in and after each step, sleep, signal and child),
+        with the worker killed there: it must end as it does undisturbed, and repeat nothing that is recorded.
+
+        It is also run with a fresh worker after every result, with results in another order, with one task layer more,
+        and is watched for what is not replay-safe: clocks, chance, threads, effects outside of steps, changed globals,
+        the order of sets, calls that are not awaited.
+
+        Args:
+            workflow: The workflow.
+            input: What each run is given.
+            signals: Pairs of signal and value: each is sent when a run waits for it.
+            drive: Called with the environment and each run after its start, for whatever else has to happen to it.
+            same: Whether two results are the same. Default: if their JSON is.
+            any_order: Whether results that are there at the same time may come in any order.
+            check: Raise if something is found. Otherwise look at `report.findings`.
+
+        Returns what was done. Raises NotReplaySafe, which names the line and what to write instead. Mocks are as after
+        the undisturbed run when it ends.
+        """
+        from ..crash.everywhere import crash_everywhere  # noqa: PLC0415  many tests never crash
+
+        return await crash_everywhere(
+            self,
+            workflow,
+            input,
+            signals=signals,
+            drive=cast("Any", drive),  # it is called with this very environment
+            same=same,
+            any_order=any_order,
+            check=check,
+        )

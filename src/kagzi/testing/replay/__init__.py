@@ -1,0 +1,1 @@
+"""Offline replay: recorded histories played to local code, without a server."""

@@ -1,0 +1,84 @@
+"""What is seen of a replay while it goes on: the calls of the code with their lines, and what it was told."""
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from types import FrameType
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from ...sdk.execution.divergence import is_user_code
+from ...sdk.workflow.context import Context
+from ...v1 import worker_pb2 as pb
+
+
+class CallPlace(NamedTuple):
+    """The place of a call in the user's code."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Observation:
+    """Of one replay."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, CallPlace] = {}  # of the calls, by the id that each got
+        self.taken: list[str] = []  # recorded steps that the code has reached
+        self.now_values: list[datetime] = []
+        self.uuid_values: list[UUID] = []
+        self.random_values: list[float] = []
+        self.events = 0  # tells whether the code gets on
+
+    def allotted(self, step_id: str) -> None:
+        """The call that is being made has got this id."""
+        self.events += 1
+        place = _place(sys._getframe(2))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the caller of allot
+        if place is not None:
+            self.places[step_id] = place
+
+    def took(self, step: pb.HistoryStep) -> None:
+        self.events += 1
+        self.taken.append(step.step_id)
+
+    def place_of(self, step_id: str) -> CallPlace | None:
+        """Items of a map have the place of the map."""
+        return self.places.get(step_id) or self.places.get(step_id.rpartition("[")[0])
+
+
+def _place(frame: FrameType | None) -> CallPlace | None:
+    while frame is not None and not is_user_code(frame):
+        frame = frame.f_back
+    return None if frame is None else CallPlace(frame.f_code.co_filename, frame.f_lineno)
+
+
+def definition_of(fn: Callable[..., Any]) -> CallPlace:
+    code = getattr(fn, "__code__", None)
+    return CallPlace("?", 0) if code is None else CallPlace(code.co_filename, code.co_firstlineno)
+
+
+class ObservedContext(Context):
+    """The context of a run that is replayed: what it says is noted."""
+
+    def now(self) -> datetime:
+        value = super().now()
+        self._observation.now_values.append(value)
+        return value
+
+    def uuid(self) -> UUID:
+        value = super().uuid()
+        self._observation.uuid_values.append(value)
+        return value
+
+    def random(self) -> float:
+        value = super().random()
+        self._observation.random_values.append(value)
+        return value
+
+    @property
+    def _observation(self) -> Observation:
+        observation: Observation = getattr(self._run, "observation")  # noqa: B009  its type is that of any run
+        return observation

@@ -1,0 +1,1 @@
+"""Writes a recorded run as a test for pytest."""
