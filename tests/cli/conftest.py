@@ -1,6 +1,7 @@
 """A server and a worker as real processes, shared by the tests of a module; every run has a name of its own. Commands
 that only ask run in the test's own process."""
 
+import gc
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,17 @@ import pytest
 
 from tests.support.kagzi_inline import kagzi_inline
 from tests.support.kagzi_process import running
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """Commands that serve set the collector of their process, which is the test's own where they run in it."""
+    before = gc.get_threshold()
+    yield
+    if gc.get_threshold() != before:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
 
 FLOWS = """
 import asyncio
@@ -65,6 +77,7 @@ decision = Signal("decision", dict[str, Any])
 @workflow
 async def approval(ctx: Context, amount: int) -> object:
     ctx.set_status(f"waiting for a human: {amount} EUR", progress=0.5)
+    ctx.set_state({"amount": amount, "asked": ["ada"]})
     answer = await ctx.wait_for(decision)
     return answer["by"]
 
@@ -75,6 +88,14 @@ go = Signal("go", int)
 @workflow
 async def w(ctx: Context) -> int:
     return await ctx.wait_for(go)
+
+
+unregistered = {"go": go}  # workers do not find a signal in here: servers cannot check its values
+
+
+@workflow
+async def w_unchecked(ctx: Context) -> int:
+    return await ctx.wait_for(unregistered["go"])
 
 
 @workflow

@@ -131,7 +131,7 @@ def test_nobody_is_left_when_dev_is_killed(tmp_path: Path) -> None:
         ready(dev)
         children = worker_processes(dev)
         os.kill(dev.process.pid, signal.SIGKILL)
-        _, alive = psutil.wait_procs(children, timeout=20)
+        _, alive = psutil.wait_procs(children, timeout=60)
         assert alive == []
 
 
@@ -164,7 +164,7 @@ def worker_processes(dev: RunningCommand) -> list[psutil.Process]:
     ]
 
 
-def wait_for_line(path: Path, line: str, timeout_s: float = 30.0) -> None:
+def wait_for_line(path: Path, line: str, timeout_s: float = 60.0) -> None:
     """The ledger is a file that another process writes: looking is the only way to know."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:

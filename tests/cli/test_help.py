@@ -18,29 +18,38 @@ IMPORT_S = 0.100
 ALL_NAMES_S = 0.300
 
 
-def best_cpu_s(*arguments: str, tries: int = 9) -> float:
-    """CPU seconds of a Python with these arguments, the least of several: its cost, however busy the machine is."""
+def cpu_s(*arguments: str) -> float:
+    """CPU seconds of a Python with these arguments."""
+    process = subprocess.Popen([sys.executable, *arguments], env=clean_environment(), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
+
+
+def costs_at_most(limit_s: float, *arguments: str, beyond: tuple[str, ...] | None = None, tries: int = 12) -> None:
+    """One try is enough: a busy machine makes it dearer, never cheaper."""
     used: list[float] = []
+    bare: list[float] = [] if beyond else [0.0]
     for _ in range(tries):
-        command = [sys.executable, *arguments]
-        process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-        used.append(usage.ru_utime + usage.ru_stime)
-    return min(used)
+        if beyond:
+            bare.append(cpu_s(*beyond))
+        used.append(cpu_s(*arguments))
+        if min(used) - min(bare) < limit_s:
+            return
+    pytest.fail(f"{arguments} took {used} s of CPU, and {bare} are not its own")
 
 
 def test_help_comes_at_once() -> None:
-    assert best_cpu_s("-m", "kagzi", "--help") < HELP_S
+    costs_at_most(HELP_S, "-m", "kagzi", "--help")
 
 
 def test_importing_kagzi_costs_little_beyond_python_and_grpc() -> None:
-    bare = best_cpu_s("-c", "import grpc, grpc.aio")
-    assert best_cpu_s("-c", "import grpc, grpc.aio, kagzi") - bare < IMPORT_S
+    bare = ("-c", "import grpc, grpc.aio")
+    costs_at_most(IMPORT_S, "-c", "import grpc, grpc.aio, kagzi", beyond=bare)
     # Names are loaded when first used: a program pays for those it uses, here for all of a worker's.
     script = "import grpc, grpc.aio; from kagzi import Context, Kagzi, Retry, Worker, current_step, step, workflow"
-    assert best_cpu_s("-c", script) - bare < ALL_NAMES_S
+    costs_at_most(ALL_NAMES_S, "-c", script, beyond=bare)
 
 
 def test_help_imports_neither_grpc_nor_drivers() -> None:
@@ -63,6 +72,9 @@ def test_every_command_is_described_alike_in_both_places(name: str) -> None:
     assert command.help.splitlines()[0] == COMMANDS[name][2]
 
 
+OF_ALL_CLIENTS = ("--tls-ca", "--tls-cert", "--tls-key", "--codec")  # described once, at the beginning
+
+
 def test_every_command_and_option_is_in_the_reference() -> None:
     text = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
     missing: list[str] = []
@@ -74,6 +86,8 @@ def test_every_command_and_option_is_in_the_reference() -> None:
             missing.append(name)
             continue
         section = text.split(f"## kagzi {name}", 1)[1].split("\n## ", 1)[0]
+        if name not in ("dev", "server"):
+            section += " ".join(flag for flag in OF_ALL_CLIENTS if flag in text.split("\n## ", 1)[0])
         commands = list(command.commands.values()) if isinstance(command, click.Group) else [command]
         for each in commands:
             for parameter in each.params:

@@ -1,9 +1,10 @@
 """What `dev`, `server` and `worker` log: in which form, from which level, and never a line that somebody else wrote."""
 
+import asyncio
 import io
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,14 @@ from typing import Any
 import click
 import pytest
 
+from kagzi import Context, Kagzi, Retry, Worker, workflow
 from kagzi.cli.logs import JsonLines, TextLines, announce, show_logs
 from kagzi.cli.main import kagzi as command
 from kagzi.cli.settings import default_map
 from kagzi.core.duration import parse_duration
+from kagzi.core.run.addresses import LAST_SERVER
+from kagzi.core.traces.ids import SpanRef
+from kagzi.sdk.tracing.references import Entered, Outside
 from kagzi.sdk.worker.log_context import RunContextFilter
 from kagzi.sdk.workflow.current import StepInfo, place
 from tests.support.kagzi_process import kagzi, running
@@ -57,6 +62,12 @@ class Log:
     @property
     def objects(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.lines]
+
+
+@pytest.fixture(autouse=True)
+def no_server_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of this process were connected to: lines of runs name their page on it."""
+    monkeypatch.setattr(LAST_SERVER, "http_url", "")
 
 
 @pytest.fixture
@@ -111,6 +122,54 @@ def test_lines_of_a_step_name_it(in_a_step: None) -> None:
         "",
     ]
     assert log.lines[2] == "  | world"
+
+
+async def test_every_line_of_a_step_names_its_namespace_run_step_attempt_and_trace() -> None:
+    """In the body, in what it starts, in threads of sync steps; on each attempt."""
+    text, objects = Log(TextLines()), Log(JsonLines())
+    tries: list[int] = []
+
+    def say(what: str) -> None:
+        for log in (text, objects):
+            log.logger.info(what)
+
+    def charge() -> None:
+        Entered(Outside(SpanRef(0x4BF92F3577B34DA6A3CE929D0E0E4736, 1)))
+        say("charging")
+        tries.append(1)
+        if len(tries) == 1:
+            raise ConnectionError
+
+    async def ship() -> None:
+        say("shipping")
+        await asyncio.gather(asyncio.create_task(_soon(say)), asyncio.to_thread(say, "packing"))
+
+    @workflow
+    async def order(ctx: Context) -> None:
+        await ctx.step("charge", retry=Retry.fixed(2, "1ms")).run(charge)
+        await ctx.step("ship").run(ship)
+
+    address = ":memory:"
+    async with (
+        Worker(address, workflows=[order], namespace="shop"),
+        Kagzi.connect(address, namespace="shop") as client,
+    ):
+        run = await client.start(order, id="order-1")
+        await run.result()
+    seen = [(one["message"], one["step"], one["attempt"]) for one in objects.objects]
+    assert seen[:3] == [("charging", "charge", 1), ("charging", "charge", 2), ("shipping", "ship", 1)]
+    assert set(seen[3:]) == {("soon", "ship", 1), ("packing", "ship", 1)}
+    for one, line in zip(objects.objects, text.lines, strict=True):
+        assert (one["namespace"], one["run_id"], one["workflow_id"]) == ("shop", run.id, "order-1")
+        traced = one["message"] == "charging"
+        assert one.get("trace_id") == ("4bf92f3577b34da6a3ce929d0e0e4736" if traced else None)
+        where = f"[order 'order-1', run {run.id} of namespace shop, step '{one['step']}', attempt {one['attempt']}"
+        assert where in line
+        assert line.endswith(", trace 4bf92f3577b34da6a3ce929d0e0e4736]" if traced else "]")
+
+
+async def _soon(say: Callable[[str], None]) -> None:
+    say("soon")
 
 
 @pytest.mark.parametrize("formatter", [TextLines(), JsonLines()], ids=["text", "json"])

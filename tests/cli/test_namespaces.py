@@ -50,7 +50,7 @@ def test_what_happened(installation: Installation) -> None:
     stats = json_of(installation, "stats", "--workflow", "echo", "--since", "10m")
     assert sum(minute["completed"] for minute in stats["minutes"]) >= 1
     assert set(stats["minutes"][0]) == {
-        "minute", "workflow", "started", "completed", "failed", "cancelled", "p50_ms", "p95_ms"
+        "minute", "workflow", "started", "completed", "failed", "cancelled", "p50_ms", "p95_ms", "took"
     }  # fmt: skip
     assert stats["open"]["running"] == 0
     shown = installation.run("stats")

@@ -1,5 +1,6 @@
 """`kagzi dev`, `kagzi worker` and code make a worker in one way: what a Worker object says holds wherever it is run."""
 
+import json
 import os
 import signal
 import sys
@@ -13,12 +14,19 @@ from click.testing import CliRunner
 
 from kagzi.cli.dev import worker as dev_worker
 from kagzi.cli.operate.worker import worker as worker_command
+from kagzi.cli.supervise.supervision import VARIABLE
 from kagzi.core.errors import Unavailable
-from kagzi.sdk.worker.worker import Worker, WorkerOptions
+from kagzi.sdk.worker.registry import WorkerOptions
+from kagzi.sdk.worker.worker import Worker
 
 MODULE = """
 from kagzi import Context, Retry, Worker, schedule, workflow
 from kagzi.sdk.transport.credentials import Tls
+
+class Reversed:
+    def encode(self, data): return data[::-1], {"encoding": "reversed"}
+    def decode(self, data, metadata): return data[::-1]
+    def __eq__(self, other): return type(other).__name__ == "Reversed"
 
 @workflow
 async def ask(ctx: Context) -> None: ...
@@ -39,7 +47,11 @@ worker = Worker(
     threads=3,
     api_key="kgz_secret",
     tls=Tls(ca="ca.pem"),
+    codec=Reversed(),
+    record_inputs="always",
     schedules=[schedule("nightly", workflow=ask, cron="0 3 * * *")],
+    schedules_owner="asking",
+    apply_limits=True,
 )
 """
 OF_THE_SERVER = {"address", "api_key", "tls"}  # `kagzi dev` has a server of its own
@@ -77,15 +89,17 @@ def by_worker(target: str, begun: list[Worker], *options: str) -> WorkerOptions:
 
 def by_dev(target: str, begun: list[Worker], namespace: str = "") -> tuple[WorkerOptions, list[dict[str, Any]]]:
     """What `kagzi dev`'s worker process would serve, and what it reports."""
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
     read_fd, address_fd = os.pipe()
     reports_fd, write_fd = os.pipe()
     try:
         os.write(address_fd, b"127.0.0.1:4711\n")
-        assert dev_worker.main([target, namespace, str(read_fd), str(write_fd)]) == 1
+        os.environ[VARIABLE] = json.dumps({"number": 1, "control": read_fd, "reports": write_fd})
+        assert dev_worker.main([target, namespace]) == 1
         reports = [msgspec.json.decode(line, type=dict[str, Any]) for line in os.read(reports_fd, 65_536).splitlines()]
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         for fd in (read_fd, address_fd, reports_fd, write_fd):
             os.close(fd)
     return begun[-1].options, reports

@@ -6,8 +6,11 @@ from pathlib import Path
 import click
 import pytest
 
+from kagzi.cli.connection import tls_for
 from kagzi.cli.options import duration, key_value
 from kagzi.cli.settings import default_map
+from kagzi.cli.tls_options import TlsOptions
+from kagzi.sdk.transport.credentials import Tls
 
 
 def test_durations_need_a_unit() -> None:
@@ -31,6 +34,24 @@ def test_the_project_file_gives_defaults(tmp_path: Path) -> None:
     assert defaults["db"]["status"] == {"url": "sqlite:///a.db"}
     assert defaults["dev"] == {"data": "here"}
     assert "server" not in defaults  # the server reads the file itself, below the environment
+
+
+def test_the_project_file_names_certificates_of_clients_apart_from_the_servers(tmp_path: Path) -> None:
+    (tmp_path / "kagzi.toml").write_text(
+        'tls_cert = "server.pem"\ntls_key = "server.key"\n'
+        'tls_ca = "ca.pem"\nclient_tls_cert = "me.pem"\nclient_tls_key = "me.key"\n'
+    )
+    defaults = default_map(tmp_path)
+    assert defaults["list"] == defaults["worker"] == {"tls_ca": "ca.pem", "tls_cert": "me.pem", "tls_key": "me.key"}
+    assert "server" not in defaults
+
+
+def test_typed_certificates_ask_for_tls_and_others_only_name_files() -> None:
+    files = TlsOptions("ca.pem", "me.pem", "me.key")
+    assert tls_for("localhost:1", files._replace(typed=True)) == Tls("ca.pem", "me.pem", "me.key")
+    assert tls_for("http://localhost:1", files) is None
+    assert tls_for("https://localhost:1", files) == tls_for("localhost:1", files) == Tls("ca.pem", "me.pem", "me.key")
+    assert tls_for("sqlite:///a.db", files) is None
 
 
 def test_a_project_file_that_does_not_mention_kagzi_gives_none(tmp_path: Path) -> None:

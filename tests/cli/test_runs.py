@@ -15,7 +15,8 @@ RUN_KEYS = {
     "run_id", "workflow_id", "workflow", "version", "namespace", "status", "wait_reason", "attempt", "priority",
     "labels", "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested",
     "pause_requested", "error", "problem", "status_text", "progress", "parent_run_id", "parent_step_id", "forked_from",
-    "continued_as", "url", "blocked_by", "pause_reason", "concurrency_key", "schedule",
+    "continued_as", "url", "blocked_by", "pause_reason", "concurrency_key", "schedule", "awaits_signal",
+    "retrying_steps", "claims", "own_traces_from", "pinned_build",
 }  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def test_start_and_wait_prints_the_result_on_stdout_and_the_id_on_stderr(
 ) -> None:
     done = installation.run("start", "echo", *arguments, "--wait")
     assert (done.returncode, done.stdout) == (0, f"{printed}\n")
-    assert re.fullmatch(rf"run {RUN_ID} started\n", done.stderr)
+    assert re.fullmatch(rf"run ({RUN_ID}) started\n  http://\S+/runs/\1\n", done.stderr)
 
 
 def test_input_from_a_file_and_from_stdin(installation: Installation, tmp_path: Path) -> None:
@@ -63,7 +64,9 @@ def test_start_prints_the_run_id_and_get_shows_the_run(installation: Installatio
     run_id = start(installation, "echo", "hi", "--id", "shown", "--label", "team=a", "--label", "tier=b")
     installation.run("start", "echo", "hi", "--id", "shown", "--wait")
     view = get(installation, run_id)
-    assert RUN_KEYS | {"input", "output", "waits", "children", "scheduled_at"} == set(view)
+    assert RUN_KEYS | {"input", "context", "output", "waits", "children", "scheduled_at", "state", "state_at"} == set(
+        view
+    )
     assert view["run_id"] == run_id
     assert view["workflow_id"] == "shown"
     assert view["labels"] == {"team": "a", "tier": "b"}
@@ -169,6 +172,32 @@ def test_list_filters_and_counts(installation: Installation) -> None:
     assert ids[-1] in table[1]  # never cut off
 
 
+def test_lists_by_end_and_by_the_beginning_of_an_id(installation: Installation) -> None:
+    ended = [start(installation, "nothing", "--label", "batch=ended", "--id", f"ended-{n}", "--wait") for n in (1, 2)]
+    ended = [get(installation, f"ended-{n}")["run_id"] for n in (1, 2)]
+    start(installation, "sleeps", "1h", "--label", "batch=ended", "--id", "ended-not")
+    batch = ("--label", "batch=ended")
+
+    def listed(*options: str) -> list[str]:
+        return [view["run_id"] for view in json.loads(installation.run("list", "--json", *options).stdout)]
+
+    assert listed(*batch, "--order", "ended") == listed(*batch, "--ended-since", "1h") == ended[::-1]
+    assert listed(*batch, "--ended-until", "1h") == []
+    assert installation.run("list", *batch, "--order", "ended").stdout.splitlines()[0].split()[-1] == "ENDED"
+    refused = installation.run("list", "--order", "created", "--ended-since", "1h")
+    assert (refused.returncode, "listed by end" in refused.stderr) == (5, True)
+
+    assert listed("--id-prefix", "ended-", "--status", "completed") == ended[::-1]
+    assert listed("--id-prefix", ended[0][:-1]) == ended[:1]
+    assert get(installation, ended[0][:-1])["run_id"] == ended[0], "any command takes the beginning of a run id"
+    for command in (("cancel", "--id-prefix", "ended-", "--yes"), ("export", "--all", "--id-prefix", "ended-")):
+        refused = installation.run(*command)
+        assert (refused.returncode, "search" in refused.stderr) == (2, True), command
+    assert listed("--failing", *batch) == listed("--waiting", *batch) == []
+    assert len(listed("--no-failing", "--no-waiting", *batch)) == 3
+    installation.run("cancel", "ended-not")
+
+
 def test_an_interrupted_wait_says_which_run_goes_on(installation: Installation) -> None:
     arguments = ("start", "sleeps", "1h", "--id", "left-alone", "--wait", "--address", installation.address)
     with running(*arguments) as command:
@@ -176,7 +205,7 @@ def test_an_interrupted_wait_says_which_run_goes_on(installation: Installation) 
         assert command.interrupt() == 130
     where = f" --address {installation.address}"  # it was typed, and is needed again
     assert command.out == []
-    assert [line for line in command.err if line] == [
+    assert [line for line in command.err if line and "/runs/" not in line] == [
         f"run {run_id} started",
         f"interrupted; run {run_id} continues",
         f"hint: kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end",

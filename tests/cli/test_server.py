@@ -52,7 +52,7 @@ def test_a_server_prints_its_address_responds_and_stops_cleanly(database: str) -
     with running("server", "--db", database, *NO_PORTS) as server:
         ready = server.says(r"kagzi server ready grpc=(\S+) http=(\S+) store=(\S+)")
         assert kagzi("list", "--address", ready[1], "--json").stdout == "[]\n"
-        with urllib.request.urlopen(f"{ready[2]}/readyz", timeout=5) as answer:
+        with urllib.request.urlopen(f"{ready[2]}/readyz", timeout=60) as answer:
             assert answer.status == 200
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0

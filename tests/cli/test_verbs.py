@@ -38,7 +38,9 @@ def test_a_run_that_waits_says_for_what_and_gets_its_signal(installation: Instal
     view = until(installation, "approved", has_status("sleeping"))
     assert (view["wait_reason"], view["waits"]) == ("signal", ["decision"])
     assert (view["status_text"], view["progress"]) == ("waiting for a human: 40 EUR", 0.5)
+    assert view["state"] == {"amount": 40, "asked": ["ada"]}
     people = installation.run("get", "approved").stdout
+    assert '{"amount": 40, "asked": ["ada"]}' in people
     assert "waiting for a human: 40 EUR (50%)" in people
     assert "waits for" in people
     why = installation.run("explain", "approved")
@@ -60,8 +62,24 @@ def test_an_early_signal_is_kept_and_sent_twice_is_one(installation: Installatio
     assert "is kept until" in installation.run("signal", "early", "other").stderr
 
 
+def test_a_start_or_signal_that_does_not_fit_is_refused_and_changes_nothing(installation: Installation) -> None:
+    start(installation, "w", "--id", "typed")
+    until(installation, "typed", has_status("sleeping"))
+    sent = installation.run("signal", "typed", "go")
+    assert sent.returncode == 5
+    assert "signal: expected a whole number, got null" in sent.stderr
+    shown = json.loads(installation.run("workflows", "schema", "w", "--json").stdout)
+    assert (shown["input_schema"], shown["signal_schemas"]) == ({"type": "null"}, {"go": {"type": "integer"}})
+    assert '{"type": "integer"}' in installation.run("workflows", "schema", "w").stdout
+    refused = installation.run("start", "approval", "forty")
+    assert refused.returncode == 5
+    assert "INPUT: expected a whole number, got string" in refused.stderr
+    installation.run("signal", "typed", "go", "5")
+    assert until(installation, "typed", has_status("completed"))["output"] == 5
+
+
 def test_a_signal_that_does_not_fit_is_replaced(installation: Installation) -> None:
-    run_id = start(installation, "w", "--id", "w")
+    run_id = start(installation, "w-unchecked", "--id", "w")
     installation.run("signal", "w", "go")
     view = until(installation, "w", has_status("paused"))
     assert "does not fit int" in view["problem"]["message"]
@@ -95,6 +113,17 @@ def test_replace_and_drop_cannot_be_combined(installation: Installation) -> None
     wrong = installation.run("signal", "any", "go", "5", "--drop")
     assert wrong.returncode == 2
     assert "--replace" in wrong.stderr
+
+
+def test_a_run_that_sleeps_is_woken(installation: Installation) -> None:
+    run_id = start(installation, "sleeps", "1h", "--id", "woken")
+    until(installation, "woken", has_status("sleeping"))
+    done = json.loads(installation.run("wake", "woken", "--json").stdout)
+    assert done == {"run_id": run_id, "step": "", "woken": True, "status": "pending"}
+    until(installation, "woken", has_status("completed"))
+    late = installation.run("wake", "woken")
+    assert late.returncode == 5
+    assert "has ended (completed)" in late.stderr
 
 
 def test_pause_and_resume(installation: Installation) -> None:
@@ -179,7 +208,9 @@ def test_explain_says_that_nobody_serves_a_workflow(installation: Installation) 
     assert "unheard-of" in view["sentence"]
     people = installation.run("explain", run_id)
     assert people.stdout == f"{view['sentence']}\n"
-    assert people.stderr == f"hint: {view['remedy']}\n"
+    hint, page = people.stderr.splitlines()
+    assert hint == f"hint: {view['remedy']}"
+    assert page.endswith(f"/runs/{run_id}")
 
 
 # A command in a remedy ends with the sentence, or where the next one begins.
@@ -202,7 +233,7 @@ def test_every_command_that_explain_prints_works(installation: Installation) -> 
     start(installation, "echo", "1", "--id", "x-version", "--version", "7")
     start(installation, "w", "--id", "x-signal")
     until(installation, "x-signal", has_status("sleeping"))
-    start(installation, "w", "--id", "x-misfit")
+    start(installation, "w-unchecked", "--id", "x-misfit")
     until(installation, "x-misfit", has_status("sleeping"))
     run("signal", "x-misfit", "go", "none")
     until(installation, "x-misfit", has_status("paused"))

@@ -93,4 +93,4 @@ def test_every_field_of_a_run_is_shown() -> None:
     renamed = {"id": "run_id", "parent": "parent_run_id", "parent_step": "parent_step_id"}
     names = {renamed.get(field.name, field.name) for field in fields(RunInfo)} - {"encoding"}
     assert set(whole_run_view(run)) == names
-    assert set(run_view(run)) == names - {"input", "output", "waits", "scheduled_at"}
+    assert set(run_view(run)) == names - {*("input", "output", "context", "state", "waits", "scheduled_at", "state_at")}

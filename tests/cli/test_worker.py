@@ -1,5 +1,8 @@
 """`kagzi worker`: which workflows it finds, whom it serves, how it ends."""
 
+import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,3 +109,31 @@ def test_reload_starts_anew_with_the_new_code(address: str, tmp_path: Path) -> N
         served(worker)
         assert kagzi("start", "ask", "--wait", "--address", address).stdout == "two\n"
         assert worker.interrupt() == 0
+
+
+COLLECTOR = """
+import gc, sys
+from kagzi import Context, Worker, workflow
+
+@workflow
+async def ask(ctx: Context) -> str:
+    return "asked"
+
+class Told(Worker):
+    def serve(self) -> None:
+        sys.stdout.write(f"threshold={gc.get_threshold()[0]} frozen={gc.get_freeze_count() > 10_000}")
+
+    def at(self, *args, **kwargs) -> "Told":
+        return self
+
+print(f"user={gc.get_threshold()[0]} frozen={gc.get_freeze_count()}")
+worker = Told("nowhere:1", workflows=[ask])
+"""
+
+
+def test_the_collector_is_set_in_our_own_process_and_not_by_importing_the_sdk(tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(COLLECTOR)
+    worker = kagzi("worker", "flows.py", cwd=tmp_path)
+    assert worker.stdout == "user=200000 frozen=0\nthreshold=50000 frozen=True", worker.stderr
+    program = subprocess.run([sys.executable, "flows.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert program.stdout == f"user={gc.get_threshold()[0]} frozen=0\n"

@@ -1,29 +1,40 @@
 """Connects the SDK's client with the options of the command line."""
 
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from ..core.errors import DOWN, DOWN_CONNECTION, InvalidArgument, Unavailable
 from ..core.records import DEFAULT_NAMESPACE
-from ..sdk.client.client import Kagzi
-from ..sdk.client.unserved import UNSERVED
-from ..sdk.transport.address import Address
-from ..sdk.transport.connecting import open_connection
+from ..sdk.transport.address import Address, parse_address
+from ..sdk.transport.connection import open_connection
+from ..sdk.transport.credentials import TLS_VARIABLES, Tls, tls_of
+from .codecs import codec_of
 from .console import say, warn
 from .exits import Exit, Stop
+from .tls_options import NO_TLS_OPTIONS, TlsOptions
+
+if TYPE_CHECKING:
+    from ..sdk.client.client import Kagzi
 
 
 @asynccontextmanager
-async def connected(address: str | None, namespace: str | None) -> AsyncGenerator[Kagzi]:
+async def connected(
+    address: str | None, namespace: str | None, tls: TlsOptions = NO_TLS_OPTIONS, codec: str | None = None
+) -> "AsyncGenerator[Kagzi]":
     """A client that is connected to a server. Raises Stop(CANNOT_CONNECT) with a remedy."""
-    try:
-        connection = open_connection(address, api_key=None, tls=None)
-    except InvalidArgument as error:
-        from ..server.database import mask
+    from ..sdk.client.client import Kagzi  # a worker needs `tls_for` alone
+    from ..sdk.client.unserved import UNSERVED
 
-        raise click.BadParameter(mask(error.message), param_hint="'--address' (KAGZI_ADDRESS)") from error
+    try:
+        connection = open_connection(
+            address, api_key=None, tls=tls_for(address, tls), websocket=False, codec=codec_of(codec)
+        )
+    except InvalidArgument as error:
+        raise bad_address(error) from error
     _refuse_missing_file(connection.address.embedded)
     connection.notices.report = _notify
     try:
@@ -36,6 +47,22 @@ async def connected(address: str | None, namespace: str | None) -> AsyncGenerato
             yield client
     finally:
         await client.close()
+
+
+def tls_for(address: str | None, options: TlsOptions) -> Tls | None:
+    """How to encrypt the way to `address`. Raises InvalidArgument."""
+    if options.typed:
+        return Tls(ca=options.ca, certificate=options.cert, key=options.key)
+    pairs = zip(TLS_VARIABLES, (options.ca, options.cert, options.key), strict=True)
+    environment = {variable: value for variable, value in pairs if value}
+    return tls_of(parse_address(address, os.environ), None, environment)
+
+
+def bad_address(error: InvalidArgument) -> click.BadParameter:
+    from ..server.database import mask
+
+    hint = {"tls": "'--tls-ca', '--tls-cert', '--tls-key'"}.get(error.field or "", "'--address' (KAGZI_ADDRESS)")
+    return click.BadParameter(mask(error.message), param_hint=hint)
 
 
 def _notify(text: str) -> None:

@@ -47,6 +47,12 @@ def hint(text: str) -> None:
     click.echo(f"{click.style('hint:', fg='cyan')} {text}", err=True, color=colour())
 
 
+def say_page(url: str) -> None:
+    """Where a run, or all of them, can be looked at; nothing if its server has no pages. On stderr."""
+    if url:
+        click.secho(f"  {url}", err=True)
+
+
 def put(text: str) -> None:
     """A line of data: stdout."""
     click.echo(text)

@@ -24,6 +24,7 @@ _LISTS = {
     "worker": "kagzi workers list shows the existing workers",
     "namespace": "kagzi namespaces list shows the existing namespaces",
     "workflow type": "kagzi workflows list shows the existing workflow types",
+    "key": "kagzi keys list shows the existing keys",
     "version": "kagzi versions list shows the existing versions",
     "bulk operation": "kagzi bulk list shows the existing operations",
 }

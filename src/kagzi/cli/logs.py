@@ -23,7 +23,7 @@ FORMATS = ("text", "json")
 LEVEL_VARIABLE = "KAGZI_LOG_LEVEL"
 FORMAT_VARIABLE = "KAGZI_LOG_FORMAT"
 
-_NAMES_ITS_RUN = "kagzi.worker"  # the logger whose lines begin with the run they are about
+_NAME_THEIR_RUN = ("kagzi.worker", "kagzi.engine")  # loggers whose lines begin with the run they are about
 _PLAIN = (str, int, float, bool, type(None))
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 
@@ -45,13 +45,17 @@ log_options = options(
 """Of long-running commands."""
 
 
-def show_logs(level: str | None, form: str | None, *, default: str = "info") -> None:
-    """Log to stderr. A program that has set up logging of its own keeps it, unless a level or a form is given."""
-    from ..sdk.worker.log_context import RunContextFilter
-
+def show_logs(
+    level: str | None, form: str | None, *, default: str = "info", process: int = 0, executes_runs: bool = True
+) -> None:
+    """Log to stderr. A program that has set up logging of its own keeps it, unless a level or a form is given.
+    `process`: the number of one of several that log to the same place. `executes_runs`: records may be made in runs."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    handler.addFilter(RunContextFilter())
+    handler.setFormatter(JsonLines(process) if form == "json" else TextLines(process))
+    if executes_runs:
+        from ..sdk.worker.log_context import RunContextFilter
+
+        handler.addFilter(RunContextFilter())
     force = level is not None or form is not None
     logging.basicConfig(handlers=[handler], level=(level or default).upper(), force=force)
 
@@ -68,23 +72,31 @@ def hand_on(level: str | None, form: str | None) -> None:
             os.environ[variable] = value
 
 
-def announce(form: str | None) -> Callable[[str], None]:
+def announce(form: str | None, *, process: int = 0) -> Callable[[str], None]:
     """Prints a line beside the log, for example that a server is ready, in its form: readers of JSON get JSON."""
 
     def say(line: str) -> None:
         record = logging.LogRecord("kagzi.server", logging.INFO, "", 0, line, None, None)
-        print(JsonLines().format(record) if form == "json" else line, file=sys.stderr, flush=True)
+        text = f"process {process}: {line}" if process else line
+        print(JsonLines(process).format(record) if form == "json" else text, file=sys.stderr, flush=True)
 
     return say
 
 
 class TextLines(logging.Formatter):
-    """`2026-11-16 01:40:12+0000 WARNING kagzi.worker: ...`; further lines and tracebacks have a margin."""
+    """`2026-11-16 01:40:12+0000 WARNING kagzi.worker: ...`; further lines and tracebacks have a margin. With `process`:
+    `kagzi.worker[2]: ...`. Warnings and errors about a run end with the address of its page."""
+
+    def __init__(self, process: int = 0) -> None:
+        super().__init__()
+        self._process = f"[{process}]" if process else ""
 
     def format(self, record: logging.LogRecord) -> str:
         first, _, more = record.getMessage().rstrip("\n").partition("\n")
         at = self.formatTime(record, "%Y-%m-%d %H:%M:%S%z")
-        line = f"{at} {record.levelname:<7} {escape(record.name)}: {escape(first)}{_where(record)}"
+        line = f"{at} {record.levelname:<7} {escape(record.name)}{self._process}: {escape(first)}{_where(record)}"
+        if page := _page(record):
+            line = f"{line} {page}"
         if more:
             line = f"{line}\n{with_margin(more)}"
         if exception := exception_text(record):
@@ -93,8 +105,12 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object per line: time, level, logger, message; run_id, workflow_id, workflow_type, step, attempt and
-    exception where known; and the caller's `extra`."""
+    """One object per line: time, level, logger, message; process, namespace, run_id, workflow_id, workflow_type, step,
+    attempt, trace_id, run_url and exception where known; and the caller's `extra`."""
+
+    def __init__(self, process: int = 0) -> None:
+        super().__init__()
+        self._process: dict[str, Any] = {"process": process} if process else {}
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -102,6 +118,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **self._process,
         }
         for name, value in vars(record).items():
             if name not in _OF_EVERY_RECORD and name not in line:
@@ -126,13 +143,23 @@ def exception_text(record: logging.LogRecord) -> str:
     return text.rstrip("\n")
 
 
+def _page(record: logging.LogRecord) -> str:
+    """Where the run can be looked at, for lines that ask for it."""
+    return escape(str(vars(record).get("run_url", ""))) if record.levelno >= logging.WARNING else ""
+
+
 def _where(record: logging.LogRecord) -> str:
-    """The run, step and attempt, for lines that do not name them."""
+    """The run, step, attempt and trace, for lines that do not name them."""
+    from ..core.records import DEFAULT_NAMESPACE
+
     facts = vars(record)
-    if record.name == _NAMES_ITS_RUN or "run_id" not in facts:
+    if record.name in _NAME_THEIR_RUN or "run_id" not in facts:
         return ""
     run_id, own_id = facts["run_id"], facts.get("workflow_id", "")
     names = (facts.get("workflow_type", ""), repr(own_id) if own_id not in ("", run_id) else "")
-    named = ", ".join(filter(None, (" ".join(filter(None, names)), f"run {run_id}")))
+    namespace = facts.get("namespace", "")
+    where = f" of namespace {namespace}" if namespace not in ("", DEFAULT_NAMESPACE) else ""
+    named = ", ".join(filter(None, (" ".join(filter(None, names)), f"run {run_id}{where}")))
     step = f", step {facts['step']!r}, attempt {facts['attempt']}" if "step" in facts and "attempt" in facts else ""
-    return escape(f" [{named}{step}]")
+    trace = f", trace {facts['trace_id']}" if facts.get("trace_id") else ""
+    return escape(f" [{named}{step}{trace}]")

@@ -18,35 +18,62 @@ from .groups import Commands
 # test compares the two.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "dev": ("dev.command", "dev", "Run a server and a worker for development, and reload FILE when it changes."),
+    "demo": ("demo.command", "demo", "Run a shop with orders, approvals and schedules, to look at in the dashboard."),
     "server": ("operate.server", "server", "Run a production server on PostgreSQL or SQLite."),
     "worker": ("operate.worker", "worker", "Run a worker that serves the workflows of a module or file."),
+    "lint": ("develop.lint", "lint", "Find code in workflows that a replay would not survive."),
     "start": ("runs.start", "start", "Start a run of WORKFLOW."),
     "list": ("runs.list_runs", "list_runs", "List runs, newest first."),
     "get": ("runs.get", "get", "Show one run."),
+    "open": ("runs.open_page", "open_page", "Open the page of a run in the browser, or without RUN the dashboard."),
     "explain": ("runs.explain", "explain", "Explain why a run is in its current state."),
     "count": ("runs.list_runs", "count", "Count runs."),
     "tail": ("runs.tail", "tail", "Follow a run, or all runs, as they change."),
+    "logs": ("runs.logs", "logs", "Show what the steps of a run logged."),
+    "trace": ("runs.trace", "trace", "Show what a run did as a trace, or send it to a tracing backend."),
     "signal": ("runs.signals", "signal", "Send a signal to a run."),
     "cancel": ("runs.control", "cancel", "Cancel a run, or all that match. A cancelled run may clean up first."),
     "terminate": ("runs.control", "terminate", "End a run, or all that match, at once and without cleanup."),
     "pause": ("runs.control", "pause", "Pause a run: no more steps begin until it is resumed."),
     "resume": ("runs.control", "resume", "Resume a paused run, or all that match."),
+    "wake": ("runs.wake", "wake", "Wake a run: a retry, a sleep or a delayed start is due now."),
     "retry": ("runs.control", "retry", "Reopen a failed run, or all that match, at the step that failed."),
     "delete": ("runs.control", "delete", "Delete runs that have ended, with their history."),
     "bulk": ("runs.bulk", "bulk", "List, show and stop operations on many runs."),
     "export": ("runs.transfers", "export", "Export runs with their history, as lines of JSON."),
     "import": ("runs.transfers", "import_runs", "Import runs from a file that kagzi export wrote."),
     "fork": ("runs.fork", "fork", "Start a new run with the recorded results of another one."),
+    "replay": ("develop.replay", "replay", "Run the code of a workflow with what a run has recorded."),
+    "diff": ("develop.diff", "diff", "Compare two runs: the first step that differs, with values and times."),
+    "check": ("develop.check", "check", "Check that open runs fit the code that you are about to deploy."),
+    "adopt": ("develop.adopt", "adopt", "Let one stuck run go on with repaired code, and only with that."),
     "schedule": ("operate.schedule", "schedule", "Create and manage schedules, which start runs at set times."),
     "workers": ("operate.workers", "workers", "List workers, show what happened to them, and drain them."),
     "workflows": ("operate.workflows", "workflows", "Show, limit, pause and resume workflow types and their queues."),
     "versions": ("operate.versions", "versions", "List, deprecate and choose versions of workflows."),
     "namespaces": ("operate.namespaces", "namespaces", "Create, limit, disable and delete namespaces."),
+    "keys": ("operate.keys", "keys", "Create, list, rotate and revoke API keys."),
+    "audit": ("operate.audit", "audit", "List administrative changes, latest first, with the key that made them."),
     "stats": ("operate.stats", "stats", "Show how many runs started, ended and are open, and how long they took."),
+    "effects": (
+        "transactions.effects",
+        "effects",
+        "Show how to create the table that kagzi.effect uses in your database.",
+    ),
+    "outbox": (
+        "transactions.outbox",
+        "outbox",
+        "List and repeat starts that client.start_in wrote in your database and that were refused.",
+    ),
     "db": ("operate.db", "db", "Migrate and inspect the database."),
     "bench": ("bench.command", "bench", "Measure the throughput, latency and CPU use of Kagzi on this machine."),
     "version": ("operate.version", "version", "Show the versions of Kagzi, Python and the libraries in use."),
 }
+
+
+_COLLECT_AFTER = 200_000
+"""Objects: more than are imported. Nothing of that is ever collected: to look at it, once even, takes a twentieth of a
+start. Processes that serve collect sooner, but leave out what was imported (`processes.py`)."""
 
 
 class LazyGroup(Commands):
@@ -91,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code. No traceback for anything but a bug."""
     # Before grpc is imported: its C core writes lines of its own to stderr, also about things that were handled.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    gc.set_threshold(_COLLECT_AFTER)
     code = run(arguments)
     gc.freeze()  # the last collections of the interpreter would go through all modules: a fifth of a short command
     sys.exit(code)

@@ -11,6 +11,7 @@ import click
 
 from ..core.duration import parse_duration
 from ..core.errors import InvalidArgument
+from .tls_options import NO_TLS_OPTIONS, TlsOptions
 
 if TYPE_CHECKING:
     from ..sdk.client.client import Kagzi
@@ -132,10 +133,12 @@ def changes(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Server(NamedTuple):
-    """Where a command connects: `--address` and `--namespace`."""
+    """Where a command connects, and how: `--address`, `--namespace`, those of TLS, and `--codec`."""
 
     address: str | None
     namespace: str | None
+    tls: TlsOptions = NO_TLS_OPTIONS
+    codec: str | None = None
 
     def ask(self, call: "Callable[[Kagzi], Coroutine[Any, Any, Returned]]") -> "Returned":
         """Connect a client, make the call, and close the client. Raises Stop(CANNOT_CONNECT) with a remedy."""
@@ -144,7 +147,7 @@ class Server(NamedTuple):
         from .connection import connected
 
         async def connect_and_call() -> Returned:
-            async with connected(self.address, self.namespace) as client:
+            async with connected(self.address, self.namespace, self.tls, self.codec) as client:
                 return await call(client)
 
         return asyncio.run(connect_and_call())
@@ -158,8 +161,25 @@ class Server(NamedTuple):
         return self.ask(gather)
 
 
+_tls_options = options(
+    click.option(
+        "--tls-ca",
+        envvar="KAGZI_TLS_CA",
+        metavar="FILE",
+        help="Trust this authority instead of the system's.  [env: KAGZI_TLS_CA]",
+    ),
+    click.option(
+        "--tls-cert", envvar="KAGZI_TLS_CERT", metavar="FILE", help="Certificate to show.  [env: KAGZI_TLS_CERT]"
+    ),
+    click.option(
+        "--tls-key", envvar="KAGZI_TLS_KEY", metavar="FILE", help="Key of that certificate.  [env: KAGZI_TLS_KEY]"
+    ),
+)
+
+
 def server_options(command: Callable[..., Returned]) -> Callable[..., Returned]:
-    """`--address` and `--namespace`, which every command has that talks to a server. It gets both as `server`."""
+    """`--address`, `--namespace`, those of TLS and `--codec`, which every command has that talks to a server. It gets
+    them as `server`."""
 
     @click.option(
         "--address",
@@ -175,9 +195,18 @@ def server_options(command: Callable[..., Returned]) -> Callable[..., Returned]:
         metavar="NAMESPACE",
         help="Namespace to use.  [env: KAGZI_NAMESPACE; default: default]",
     )
+    @_tls_options
+    @click.option(
+        "--codec",
+        envvar="KAGZI_CODEC",
+        metavar="MODULE:NAME",
+        help="Encode and decode payloads with this codec.  [env: KAGZI_CODEC]",
+    )
     @wraps(command)
-    def with_server(*, address: str | None, namespace: str | None, **options: Any) -> Returned:
-        return command(server=Server(address, namespace), **options)
+    def with_server(*, address: str | None, namespace: str | None, codec: str | None, **options: Any) -> Returned:
+        files = {name: options.pop(f"tls_{name}") for name in ("ca", "cert", "key")}
+        typed = any(_was_typed(f"tls_{name}") for name in files)
+        return command(server=Server(address, namespace, TlsOptions(**files, typed=typed), codec), **options)
 
     return with_server
 
@@ -187,6 +216,9 @@ def same_server() -> str:
     context = click.get_current_context(silent=True)
     if context is None:
         return ""
-    typed = click.core.ParameterSource.COMMANDLINE
-    names = [name for name in ("address", "namespace") if context.get_parameter_source(name) is typed]
-    return "".join(f" --{name} {shlex.quote(context.params[name])}" for name in names)
+    names = [name for name in ("address", "namespace", "tls_ca", "tls_cert", "tls_key", "codec") if _was_typed(name)]
+    return "".join(f" --{name.replace('_', '-')} {shlex.quote(context.params[name])}" for name in names)
+
+
+def _was_typed(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE

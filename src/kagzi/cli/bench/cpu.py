@@ -1,4 +1,4 @@
-"""CPU seconds of the measured processes, read from /proc. Without /proc, the figures are left out."""
+"""CPU and memory of the measured processes, read from /proc. Without /proc, the figures are left out."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,15 +7,20 @@ from pathlib import Path
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _UTIME_FIELD = 11  # of what follows the command's name in /proc/PID/stat
 _STIME_FIELD = 12
+_PEAK = "VmHWM:"
 
 
-class CpuMeter:
-    """Reads the CPU time of named groups of processes; `since` gives what they used since a reading."""
+class ProcessMeter:
+    """Reads the CPU time of named groups of processes, and the most memory that each has had."""
 
     def __init__(self, groups: Mapping[str, Sequence[int]]) -> None:
         self._groups = {name: tuple(pids) for name, pids in groups.items()}
 
-    def read(self) -> dict[str, float]:
+    def replace(self, name: str, pids: Sequence[int]) -> None:
+        """Other processes have the name from now on."""
+        self._groups[name] = tuple(pids)
+
+    def cpu(self) -> dict[str, float]:
         """Seconds by group; a group of which nothing can be read is absent."""
         readings: dict[str, float] = {}
         for name, pids in self._groups.items():
@@ -24,8 +29,17 @@ class CpuMeter:
                 readings[name] = sum(seconds)
         return readings
 
-    def since(self, before: Mapping[str, float]) -> dict[str, float]:
-        return {name: used - before[name] for name, used in self.read().items() if name in before}
+    def cpu_since(self, before: Mapping[str, float]) -> dict[str, float]:
+        return {name: max(used - before[name], 0.0) for name, used in self.cpu().items() if name in before}
+
+    def peak_memory_mb(self) -> dict[str, float]:
+        """By group. Pages that processes share are counted in each: of a database it says nothing, and is absent."""
+        peaks: dict[str, float] = {}
+        for name, pids in self._groups.items():
+            megabytes = [peak for pid in pids if (peak := peak_memory_mb(pid)) is not None]
+            if len(megabytes) == 1:
+                peaks[name] = megabytes[0]
+        return peaks
 
 
 def cpu_seconds(pid: int) -> float | None:
@@ -36,6 +50,16 @@ def cpu_seconds(pid: int) -> float | None:
         return None
     fields = text.rpartition(")")[2].split()
     return (int(fields[_UTIME_FIELD]) + int(fields[_STIME_FIELD])) / _TICKS_PER_S
+
+
+def peak_memory_mb(pid: int) -> float | None:
+    """The most resident memory so far; None if the process is gone or there is no /proc."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return None
+    kibibytes = [int(line.split()[1]) for line in lines if line.startswith(_PEAK)]
+    return round(kibibytes[0] / 1024, 1) if kibibytes else None
 
 
 def per_thousand(used: Mapping[str, float], operations: int) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_mb": _memory_mb(),
+        "python_build": sysconfig.get_config_var("CONFIG_ARGS") or "",
+        "python_optimised": is_optimised(),
         "load_average_before": list(load) if load else None,
     }
 
@@ -41,6 +44,12 @@ async def describe_database(url: str) -> tuple[dict[str, Any], list[int]]:
         return facts, [int(row["pid"]) for row in rows]
     finally:
         await connection.close()
+
+
+def is_optimised() -> bool:
+    """Whether this Python was built with profile-guided or link-time optimisation: without, it is some 7 % slower."""
+    arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
+    return "--enable-optimizations" in arguments or "--with-lto" in arguments
 
 
 def _commit() -> str | None:

@@ -43,6 +43,7 @@ class KagziProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env={**os.environ, **self._environment},
+            start_new_session=True,  # Ctrl-C at the terminal is for the bench, which ends all of them
         )
         self._reader = asyncio.create_task(self._read(self._process))
 
@@ -81,6 +82,12 @@ class KagziProcess:
             await self._reader
         self._process = None
 
+    async def kill(self) -> None:
+        """`kill -9`. Does nothing if it has ended."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+        await self.stop()
+
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         if process.stdout is None:
             return
@@ -92,10 +99,15 @@ class KagziProcess:
 
 @asynccontextmanager
 async def running(*arguments: str, environment: Mapping[str, str] | None = None) -> AsyncGenerator[KagziProcess]:
-    """Secrets, such as a database URL, go into the environment: everybody can see arguments."""
+    """Secrets, such as a database URL, go into the environment: everybody can see arguments.
+
+    It is stopped at the end, and killed if that comes by an error or by Ctrl-C: nothing of a bench has to be kept.
+    """
     process = KagziProcess(arguments, environment or {})
     await process.start()
     try:
         yield process
-    finally:
-        await process.stop()
+    except BaseException:
+        await process.kill()
+        raise
+    await process.stop()

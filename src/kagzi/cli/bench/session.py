@@ -4,22 +4,29 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Protocol
 
 from ...core.times import to_datetime
 from ...sdk.client.client import Kagzi
-from ...system import SystemClock, SystemIds, SystemRng
+from ...system import SystemClock, SystemIds
 from . import flows
-from .cpu import CpuMeter
+from .cpu import ProcessMeter
+from .engine import KagziEngine
 from .machine import describe_database, describe_machine, describe_versions
 from .measure import Bench
 from .plan import Measurement, Plan
-from .processes import running
+from .processes import KagziProcess, running
 
 FORMAT = 1
 
-Progress = Callable[[str], None]
+
+class Progress(Protocol):
+    """Shows how far a bench is."""
+
+    def part(self, name: str, /) -> Callable[[float], None]:
+        """Another part begins; the function is called with how much of it is done, from 0 to 1."""
+        ...
 
 
 async def bench_store(url: str | None, plan: Plan, progress: Progress) -> dict[str, Any]:
@@ -41,29 +48,62 @@ async def _bench(url: str, plan: Plan, progress: Progress) -> dict[str, Any]:
     }
     namespace = f"bench-{SystemIds().token()[:8]}"
     results: list[Measurement] = []
-    async with _server_and_worker(url, namespace, max(plan.in_flight)) as (address, server_pid, worker_pid):
+    progress.part("start")
+    async with _processes(url, namespace, plan.slots) as processes:
         document["database"], database_pids = await describe_database(url)
-        meter = CpuMeter(
-            {"server": [server_pid], "worker": [worker_pid], "client": [os.getpid()], "database": database_pids}
+        meter = ProcessMeter(
+            {
+                "server": [processes.server.pid],
+                "worker": [processes.worker.pid],
+                "client": [os.getpid()],
+                "database": database_pids,
+            }
         )
-        async with Kagzi.connect(address, namespace=namespace) as client:
-            bench = Bench(client, plan, meter, SystemRng())
-            progress("warming up")
-            await bench.warm_up()
+
+        async def replace_worker() -> None:
+            meter.replace("worker", [await processes.replace_worker()])
+
+        async with Kagzi.connect(processes.address, namespace=namespace) as client:
+            engine = KagziEngine(client)
+            await Bench(engine, plan, meter, progress=progress.part("warm-up")).warm_up()
             for workload in plan.workloads:
-                progress(f"measuring {workload}")
+                bench = Bench(engine, plan, meter, replace_worker=replace_worker, progress=progress.part(workload))
                 results.extend([measurement async for measurement in bench.measure(workload)])
     document["results"] = results
     return document
 
 
+class _Processes:
+    """The server and the worker that are measured."""
+
+    def __init__(self, stack: AsyncExitStack, namespace: str, slots: int) -> None:
+        self._stack = stack
+        self._options = ("--namespace", namespace, "--max-concurrent", str(slots))
+        self.address = ""
+        self.server: KagziProcess
+        self.worker: KagziProcess
+
+    async def start(self, url: str) -> None:
+        ports = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+        self.server = await self._stack.enter_async_context(running("server", *ports, environment={"KAGZI_DB": url}))
+        self.address = await self.server.printed(r"^kagzi server ready .*?grpc=(\S+)")
+        await self._start_worker()
+
+    async def replace_worker(self) -> int:
+        """`kill -9`, and another one. Returns its process id."""
+        await self.worker.kill()
+        await self._start_worker()
+        return self.worker.pid
+
+    async def _start_worker(self) -> None:
+        arguments = ("worker", flows.__name__, "--address", self.address, *self._options)
+        self.worker = await self._stack.enter_async_context(running(*arguments))
+        await self.worker.printed(r"(worker \S+ serves)")
+
+
 @asynccontextmanager
-async def _server_and_worker(url: str, namespace: str, slots: int) -> AsyncGenerator[tuple[str, int, int]]:
-    """Address of the server, and both process ids."""
-    ports = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
-    async with running("server", *ports, environment={"KAGZI_DB": url}) as server:
-        address = await server.printed(r"^kagzi server ready .*?grpc=(\S+)")
-        options = ("--address", address, "--namespace", namespace, "--max-concurrent", str(slots))
-        async with running("worker", flows.__name__, *options) as worker:
-            await worker.printed(r"(worker \S+ serves)")
-            yield address, server.pid, worker.pid
+async def _processes(url: str, namespace: str, slots: int) -> AsyncGenerator[_Processes]:
+    async with AsyncExitStack() as stack:
+        processes = _Processes(stack, namespace, slots)
+        await processes.start(url)
+        yield processes

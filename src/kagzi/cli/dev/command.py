@@ -1,6 +1,7 @@
 """`kagzi dev`: a server in this process, a worker in a child process that is restarted when a file changes."""
 
 import asyncio
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -68,7 +69,13 @@ def dev(
         began=began,
     )
     data.mkdir(parents=True, exist_ok=True)
-    config = server_config({"db": f"sqlite:///{data / DATABASE}", **flags})
+    config = server_config({"db": f"sqlite:///{data / DATABASE}", "reflection": True, **flags})
+    if config.tls_cert:
+        from ...sdk.transport.credentials import CERTIFICATE_VARIABLE, KEY_FILE_VARIABLE
+
+        # The worker's process connects with the certificate of the server, unless it has one of its own.
+        os.environ.setdefault(CERTIFICATE_VARIABLE, config.tls_cert)
+        os.environ.setdefault(KEY_FILE_VARIABLE, config.tls_key)
 
     async def run() -> None:
         await Supervisor(setup, config).run()

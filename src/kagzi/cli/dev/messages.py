@@ -22,7 +22,7 @@ def banner(setup: DevSetup, loaded: dict[str, Any], address: str, http_url: str,
     options = _options(loaded["namespace"], address)
     put(click.style(f"Kagzi {__version__} is ready", bold=True, fg="green") + f" ({took_s:.1f} s)")
     put(f"  server     {address}")
-    put(f"  http       {http_url}")
+    put(f"  dashboard  {http_url}")
     put(f"  data       {setup.data}")
     put(f"  workflows  {', '.join(workflow['name'] for workflow in workflows)}  from {setup.target}")
     if loaded["replaced"]:
@@ -46,7 +46,7 @@ def broken_text(setup: DevSetup, message: str) -> str:
 
 def _options(namespace: str, address: str) -> list[str]:
     options: list[str] = []
-    if address.rpartition(":")[2] != DEFAULT_PORT:
+    if address.startswith("https:") or address.rpartition(":")[2] != DEFAULT_PORT:
         options.append(f"--address {address}")
     if namespace != DEFAULT_NAMESPACE:
         options.append(f"--namespace {namespace}")

@@ -7,6 +7,7 @@ import signal
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ...core.run.addresses import LAST_SERVER
 from ..console import say
 from .child import WorkerChild
 from .messages import banner, broken_text
@@ -50,7 +51,8 @@ class Supervisor:
             server = Server(self._config)
             await server.start()
             self._server = server
-            self._child.connect(server.grpc_address)
+            LAST_SERVER.http_url = server.public_url
+            self._child.connect(server.client_address)
             await self._until_stopped(server)
         finally:
             self._changing = True
@@ -111,7 +113,7 @@ class Supervisor:
             say(f"reloaded: {', '.join(workflow['name'] for workflow in self._loaded['workflows'])}", colour="green")
         else:
             took_s = perf_counter() - self._setup.began
-            banner(self._setup, self._loaded, server.grpc_address, server.http_url, took_s)
+            banner(self._setup, self._loaded, server.client_address, server.http_url, took_s)
         self._was_ready = True
 
     def _ended(self, code: int) -> None:
@@ -140,4 +142,4 @@ class Supervisor:
             self._changing = self._broken = False
         await self._child.start()
         if self._server is not None:
-            self._child.connect(self._server.grpc_address)
+            self._child.connect(self._server.client_address)

@@ -1,71 +1,65 @@
 """The worker half of `kagzi dev`: a process of its own, so that new code is loaded by starting it anew.
 
-`python -m kagzi.cli.dev.worker TARGET NAMESPACE READ_FD WRITE_FD`. It loads the target, describes it on WRITE_FD, reads
-the server's address from READ_FD, and serves, as `kagzi worker` would. It drains on SIGTERM, when READ_FD asks for a
-reload, and when READ_FD ends: then `kagzi dev` is gone, however that happened.
+`python -m kagzi.cli.dev.worker TARGET NAMESPACE`, started by its supervisor. It loads the target, reports what that is,
+reads the server's address, and serves, as `kagzi worker` would. It drains on SIGTERM, when the supervisor asks for a
+reload, and when `kagzi dev` is gone, however that happened.
 """
 
 import asyncio
-import json
-import os
-import signal
 import sys
 from typing import Any
 
 import click
 
 from ...core.errors import KagziError
-from ...sdk.transport.connecting import checked_namespace
-from ...sdk.worker.worker import Worker, WorkerOptions
+from ...sdk.transport.connection import checked_namespace
+from ...sdk.worker.registry import WorkerOptions
+from ...sdk.worker.worker import Worker
 from ..logs import show_inherited_logs
 from ..operate.targets import LoadError, load, parse_target
-from .child import RELOAD, RELOAD_GRACE
+from ..processes import collect_rarely
+from ..supervise.serving import serve_supervised
+from ..supervise.supervision import Supervision
+from .child import RELOAD_GRACE
 from .samples import sample_argument
-from .supervised import serve_supervised
 
 
 def main(arguments: list[str]) -> int:
-    target, namespace, read_fd, write_fd = arguments
-    # Ctrl-C reaches every process of the terminal: `kagzi dev` decides what follows from it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    reports = int(write_fd)
+    target, namespace = arguments
+    supervision = Supervision.from_environment()
+    if supervision is None:
+        raise SystemExit("this is a part of `kagzi dev`, which starts it")
     try:
         loaded = load(parse_target(target))
         worker = loaded.worker_at(None, namespace or None, None)
     except (click.UsageError, KagziError) as error:
-        _report(reports, event="broken", message=error.message)
+        supervision.report("broken", message=error.message)
         return 1
     except LoadError as error:
-        _report(reports, event="broken", message=str(error))
+        supervision.report("broken", message=str(error))
         return 1
-    _report(
-        reports,
-        event="loaded",
+    supervision.report(
+        "loaded",
         workflows=[_describe(workflow) for workflow in loaded.workflows],
         namespace=checked_namespace(worker.options.namespace),
         shutdown_grace_s=worker.options.shutdown_grace_s,
         replaced=_replaced(worker.options),
     )
-    address = _read_line(int(read_fd))
+    address = supervision.read_line()
     if not address:
         return 0
     show_inherited_logs()
-    return asyncio.run(_serve(worker.at(address, credentials=False), int(read_fd), reports))
+    collect_rarely()
+    return asyncio.run(_serve(worker.at(address, credentials=False), supervision))
 
 
-async def _serve(worker: Worker, life_line: int, reports: int) -> int:
-    loop = asyncio.get_running_loop()
-
-    def on_input() -> None:
-        loop.remove_reader(life_line)
-        os.read(life_line, len(RELOAD))  # RELOAD, or nothing: then the server is gone, and nothing is left to wait for
-        worker.stop(RELOAD_GRACE)
-
-    loop.add_reader(life_line, on_input)
+async def _serve(worker: Worker, supervision: Supervision) -> int:
+    # RELOAD, or GONE: then the server is gone, too, and nothing is left to wait for.
+    supervision.on_next_line(lambda line: worker.stop(RELOAD_GRACE))
     try:
-        await serve_supervised(worker, on_ready=lambda: _report(reports, event="ready"))
+        await serve_supervised(worker, on_ready=lambda: supervision.report("ready"))
     except KagziError as error:
-        _report(reports, event="broken", message=str(error))
+        supervision.report("broken", message=str(error))
         return 1
     return 0
 
@@ -77,20 +71,6 @@ def _replaced(options: WorkerOptions) -> list[str]:
 
 def _describe(workflow: Any) -> dict[str, str]:
     return {"name": workflow.name, "input": sample_argument(workflow.input_type) if workflow.has_input else ""}
-
-
-def _report(reports: int, **event: Any) -> None:
-    os.write(reports, (json.dumps(event) + "\n").encode())
-
-
-def _read_line(fd: int) -> str:
-    data = b""
-    while not data.endswith(b"\n"):
-        piece = os.read(fd, 1)
-        if not piece:
-            return ""
-        data += piece
-    return data.decode().strip()
 
 
 if __name__ == "__main__":

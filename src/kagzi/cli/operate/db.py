@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import wraps
 from typing import TYPE_CHECKING
 
 import click
@@ -10,22 +11,48 @@ import click
 from ..console import hint, put, say
 from ..exits import Exit, Stop
 from ..groups import Commands
-from ..output import Output, json_output
+from ..output import Decorated, Output, json_output
 from ..views import view
 
 if TYPE_CHECKING:
-    from ...server.database import Database
     from ...store.protocol import Migrator
 
 
-_db_option = click.option(
-    "--db",
-    "url",
-    envvar="KAGZI_DB",
-    required=True,
-    metavar="URL",
-    help="Database: postgresql://USER@HOST/DATABASE or sqlite:///FILE.  [env: KAGZI_DB]",
-)
+def _url(url: str, schema: str | None) -> str:
+    """Raises click.BadParameter."""
+    from ...core.errors import InvalidArgument
+    from ...server.database import database_with_options, parse_database
+
+    try:
+        parse_database(url)
+        return database_with_options(url, {"db_schema": schema}) if schema else url
+    except InvalidArgument as error:
+        option = "'--db-schema'" if error.field == "db_schema" else "'--db'"
+        raise click.BadParameter(error.message, param_hint=option) from error
+
+
+def _db_options(command: Decorated) -> Decorated:
+    """The command gets both as one `url`."""
+
+    @wraps(command)
+    def with_url(*, url: str, db_schema: str | None, **others: object) -> int:
+        return command(url=_url(url, db_schema), **others)
+
+    add_schema = click.option(
+        "--db-schema",
+        envvar="KAGZI_DB_SCHEMA",
+        metavar="NAME",
+        help="Schema of the tables in PostgreSQL.  [default: the role's search_path]  [env: KAGZI_DB_SCHEMA]",
+    )
+    add_url = click.option(
+        "--db",
+        "url",
+        envvar="KAGZI_DB",
+        required=True,
+        metavar="URL",
+        help="Database: postgresql://USER@HOST/DATABASE or sqlite:///FILE.  [env: KAGZI_DB]",
+    )
+    return add_url(add_schema(with_url))
 
 
 @click.group(cls=Commands)
@@ -34,7 +61,7 @@ def db() -> None:
 
 
 @db.command()
-@_db_option
+@_db_options
 @json_output
 def migrate(url: str) -> Output:
     """Migrate the database to the schema of this version. You can safely repeat it."""
@@ -48,7 +75,7 @@ def migrate(url: str) -> Output:
 
 
 @db.command()
-@_db_option
+@_db_options
 @json_output
 def status(url: str) -> Output:
     """Show the schema version of the database. The exit code is 1 if it needs migrating."""
@@ -66,7 +93,7 @@ def status(url: str) -> Output:
 
 @db.command()
 @click.option("--parts", type=int, required=True, metavar="N", help="Number of partitions; it cannot be changed later.")
-@_db_option
+@_db_options
 @json_output
 def partition(parts: int, url: str) -> Output:
     """Partition the history tables (PostgreSQL only).
@@ -82,29 +109,19 @@ def partition(parts: int, url: str) -> Output:
 
 
 async def _partition(url: str, parts: int) -> bool:
-    from ...server.database import PostgresDatabase
+    from ...server.database import PostgresDatabase, parse_database
     from ...store.postgres.partition import PostgresPartitioner
 
-    database = _database(url)
+    database = parse_database(url)
     if not isinstance(database, PostgresDatabase):
         raise click.BadParameter("only PostgreSQL has partitions.", param_hint="'--db'")
     return await PostgresPartitioner(database.url).partition(parts)
 
 
-def _database(url: str) -> Database:
-    from ...core.errors import InvalidArgument
-    from ...server.database import parse_database
-
-    try:
-        return parse_database(url)
-    except InvalidArgument as error:
-        raise click.BadParameter(error.message, param_hint="'--db'") from error
-
-
 def _migrator(url: str) -> Migrator:
-    from ...server.database import PostgresDatabase
+    from ...server.database import PostgresDatabase, parse_database
 
-    database = _database(url)
+    database = parse_database(url)
     if isinstance(database, PostgresDatabase):
         from ...store.postgres import PostgresMigrator
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ...core.text.plurals import counted
-from ..console import put, put_fields, say
+from ..console import put_fields, say
 from ..groups import Listing
 from ..options import Server, kebab
 from ..output import Output, Rows, list_command, server_command
+from ..runs.pages import put_run
 from ..times import local_text
 from ..views import cells
 from .schedule_edit import create, update
@@ -48,6 +49,7 @@ def _row(schedule: Schedule) -> dict[str, str]:
         "when": when_text(schedule),
         "next": paused or local_text(schedule.next_at),
         "last": local_text(schedule.last_fired_at),
+        "owner": schedule.owner,
     }
 
 
@@ -82,7 +84,7 @@ def resume(*, id: str, server: Server) -> Output:
 def trigger(*, id: str, server: Server) -> Output:
     """Start a run of a schedule now, even if it is paused. Prints the run id."""
     run = server.ask(lambda client: client.schedules.trigger(id))
-    return Output({"run_id": run.id, "workflow_id": run.workflow_id, "url": run.url or None}, lambda: put(run.id))
+    return Output({"run_id": run.id, "workflow_id": run.workflow_id, "url": run.url or None}, lambda: put_run(run))
 
 
 @schedule.command()
@@ -123,6 +125,6 @@ def _output(schedule: Schedule) -> Output:
         "jitter": "" if view["jitter"] == "0s" else view["jitter"],
         **cells(schedule, "from=start_at", "until=end_at"),
         "timeout": view["timeout"],
-        **cells(schedule, "version", "labels"),
+        **cells(schedule, "version", "labels", "owner"),
     }
     return Output(view, lambda: put_fields(fields))

@@ -69,11 +69,10 @@ def check_times(cron: str | None, timezone: str | None, every: timedelta | None)
 
 
 def _view(at: datetime, zone: str) -> dict[str, str]:
-    from zoneinfo import ZoneInfo
+    from ...core.schedules.local_time import local_time
 
-    local = at.astimezone(ZoneInfo(zone))
-    text = local.strftime("%a %Y-%m-%d %H:%M:%S")
-    return {"local": text, "zone": local.tzname() or zone, "utc": short_utc_text(at)}
+    local, name = local_time(at, zone)
+    return {"local": local, "zone": name, "utc": short_utc_text(at)}
 
 
 @click.command()

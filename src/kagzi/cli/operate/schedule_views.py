@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SCHEDULE = (
     *("schedule=id", "workflow", "cron=cron_expr?", "timezone=tz", "every=interval", "input=input_data", "paused"),
     *("paused_reason?", "overlap", "max_catchup", "catchup_window", "jitter", "labels", "priority", "version?"),
-    *("timeout", "start_at", "end_at", "next_at", "last_fired_at", "created_at", "updated_at"),
+    *("timeout", "start_at", "end_at", "next_at", "last_fired_at", "created_at", "updated_at", "owner?"),
 )
 _FIRE = ("nominal_at", "at", "cause", "run_id", "skipped?", "skipped_until", "skipped_count")
 

@@ -16,8 +16,17 @@ _TIMINGS = {
     "schedule-late": "Scheduled times later than this count as missed.  [default: 1m]",
     "retention": "Keep runs this long after they have ended.  [default: 30d]",
     "housekeeping": "Interval between rounds of background maintenance.  [default: 1m]",
+    "keys-check": "Interval between checks whether keys in use were revoked.  [default: 3s]",
+    "trace-max-age": "Age from which on a run has a trace for each further claim by a worker.  [default: 1h]",
     "grace": "Time for a graceful shutdown.  [default: 10s]",
 }
+
+_POSTGRESQL = (
+    ("schema", "NAME", "Schema of the tables in PostgreSQL; created if missing.  [default: the role's search_path]"),
+    ("pool-size", "N", "Most PostgreSQL connections of a server process, 8 to 200.  [default: 12]"),
+    ("statement-timeout", "DURATION", "Longest time for a statement in PostgreSQL.  [default: 15s]"),
+    ("lock-timeout", "DURATION", "Longest wait for a lock in PostgreSQL.  [default: 2s]"),
+)
 
 
 @click.command()
@@ -29,6 +38,7 @@ _TIMINGS = {
 @click.option(
     "--db-direct", metavar="URL", help="Direct URL of the PostgreSQL database, if --db goes through a pooler."
 )
+@options(*(click.option(f"--db-{name}", metavar=metavar, help=text) for name, metavar, text in _POSTGRESQL))
 @listen_options
 @options(*(click.option(f"--{name}", metavar="DURATION", help=text) for name, text in _TIMINGS.items()))
 @click.option(
@@ -48,9 +58,34 @@ _TIMINGS = {
 @click.option(
     "--strict-namespaces", is_flag=True, default=None, help="Refuse namespaces that were not created explicitly."
 )
+@click.option(
+    "--processes",
+    metavar="N",
+    help="Serve with this many processes on the same addresses; PostgreSQL and Linux only.  [default: 1]",
+)
 @click.option("--jitter/--no-jitter", default=None, help="Randomize retry delays.  [default: jitter]")
 @click.option("--no-migrate", is_flag=True, default=None, help="Refuse to start if the database needs migrating.")
-@click.option("--insecure", is_flag=True, default=None, help="Allow a public address without authentication.")
+@click.option("--auth", metavar="keys|off", help="What callers are asked for; see kagzi keys.  [default: off]")
+@click.option(
+    "--http-hosts", metavar="NAMES", help="Names, separated by commas, by which browsers may reach the HTTP port."
+)
+@click.option("--http-base-path", metavar="PATH", help="Path below which a proxy serves the dashboard, such as /kagzi.")
+@click.option(
+    "--http-proxies",
+    metavar="ADDRESSES",
+    help="Proxies whose X-Forwarded-Prefix is trusted, separated by commas, or off.  [default: those on this machine]",
+)
+@click.option("--otlp", metavar="URL", help="Send spans of calls to this collector (OTLP over HTTP), http://host:4318.")
+@click.option("--public-url", metavar="URL", help="Where people reach the HTTP port, if not at its own address.")
+@click.option(
+    "--trace-url",
+    metavar="URL",
+    help="Where people look at a trace, with {trace_id} in it; the page of a run has the link.",
+)
+@click.option("--reflection", is_flag=True, default=None, help="Serve gRPC reflection, for tools such as grpcurl.")
+@click.option(
+    "--insecure", is_flag=True, default=None, help="Allow a public address without asking for keys. Not recommended."
+)
 @log_options
 def server(*, log_level: str | None, log_format: str | None, **flags: object) -> int:
     """Run a production server on PostgreSQL or SQLite.
@@ -58,12 +93,31 @@ def server(*, log_level: str | None, log_format: str | None, **flags: object) ->
     You can also set every option with an environment variable (--no-migrate: KAGZI_NO_MIGRATE), in kagzi.toml, or in
     [tool.kagzi] of pyproject.toml. Options take precedence over the environment, which takes precedence over the file.
     SIGTERM and Ctrl-C stop the server gracefully.
+
+    With --processes, a process that ends is started again, and SIGHUP replaces the processes one after another.
     """
+    from ..supervise.supervision import Supervision
+
+    supervision = Supervision.from_environment()
+    if supervision is not None:
+        supervision.watch()
+    process = 0 if supervision is None else supervision.number
     config = server_config(flags)
-    from ...server.process import run_server
     from ..logs import announce, show_logs
     from ..processes import fast_runner
 
-    show_logs(log_level, log_format, default="warning")
+    show_logs(log_level, log_format, default="warning", process=process, executes_runs=False)
+    say = announce(log_format, process=process)
+    if supervision is None and config.processes > 1:
+        from .server_processes import supervise_servers
+
+        return supervise_servers(config, say)
+    # Before the runner: what is imported by then is never looked at by the garbage collector.
+    from ...server.process import run_server
+
     with fast_runner() as runner:
-        return runner.run(run_server(config, announce(log_format)))
+        if supervision is not None:
+            from .server_processes import run_process
+
+            return runner.run(run_process(config, supervision, say))
+        return runner.run(run_server(config, say))

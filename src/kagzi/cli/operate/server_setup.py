@@ -24,6 +24,20 @@ listen_options = options(
         metavar="HOST:PORT",
         help="Address for HTTP; port 0 picks a free one, off turns it off.  [default: 127.0.0.1:8420]",
     ),
+    click.option(
+        "--websocket/--no-websocket",
+        default=None,
+        help="Serve calls also as WebSocket messages on the HTTP port.  [default: websocket, with HTTP]",
+    ),
+    click.option("--tls-cert", metavar="FILE", help="Serve with TLS: the certificate, with its chain, in PEM form."),
+    click.option("--tls-key", metavar="FILE", help="The private key of that certificate."),
+    click.option("--tls-client-ca", metavar="FILE", help="Require clients to have a certificate of this authority."),
+    click.option(
+        "--outbox", metavar="URL", help="Start the runs that client.start_in wrote in this PostgreSQL database."
+    ),
+    click.option(
+        "--outbox-namespaces", metavar="NAMES", help="Namespaces for these, separated by commas.  [default: any]"
+    ),
 )
 
 

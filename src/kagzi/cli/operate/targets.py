@@ -64,15 +64,29 @@ class LoadError(Exception):
 
 def load(target: Target) -> Loaded:
     """Import the module and look into it. Raises LoadError, and UsageError for a module that has nothing to serve."""
+    module = _imported(target)
+    if target.attribute:
+        return _loaded(target, {target.attribute: _attribute(module, target)})
+    return _loaded(target, vars(module))
+
+
+def load_module(target: Target) -> ModuleType:
+    """Import the module. Raises LoadError, UsageError."""
+    return _imported(target)
+
+
+def load_value(target: Target) -> object:
+    """Import the module and return its attribute. Raises LoadError, UsageError."""
+    return _attribute(_imported(target), target)
+
+
+def _imported(target: Target) -> ModuleType:
     try:
-        module = _import(target)
+        return _import(target)
     except (KeyboardInterrupt, click.UsageError):
         raise
     except BaseException as error:
         raise LoadError(_own_traceback(error)) from error  # a module may raise anything, SystemExit included
-    if target.attribute:
-        return _loaded(target, {target.attribute: _attribute(module, target)})
-    return _loaded(target, vars(module))
 
 
 def _import(target: Target) -> ModuleType:

@@ -1,10 +1,13 @@
 """`kagzi worker`."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +15,11 @@ from ..console import say
 from ..exits import Exit, Stop
 from ..logs import log_options
 from ..options import Server, server_options
-from ..processes import end_process, fast_runner
+from ..processes import collect_rarely, end_process, fast_runner
+from .worker_processes import probes_at, refuse_embedded, refuse_reload, run_alone, run_process, supervise_workers
+
+if TYPE_CHECKING:
+    from ...sdk.worker.worker import Worker
 
 STOP_TIMEOUT_S = 60.0
 RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
@@ -24,7 +31,29 @@ RELOADED = "_KAGZI_RELOADED"  # set for the child process of --reload
     "--max-concurrent",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Maximum number of runs at a time.  [default: that of the Worker object, or 100]",
+    help="Maximum number of runs at a time, in each process.  [default: that of the Worker object, or 100]",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    envvar="KAGZI_WORKER_PROCESSES",
+    default=1,
+    metavar="N",
+    help="Run this many worker processes.  [env: KAGZI_WORKER_PROCESSES; default: 1]",
+)
+@click.option(
+    "--health",
+    metavar="HOST:PORT",
+    envvar="KAGZI_WORKER_HEALTH",
+    help="Answer health probes there: /healthz while the worker lives, /readyz while it is connected and takes work; "
+    "with --processes, of all of them.  [env: KAGZI_WORKER_HEALTH]",
+)
+@click.option(
+    "--apply-limits",
+    is_flag=True,
+    envvar="KAGZI_WORKER_APPLY_LIMITS",
+    help="Apply the limits that its workflows declare; without it, what differs is logged.  "
+    "[env: KAGZI_WORKER_APPLY_LIMITS]",
 )
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes.")
 @log_options
@@ -33,6 +62,9 @@ def worker(
     *,
     target: str,
     max_concurrent: int | None,
+    processes: int,
+    health: str | None,
+    apply_limits: bool,
     reload: bool,
     log_level: str | None,
     log_format: str | None,
@@ -42,12 +74,23 @@ def worker(
 
     A Worker object in it is used as it is (the one named `worker`, if there are several); otherwise the worker serves
     all workflows in it. SIGTERM and Ctrl-C let it finish its runs; other workers take over the rest.
+
+    With --processes, a process that crashes is started again, and SIGHUP replaces the processes, with new code, one
+    after another.
     """
+    from ..supervise.supervision import Supervision
+
+    supervision = Supervision.from_environment()
+    if supervision is not None:
+        supervision.watch()
+    elif processes > 1:
+        refuse_reload(reload=reload)
+        refuse_embedded(server.address or os.environ.get("KAGZI_ADDRESS"))
+        return supervise_workers(processes, log_level, log_format, health)
     if reload:
         path = Path(target.partition(":")[0])
         return asyncio.run(_reloading(path.resolve() if path.is_file() else None))
     from ...core.errors import InvalidArgument
-    from ..dev.supervised import serve_supervised
     from ..logs import show_logs
     from .targets import LoadError, load, parse_target
 
@@ -57,15 +100,43 @@ def worker(
         raise Stop(Exit.FAILED, f"{target} cannot be loaded:\n{error}") from error
     try:
         chosen = loaded.worker_at(server.address, server.namespace, max_concurrent)
+        chosen = _connected_as(server, chosen.apply_limits() if apply_limits else chosen)
     except InvalidArgument as error:
         raise click.UsageError(error.message) from error
-    show_logs(log_level, log_format)
-    if os.environ.get(RELOADED):
+    collect_rarely()
+    if supervision is not None:
+        refuse_embedded(chosen.address)
+        show_logs(log_level, log_format, process=supervision.number)
         with fast_runner() as runner:
-            runner.run(serve_supervised(chosen))
+            runner.run(run_process(chosen, supervision, probed=health is not None))
+        return Exit.OK
+    show_logs(log_level, log_format)
+    if os.environ.get(RELOADED) or health is not None:
+        with fast_runner() as runner:
+            runner.run(_serve_reloaded(chosen, health) if os.environ.get(RELOADED) else run_alone(chosen, health))
     else:
         chosen.serve()
     return Exit.OK
+
+
+def _connected_as(server: Server, worker: Worker) -> Worker:
+    """With the files for TLS and the codec that the command has, where the Worker object has none. Raises
+    InvalidArgument."""
+    from ..codecs import codec_of
+    from ..connection import tls_for
+
+    if server.tls.typed or worker.options.tls is None:
+        tls = tls_for(worker.address, server.tls)
+        worker = worker if tls is None else worker.tls(tls)
+    codec = None if worker.options.codec is not None else codec_of(server.codec).codec
+    return worker if codec is None else worker.codec(codec)
+
+
+async def _serve_reloaded(worker: Worker, health: str | None) -> None:
+    from ..supervise.serving import serve_supervised
+
+    async with probes_at(health, lambda: worker.problem):
+        await serve_supervised(worker)
 
 
 async def _reloading(source: Path | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,9 @@ from ..output import Output, Rows, list_command, server_command
 from ..views import cells, limit_cells, view
 
 if TYPE_CHECKING:
-    from ...sdk.client.operations.workflow_types import QueueInfo, WorkflowTypeInfo
+    from collections.abc import Mapping
+
+    from ...sdk.client.operations.workflow_types import QueueInfo, WorkflowSchema, WorkflowTypeInfo
 
 _LIMITS = ("max_running", "max_running_per_key", "starts_per_second", "starts_per_second_per_key")
 
@@ -38,6 +41,23 @@ def get(*, workflow: str, server: Server) -> Output:
     """Show one workflow type."""
     record = server.ask(lambda client: client.workflow_types.get(workflow))
     return Output(_view(record), lambda: put_fields(_fields(record)))
+
+
+@workflows.command()
+@click.argument("workflow", metavar="WORKFLOW")
+@click.option("--version", help="The version to show. Default: the one that new runs get.")
+@server_command
+def schema(*, workflow: str, version: str | None, server: Server) -> Output:
+    """Show what a workflow takes, returns and waits for, as JSON Schema."""
+    record = server.ask(lambda client: client.workflow_types.schema(workflow, version=version))
+    fields = {
+        **cells(record, "workflow", "version", "registered_at"),
+        "description": record.description or "-",
+        "input": _schema_text(record.input_schema),
+        "output": _schema_text(record.output_schema),
+        **{f"signal {name}": _schema_text(each) for name, each in record.signal_schemas.items()},
+    }
+    return Output(_schema_view(record), lambda: put_fields(fields))
 
 
 @workflows.command()
@@ -104,6 +124,15 @@ def depth(*, workflow: str | None, server: Server) -> Rows[QueueInfo]:
 
 def _view(record: WorkflowTypeInfo) -> dict[str, Any]:
     return view(record, "workflow", "paused", *_LIMITS, "when_full", "versions", "default_version", "open_runs")
+
+
+def _schema_view(record: WorkflowSchema) -> dict[str, Any]:
+    schemas = ("input_schema", "output_schema", "signal_schemas")
+    return view(record, "workflow", "version", "description", *schemas, "registered_at")
+
+
+def _schema_text(schema: Mapping[str, Any] | None) -> str:
+    return "-" if schema is None else json.dumps(schema)
 
 
 def _row(record: WorkflowTypeInfo) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ..groups import Listing
 from ..options import PAIR, Server, options, same_server
 from ..output import Output, Rows, list_command, server_command
 from ..views import cells, view
-from .filters import chosen_runs, filter_options
+from .filters import chosen_runs, filter_options, refuse_search
 
 if TYPE_CHECKING:
     from ...core.bulk import BulkAction
@@ -68,6 +68,7 @@ def run_bulk(
 ) -> Output:
     """Change every run that matches (or RUN, where that is given), and wait for it."""
     matching = chosen_runs(**_merged(options, filters))
+    refuse_search(matching)
     if not matching and not run:
         raise click.UsageError(
             f"give a RUN, or select runs with options: kagzi {action} --status failed, --workflow WORKFLOW, "

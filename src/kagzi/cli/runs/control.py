@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..console import say
 from ..options import Command, Server, options, same_server
 from ..output import Output, server_command
 from .bulk import bulk_options, refuse_filters, run_bulk
+from .pages import say_of_run
 
 if TYPE_CHECKING:
     from ...core.bulk import BulkAction
@@ -58,7 +58,7 @@ async def _changed(client: Kagzi, name: str, change: Change) -> Output:
 
     run = await find_run(client, name)
     text = await change(run)
-    return Output({"run_id": run.id, "status": str(run.last_status)}, lambda: say(text))
+    return Output({"run_id": run.id, "status": str(run.last_status)}, lambda: say_of_run(run, text))
 
 
 @click.command()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..console import hint, put
+from ..console import hint, put, say_page
 from ..options import Server
 from ..output import Output, server_command
 from ..views import view
@@ -14,6 +14,7 @@ from ..views import view
 if TYPE_CHECKING:
     from ...core.records import Explanation
     from ...sdk.client.client import Kagzi
+    from ...sdk.client.run import Run
 
 
 @click.command()
@@ -24,18 +25,19 @@ def explain(*, run: str, server: Server) -> Output:
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
     """
-    run_id, explanation = server.ask(lambda client: _explain(client, run))
+    handle, explanation = server.ask(lambda client: _explain(client, run))
 
     def show() -> None:
         put(explanation.sentence)
         if explanation.remedy:
             hint(explanation.remedy)
+        say_page(handle.url)
 
-    return Output({"run_id": run_id, **view(explanation, "sentence", "reason", "facts", "remedy?")}, show)
+    return Output({"run_id": handle.id, **view(explanation, "sentence", "reason", "facts", "remedy?")}, show)
 
 
-async def _explain(client: Kagzi, name: str) -> tuple[str, Explanation]:
+async def _explain(client: Kagzi, name: str) -> tuple[Run[Any], Explanation]:
     from .find import find_run
 
     run = await find_run(client, name)
-    return run.id, await run.explain()
+    return run, await run.explain()

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ...core import limits
 from ...core.errors import NotFound, not_found
 from ...core.ids import is_uuid
+from ...core.records import RunOrder
 from ...sdk.client.client import Kagzi
 from ...sdk.client.filters import Matching
 from ...sdk.client.run import Run
@@ -14,10 +15,6 @@ from ...sdk.client.run_records import RunInfo
 from ..exits import Exit, Stop
 
 _PREFIX = re.compile(r"[0-9a-f-]{4,35}")
-_UUID7_TIME_DIGITS = 12
-_CLOCK_SLACK_MS = 1_000
-_LATEST_MS = 253_402_300_799_000  # the wire ends with the year 9999
-_SCAN_ROWS = 100_000
 
 
 async def find_run(client: Kagzi, name: str) -> Run[Any]:
@@ -42,23 +39,17 @@ async def find_info(client: Kagzi, name: str) -> tuple[Run[Any], RunInfo]:
     return run, run.last_info or await run.info()
 
 
-async def list_infos(client: Kagzi, matching: Matching, limit: int) -> AsyncIterator[RunInfo]:
+async def list_infos(
+    client: Kagzi, matching: Matching, limit: int, *, order: RunOrder | None = None
+) -> AsyncIterator[RunInfo]:
     """Newest first, without their payloads."""
-    async for run in client.list(limit=limit, **matching):
+    async for run in client.list(limit=limit, order=order, **matching):
         yield run.last_info or await run.info()
 
 
 async def _find_by_prefix(client: Kagzi, prefix: str) -> Run[Any]:
-    """A run id begins with the milliseconds of its creation, so that a prefix limits when that was."""
-    digits = prefix.replace("-", "")[:_UUID7_TIME_DIGITS]
-    since = _moment(int(digits.ljust(_UUID7_TIME_DIGITS, "0"), 16) - _CLOCK_SLACK_MS)
-    until = _moment(int(digits.ljust(_UUID7_TIME_DIGITS, "f"), 16) + _CLOCK_SLACK_MS)
-    matches: list[str] = []
-    async for run in client.list(since=since, until=until, limit=_SCAN_ROWS):
-        if run.id.startswith(prefix):
-            matches.append(run.id)
-            if len(matches) > 5:
-                break
+    runs = client.list(id_prefix=prefix, limit=limits.PAGE_MAX_ROWS)
+    matches = [run.id async for run in runs if run.id.startswith(prefix)]  # a workflow id may begin so, too
     if not matches:
         raise not_found("run", prefix)
     if len(matches) > 1:
@@ -67,7 +58,3 @@ async def _find_by_prefix(client: Kagzi, prefix: str) -> Run[Any]:
     run = client.get(matches[0])
     await run.info()
     return run
-
-
-def _moment(ms: int) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=min(max(ms, 0), _LATEST_MS))

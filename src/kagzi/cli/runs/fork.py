@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Raw
 
-from ..console import put
 from ..options import PAIR, Server
 from ..output import Output, server_command
 from .inputs import json_or_string
+from .pages import put_run
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
@@ -57,7 +57,7 @@ def fork(*, run: str, outputs: Sequence[tuple[str, str]], server: Server, **opti
 
     forked_from, forked = server.ask(ask)
     view = {"run_id": forked.id, "workflow_id": forked.workflow_id, "forked_from": forked_from}
-    return Output({**view, "url": forked.url or None}, lambda: put(forked.id))
+    return Output({**view, "url": forked.url or None}, lambda: put_run(forked))
 
 
 def _output(step_id: str, text: str) -> bytes:

@@ -15,31 +15,47 @@ from .filters import chosen_runs, filter_options
 from .views import run_view
 
 if TYPE_CHECKING:
+    from ...core.records import RunOrder
     from ...sdk.client.client import Kagzi
     from ...sdk.client.run_records import RunCount, RunInfo
 
 
 @click.command("list")
 @filter_options
+@click.option(
+    "--order",
+    type=click.Choice(["created", "ended"]),
+    default=None,
+    help="What comes first: the run that was created last, or the one that ended last. "
+    "Default: ended with --ended-since or --ended-until, else created.",
+)
 @list_command("run", limit=50)
-def list_runs(*, limit: int, server: Server, **options: Any) -> Rows[RunInfo]:
+def list_runs(*, limit: int, order: RunOrder | None, server: Server, **options: Any) -> Rows[RunInfo]:
     """List runs, newest first."""
     matching = chosen_runs(**options)
 
     async def fetch(client: Kagzi) -> list[RunInfo]:
         from .find import list_infos
 
-        return [run async for run in list_infos(client, matching, limit + 1)]
+        return [run async for run in list_infos(client, matching, limit + 1, order=order)]
 
     runs = server.ask(fetch)
+    by_end = order == "ended" or "ended_since" in matching or "ended_until" in matching
     empty = "No runs match." if matching else "No runs. Start one: kagzi start WORKFLOW INPUT"
     more = f"there are more than {limit}; --limit {limit * 10} shows more" if len(runs) > limit else ""
-    return Rows(runs[:limit], run_view, _row, empty, more)
+    return Rows(runs[:limit], run_view, _ended_row if by_end else _row, empty, more)
 
 
 def _row(run: RunInfo) -> dict[str, str]:
-    names = cells(run, "run=id", "workflow", "workflow_id")
-    return {**names, "status": status_text(run.status), "created": age_text(run.created_at, now())}
+    return {**_names(run), "created": age_text(run.created_at, now())}
+
+
+def _ended_row(run: RunInfo) -> dict[str, str]:
+    return {**_names(run), "ended": "" if run.finished_at is None else age_text(run.finished_at, now())}
+
+
+def _names(run: RunInfo) -> dict[str, str]:
+    return {**cells(run, "run=id", "workflow", "workflow_id"), "status": status_text(run.status)}
 
 
 @click.command()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Raw
 
-from ..console import say
 from ..options import Server
 from ..output import Output, server_command
 from .inputs import read_input, text_option
+from .pages import say_of_run
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
+    from ...sdk.client.run import Run
 
 
 @click.command()
@@ -61,27 +62,29 @@ def signal(
         raise click.UsageError("--drop takes no VALUE. To send another value, use --replace.")
     data = read_input(value, sys.stdin.buffer.read, as_text=as_text, what="VALUE") or b"null"
 
-    async def send(client: Kagzi) -> tuple[str, bool]:
+    async def send(client: Kagzi) -> tuple[Run[Any], bool]:
         from .find import find_run
 
         target = await find_run(client, run)
         if drop:
-            return target.id, await target.drop_signal(name, request_id=request_id or None)
-        return target.id, await target.signal(name, Raw(data), replace=replace, request_id=request_id or None)
+            return target, await target.drop_signal(name, request_id=request_id or None)
+        return target, await target.signal(name, Raw(data), replace=replace, request_id=request_id or None)
 
-    run_id, waited = server.ask(send)
+    target, waited = server.ask(send)
     if replace or drop:
-        return _replaced(run_id, name, waited, drop=drop)
-    text = f"{run_id} is not waiting for {name!r} yet: the signal is kept until it does"
+        return _replaced(target, name, waited, drop=drop)
+    text = f"{target.id} is not waiting for {name!r} yet: the signal is kept until it does"
     if waited:
-        text = f"{run_id} was waiting for {name!r} and received it"
-    return Output({"run_id": run_id, "signal": name, "delivered": waited}, lambda: say(text))
+        text = f"{target.id} was waiting for {name!r} and received it"
+    view = {"run_id": target.id, "signal": name, "delivered": waited}
+    return Output(view, lambda: say_of_run(target, text))
 
 
-def _replaced(run_id: str, name: str, resumed: bool, *, drop: bool) -> Output:
+def _replaced(run: Run[Any], name: str, resumed: bool, *, drop: bool) -> Output:
     done = "dropped" if drop else "replaced"
-    text = f"{run_id}: the value of {name!r}, which the run has not waited for yet, was {done}"
+    text = f"{run.id}: the value of {name!r}, which the run has not waited for yet, was {done}"
     if resumed:
         continues = "waits for the next one" if drop else "continues"
-        text = f"{run_id}: the value of {name!r} was {done}; the run {continues}"
-    return Output({"run_id": run_id, "signal": name, done: True, "resumed": resumed}, lambda: say(text))
+        text = f"{run.id}: the value of {name!r} was {done}; the run {continues}"
+    view = {"run_id": run.id, "signal": name, done: True, "resumed": resumed}
+    return Output(view, lambda: say_of_run(run, text))

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from msgspec import Raw
 
-from ..console import hint, put, say, warn
+from ..console import hint, put, say, say_page, warn
 from ..exits import Exit, Stop
 from ..options import DURATION, PAIR, Kebab, Server, same_server
 from ..output import Output, server_command
 from ..views import error_view
 from .inputs import read_input, text_option
+from .pages import put_run
 from .views import payload_view, value_text
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def start(
         return server.ask(lambda client: _start_and_wait(client, workflow, data, keywords, timeout))
     run, _ = server.ask(lambda client: _start(client, workflow, data, keywords, wait=False))
     view = {"run_id": run.id, "workflow_id": run.workflow_id, "status": str(run.last_status), "created": run.created}
-    return Output({**view, "url": run.url or None}, lambda: put(run.id))
+    return Output({**view, "url": run.url or None}, lambda: put_run(run))
 
 
 async def _start_and_wait(
@@ -134,6 +135,7 @@ async def _start(
         say(f"run {run.id} already exists, with id {run.workflow_id!r}")
     elif wait:
         say(f"run {run.id} started")
+        say_page(run.url)
     for warning in warnings:
         warn(warning)
         hint("start a worker that serves it: kagzi worker FILE")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..console import put, put_json, say, status_text
+from ..console import put, put_json, say, say_page, status_text
 from ..exits import Exit
 from ..options import Server, server_options
 from ..times import local, local_text
@@ -64,6 +64,8 @@ async def _tail_run(client: Kagzi, name: str, after: int, *, jsonl: bool) -> int
 
     run = await find_run(client, name)
     while True:
+        if not jsonl:
+            say_page(run.url)
         last = await _show_events(run, after, jsonl=jsonl)
         if "continued_as" not in last:
             return _EXITS.get(last.get("kind", ""), Exit.OK)

@@ -12,7 +12,7 @@ from ...core.text.plurals import counted
 from ..console import put, put_json, say, warn
 from ..exits import Exit
 from ..options import Server, server_options
-from .filters import chosen_runs, filter_options
+from .filters import chosen_runs, filter_options, refuse_search
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
@@ -32,12 +32,24 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write to this file.  [default: stdout]",
 )
+@click.option("--pytest", "as_test", is_flag=True, help="Write RUN as a test for pytest, which replays it.")
+@click.option("--code", metavar="MODULE", help="With --pytest: module or file that has the workflow, app.flows.")
 @server_options
-def export(*, runs: Sequence[str], everything: bool, output: BinaryIO, server: Server, **options: Any) -> int:
+def export(
+    *,
+    runs: Sequence[str],
+    everything: bool,
+    output: BinaryIO,
+    as_test: bool,
+    code: str | None,
+    server: Server,
+    **options: Any,
+) -> int:
     """Export runs with their history, as lines of JSON.
 
     \b
     kagzi export RUN > run.jsonl
+    kagzi export RUN --pytest --code app.flows > test_run.py
     kagzi export --all > runs.jsonl
     kagzi import runs.jsonl --address OTHER
 
@@ -46,7 +58,18 @@ def export(*, runs: Sequence[str], everything: bool, output: BinaryIO, server: S
     """
     if bool(runs) == everything:
         raise click.UsageError("give one or more RUNs, or --all with options such as --status to select runs.")
+    if code is not None and not as_test:
+        raise click.UsageError("--code needs --pytest.")
+    if as_test:
+        if len(runs) != 1:
+            raise click.UsageError("--pytest writes one test: give one RUN.")
+        from ..develop.pytest_files import test_of
+
+        output.write(test_of(runs[0], code, server))
+        output.flush()
+        return Exit.OK
     matching = chosen_runs(**options)
+    refuse_search(matching)
     if runs and matching:
         raise click.UsageError("options such as --status need --all; they cannot be combined with a RUN.")
     count, running = server.ask(lambda client: _export(client, runs, matching, output))

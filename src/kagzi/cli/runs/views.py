@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ...sdk.client.step_records import StepRecord
 
 _RUN_KEYS = {"id": "run_id", "parent": "parent_run_id", "parent_step": "parent_step_id"}
-_PAYLOADS = ("input", "output", "encoding")
-_NOT_IN_LISTS = ("waits", "scheduled_at")
+_PAYLOADS = ("input", "output", "context", "state", "encoding")
+_NOT_IN_LISTS = ("waits", "scheduled_at", "state_at")
 _STEP = (
     *("step_id=id", "name", "kind", "status", "attempt=attempts", "seq", "created_at", "started_at", "finished_at"),
     *("retry_at", "wake_at", "child_run_id=child", "parallel_group?"),
@@ -28,12 +28,14 @@ def run_view(run: RunInfo) -> dict[str, Any]:
 
 
 def whole_run_view(run: RunInfo) -> dict[str, Any]:
-    payloads = {name: payload_view(getattr(run, name), run.encoding) for name in ("input", "output")}
+    payloads = {
+        name: payload_view(getattr(run, name), run.encoding) for name in ("input", "output", "context", "state")
+    }
     return run_view(run) | view(run, *_NOT_IN_LISTS) | payloads
 
 
 def step_view(step: StepRecord) -> dict[str, Any]:
-    payloads = {name: payload_view(getattr(step, name), step.encoding) for name in ("details", "output")}
+    payloads = {name: payload_view(getattr(step, name), step.encoding) for name in ("input", "details", "output")}
     attempt = ("attempt", "started_at", "finished_at", "worker_id", "error")
     earlier = [view(each, *attempt) for each in step.earlier]
     return view(step, *_STEP) | payloads | view(step, "error=error_detail", "not_retried?") | {"attempts": earlier}

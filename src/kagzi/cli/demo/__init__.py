@@ -1,0 +1,1 @@
+"""`kagzi demo`: a shop that is open for business."""

@@ -1,0 +1,176 @@
+"""What a check found, in entries: a thousand runs that do not fit at the same line are one entry with a count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from ...core.error_details import ErrorDetail
+from .code import short_path
+
+if TYPE_CHECKING:
+    from ...testing.replay.result import Divergence, Replay
+
+Verdict: TypeAlias = Literal["diverges", "fails", "unchecked", "no_version", "no_workflow"]
+
+RUN_IDS = 5
+"""Kept of each entry."""
+FAULTS: tuple[Verdict, ...] = ("diverges", "fails", "unchecked")
+"""What a check fails for."""
+
+_WORDS: Mapping[Verdict, tuple[str, str]] = {
+    "diverges": ("diverges", "diverge"),
+    "fails": ("would fail at once", "would fail at once"),
+    "unchecked": ("could not be checked", "could not be checked"),
+    "no_version": ("is of a version that it does not have", "are of versions that it does not have"),
+    "no_workflow": ("is of a workflow that it does not have", "are of workflows that it does not have"),
+}
+_STEP_ERRORS = ("kagzi.StepError", "kagzi.ChildError")
+_FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
+_OWN = str(Path(__file__).parents[2])
+_OCCURRENCE = re.compile(r"#\d+|\[[^\]]*\]")
+
+
+class Finding(NamedTuple):
+    """What one run came to, and others like it. `message`: what its worker would say. `file` and `line`: of the code;
+    `recorded` and `actual`: what the history has there and what the code does, in words; `patch`: what to write."""
+
+    verdict: Verdict
+    workflow: str
+    version: str
+    message: str
+    file: str = ""
+    line: int = 0
+    step: str = ""
+    recorded: str = ""
+    actual: str = ""
+    patch: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What runs of one entry have in common. Steps of a loop are told apart by their number or key only."""
+        same = _OCCURRENCE.sub("", self.step) if self.line else self.message
+        return self.verdict, self.workflow, self.version, self.file, self.line, same
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def view(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if value or name in ("workflow", "version")}
+
+
+class Entry:
+    """Runs with the same finding. `finding` is that of the first."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        self.count = 0
+        self.run_ids: list[str] = []
+
+    def add(self, run_id: str) -> None:
+        self.count += 1
+        if len(self.run_ids) < RUN_IDS:
+            self.run_ids.append(run_id)
+
+    def view(self) -> dict[str, Any]:
+        return {"count": self.count, **self.finding.view(), "run_ids": self.run_ids}
+
+
+class Findings:
+    """All of a check. `gone`: runs that ended, or went on too fast to be read, while they were checked."""
+
+    def __init__(self) -> None:
+        self.fit = 0
+        self.gone = 0
+        self._entries: dict[tuple[object, ...], Entry] = {}
+
+    def add(self, run_id: str, finding: Finding | None) -> None:
+        """None: it fits."""
+        if finding is None:
+            self.fit += 1
+            return
+        self._entries.setdefault(finding.key, Entry(finding)).add(run_id)
+
+    def entries(self) -> list[Entry]:
+        """What a check fails for comes first, then what concerns most runs."""
+        verdicts = (*FAULTS, "no_version", "no_workflow")
+        return sorted(self._entries.values(), key=lambda entry: (verdicts.index(entry.finding.verdict), -entry.count))
+
+    def count(self, *verdicts: Verdict) -> int:
+        return sum(entry.count for entry in self._entries.values() if entry.finding.verdict in verdicts)
+
+    @property
+    def seen(self) -> int:
+        return self.fit + self.gone + sum(entry.count for entry in self._entries.values())
+
+    def summary(self) -> str:
+        """`640 fit, 360 diverge`."""
+        counts = [(count, text) for verdict, text in _WORDS.items() if (count := self.count(verdict))]
+        every = [(self.fit, ("fits", "fit")), *counts]
+        if self.gone:
+            meanwhile = "ended or went on meanwhile"
+            every.append((self.gone, (meanwhile, meanwhile)))
+        return ", ".join(f"{count} {one if count == 1 else many}" for count, (one, many) in every)
+
+    def view(self) -> dict[str, Any]:
+        return {
+            "runs": self.seen,
+            "fit": self.fit,
+            "diverge": self.count("diverges"),
+            "fail": self.count("fails"),
+            "unchecked": self.count("unchecked"),
+            "no_version": self.count("no_version"),
+            "no_workflow": self.count("no_workflow"),
+            "gone": self.gone,
+            "findings": [entry.view() for entry in self.entries()],
+        }
+
+
+def finding_of(replay: Replay, workflow: str, version: str, *, ended: bool) -> Finding | None:
+    """None: the code fits. `ended`: the run is recorded to its end, and may have failed there."""
+    error = None if replay.error is None or _is_recorded(replay.error) else replay.error
+    if replay.divergence is not None:
+        finding = _divergence(replay.divergence, workflow, version)
+        return finding if error is None else _raising(finding, error)
+    if replay.outcome == "failed" and error is not None and not ended:
+        file, line = _raised_at(error)
+        return Finding("fails", workflow, version, error.text, file=file, line=line)
+    return None
+
+
+def _is_recorded(error: ErrorDetail) -> bool:
+    """It follows from a result that is recorded: any code that fits the history raises it."""
+    return error.type in _STEP_ERRORS or any(base in _STEP_ERRORS for base in error.bases)
+
+
+def _raising(finding: Finding, error: ErrorDetail) -> Finding:
+    """The code does not come to what is recorded because it raises before: no patch but a repair of that helps."""
+    file, line = _raised_at(error)
+    actual = f"the code raises {error.text}"
+    return finding._replace(actual=actual, patch="", file=file or finding.file, line=line or finding.line)
+
+
+def _raised_at(error: ErrorDetail) -> tuple[str, int]:
+    """The last line of the traceback that is not Kagzi's."""
+    for file, line in reversed(_FRAME.findall(error.traceback)):
+        if not file.startswith(_OWN):
+            return short_path(file), int(line)
+    return "", 0
+
+
+def _divergence(divergence: Divergence, workflow: str, version: str) -> Finding:
+    return Finding(
+        "diverges",
+        workflow,
+        version,
+        divergence.message,
+        file=short_path(divergence.file),
+        line=divergence.line,
+        step=divergence.step,
+        recorded=divergence.recorded,
+        actual=divergence.actual,
+        patch=divergence.patch,
+    )

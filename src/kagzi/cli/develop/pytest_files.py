@@ -1,0 +1,68 @@
+"""`kagzi export --pytest`: a recorded run as a test."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...core.text.plurals import counted
+from ..console import hint, say, warn
+from ..exits import Exit, Stop
+from ..options import Server
+from .code import load_code
+from .recordings import history_of
+
+if TYPE_CHECKING:
+    from ...sdk.workflow.workflow import Workflow
+    from ...testing.replay.history import History
+    from ...testing.to_pytest.writer import WrittenTest
+
+LARGEST_BYTES = 256 * 1024
+"""Of a test. Nobody would read or edit a longer one."""
+
+
+def test_of(run: str, code: str | None, server: Server) -> bytes:
+    """The source of the test. Raises Stop, UsageError."""
+    if code is None:
+        raise click.UsageError("--pytest needs --code MODULE: the module or file that has the workflow.")
+    loaded = load_code(code, server)
+    history = history_of(run, None, loaded.server, loaded.codec)
+    file = _written(history, loaded.workflows, f"kagzi export {shlex.quote(run)} --pytest --code {shlex.quote(code)}")
+    data = file.source.encode()
+    if len(data) > LARGEST_BYTES:
+        raise Stop(
+            Exit.REFUSED,
+            f"the test would have {len(data):,} bytes; the limit is {LARGEST_BYTES:,}",
+            f"keep the history in a file: kagzi export {run} -o run.jsonl. Then a test replays it with "
+            'kagzi.testing: await Replayer([workflow]).run(History.load("run.jsonl"))',
+        )
+    say(f"{file.test}: {counted(len(history.steps), 'recorded step')}, with values in clear")
+    problem = _problem(file)
+    if problem:
+        warn(f"the test fails with the code at hand: {problem}")
+        hint("it passes once the code fits the run again; kagzi replay shows more")
+    return data
+
+
+def _written(history: History, workflows: tuple[Workflow[Any, Any], ...], command: str) -> WrittenTest:
+    from ...testing.to_pytest.calls import replay_seeing
+    from ...testing.to_pytest.writer import write_test
+
+    _, seen = replay_seeing(history, workflows)  # raises NotFound if the workflow is not there
+    workflow = next(
+        each for each in workflows if each.name == history.workflow_type and each.version == history.version
+    )
+    return write_test(history, workflow, seen, command)
+
+
+def _problem(file: WrittenTest) -> str:
+    """Why the test does not pass here; empty if it does. Whoever gets a test wants to know before they run it."""
+    scope: dict[str, Any] = {}
+    try:
+        exec(compile(file.source, file.test, "exec"), scope)  # noqa: S102  what was written just now
+        scope[file.test]()
+    except Exception as error:  # noqa: BLE001  user code runs in it
+        return str(error).partition("\n")[0] or type(error).__name__
+    return ""

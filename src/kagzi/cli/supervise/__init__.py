@@ -1,0 +1,1 @@
+"""Child processes of long-running commands: `--processes N`, and the worker of `kagzi dev`."""

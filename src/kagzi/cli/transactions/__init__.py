@@ -1,0 +1,1 @@
+"""Commands about what Kagzi writes in the databases of its users."""
