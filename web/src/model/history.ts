@@ -1,0 +1,115 @@
+// What the events of a run tell that its steps do not: what a retry of the run forgot, and marks for the axis.
+import type { StepKind, StepStatus, TimelineStep } from "./records";
+import { msOrNull } from "./times";
+
+/** An event of docs/reference/events.md, as far as it is needed here. */
+export interface HistoryEvent {
+  readonly kind: string;
+  readonly seq?: number;
+  readonly at?: string;
+  readonly step?: string;
+  readonly name?: string;
+  readonly attempt?: number;
+  readonly until?: string;
+  readonly child_run_id?: string;
+  readonly error?: unknown;
+}
+
+const KINDS: readonly (readonly [string, StepKind])[] = [
+  ["step_", "function"],
+  ["sleep_", "sleep"],
+  ["signal_", "signal"],
+  ["child_", "child"],
+  ["race_", "race"],
+  ["patched", "patch"],
+];
+const ENDS: Record<string, StepStatus> = {
+  step_completed: "completed",
+  step_failed: "failed",
+  // How the failure that ended the run is told once the run was tried again.
+  step_retrying: "failed",
+  sleep_completed: "completed",
+  signal_received: "completed",
+  signal_timed_out: "failed",
+  child_completed: "completed",
+  child_failed: "failed",
+  race_decided: "completed",
+  patched: "completed",
+};
+
+/** Steps that events tell of and the run does not have any more: a retry of the run forgot them. */
+export function forgottenSteps(events: readonly HistoryEvent[], steps: readonly TimelineStep[]): TimelineStep[] {
+  const known = new Set(steps.map((step) => step.step_id));
+  const found = new Map<string, TimelineStep>();
+  for (const event of events) {
+    const kind = KINDS.find(([prefix]) => event.kind.startsWith(prefix))?.[1];
+    if (!event.step || !event.at || !kind || known.has(event.step)) continue;
+    const ended = ENDS[event.kind];
+    const before = found.get(event.step) ?? blank(event, kind);
+    found.set(event.step, {
+      ...before,
+      seq: event.seq ?? before.seq,
+      attempt: event.attempt ?? before.attempt,
+      status: ended ?? before.status,
+      finished_at: ended ? event.at : before.finished_at,
+      error: errorLine(event.error) ?? before.error,
+      child_run_id: event.child_run_id ?? before.child_run_id,
+    });
+  }
+  return [...found.values()];
+}
+
+function blank(event: HistoryEvent, kind: StepKind): TimelineStep {
+  return {
+    step_id: event.step ?? "",
+    name: event.name ?? event.step ?? "",
+    kind,
+    status: "abandoned",
+    begun_seq: event.seq ?? 0,
+    seq: event.seq ?? 0,
+    attempt: 1,
+    created_at: event.at ?? "",
+    started_at: event.at ?? null,
+    finished_at: event.at ?? null,
+    retry_at: null,
+    wake_at: null,
+    attempts: [],
+    error: null,
+    child_run_id: null,
+    parent_step_id: null,
+    parallel_group: null,
+    worker_id: null,
+  };
+}
+
+function errorLine(error: unknown): string | null {
+  if (typeof error === "string") return error.split("\n")[0] ?? null;
+  if (error === null || typeof error !== "object" || !("text" in error)) return null;
+  return typeof error.text === "string" ? (error.text.split("\n")[0] ?? null) : null;
+}
+
+export interface AxisMark {
+  readonly ms: number;
+  readonly kind: "patch" | "retry" | "worker";
+  readonly label: string;
+}
+
+/** Patches, where another worker went on, and where the run was tried again. Steps are in their order. */
+export function axisMarks(steps: readonly TimelineStep[], forgotten: readonly TimelineStep[] = []): AxisMark[] {
+  const marks: AxisMark[] = [];
+  let worker = "";
+  for (const step of steps) {
+    const ms = msOrNull(step.started_at) ?? msOrNull(step.created_at);
+    if (ms === null) continue;
+    if (step.kind === "patch") marks.push({ ms, kind: "patch", label: `changed: ${step.name}` });
+    if (!step.worker_id || step.kind !== "function") continue;
+    if (worker && worker !== step.worker_id) {
+      marks.push({ ms, kind: "worker", label: `${worker}, then ${step.worker_id}` });
+    }
+    worker = step.worker_id;
+  }
+  const lost = forgotten.reduce((last, step) => Math.max(last, msOrNull(step.finished_at) ?? 0), 0);
+  const next = steps.find((step) => (msOrNull(step.created_at) ?? 0) >= lost);
+  if (lost && next) marks.push({ ms: msOrNull(next.created_at) ?? 0, kind: "retry", label: "the run was tried again" });
+  return marks;
+}

@@ -1,0 +1,74 @@
+// Arithmetic of stretches of time.
+
+export interface Interval {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What is covered by at least one of them: sorted, without overlaps; those that touch are one. */
+export function mergeIntervals(intervals: Iterable<Interval>): Interval[] {
+  const sorted = [...intervals].filter((each) => each.end >= each.start).sort((a, b) => a.start - b.start);
+  const merged: { start: number; end: number }[] = [];
+  for (const { start, end } of sorted) {
+    const last = merged.at(-1);
+    if (last && start <= last.end) last.end = Math.max(last.end, end);
+    else merged.push({ start, end });
+  }
+  return merged;
+}
+
+/** How long they take together, each moment counted once. */
+export function coveredMs(intervals: Iterable<Interval>): number {
+  return mergeIntervals(intervals).reduce((sum, each) => sum + each.end - each.start, 0);
+}
+
+/** The part of an interval within another; null if they have no moment in common. */
+export function clip(interval: Interval, within: Interval): Interval | null {
+  const start = Math.max(interval.start, within.start);
+  const end = Math.min(interval.end, within.end);
+  return start <= end ? { start, end } : null;
+}
+
+/** From the first begin to the last end; null of none. */
+export function spanOf(intervals: Iterable<Interval>): Interval | null {
+  let start = Infinity;
+  let end = -Infinity;
+  for (const each of intervals) {
+    start = Math.min(start, each.start);
+    end = Math.max(end, each.end);
+  }
+  return start <= end ? { start, end } : null;
+}
+
+/** How many cover each of `buckets` equal parts of a width. `place` says where a moment is in it, from 0 to `width`. */
+export function densityOf(
+  intervals: Iterable<Interval>,
+  place: (ms: number) => number,
+  width: number,
+  buckets: number,
+): Uint32Array {
+  // Begins and ends are counted, then summed up: the cost does not depend on how long bars are.
+  const changes = new Int32Array(buckets + 1);
+  const bucketOf = (ms: number) => Math.min(buckets - 1, Math.max(0, Math.floor((place(ms) / width) * buckets)));
+  for (const { start, end } of intervals) {
+    const first = bucketOf(start);
+    changes[first] = (changes[first] ?? 0) + 1;
+    const after = Math.max(first, bucketOf(end)) + 1;
+    changes[after] = (changes[after] ?? 0) - 1;
+  }
+  const counts = new Uint32Array(buckets);
+  let running = 0;
+  for (let index = 0; index < buckets; index += 1) {
+    running += changes[index] ?? 0;
+    counts[index] = running;
+  }
+  return counts;
+}
+
+/** The middle one; of an even number the mean of the two in the middle; 0 of none. */
+export function median(values: readonly number[]): number {
+  const sorted = Float64Array.from(values).sort();
+  const half = sorted.length >> 1;
+  if (sorted.length % 2) return sorted[half] ?? 0;
+  return sorted.length ? ((sorted[half - 1] ?? 0) + (sorted[half] ?? 0)) / 2 : 0;
+}

@@ -1,0 +1,49 @@
+// What the model needs of runs and steps. The views of the API fit these, so that the model does not import them.
+
+export type RunStatus = "pending" | "running" | "sleeping" | "paused" | "completed" | "failed" | "cancelled";
+export type WaitReason = "time" | "signal" | "child" | "retry";
+export type StepStatus = "pending" | "running" | "completed" | "failed" | "abandoned";
+export type StepKind = "function" | "sleep" | "signal" | "child" | "race" | "patch";
+
+export interface RunStanding {
+  readonly status: RunStatus;
+  readonly wait_reason?: WaitReason | null;
+  readonly awaits_signal?: number;
+  readonly retrying_steps?: number;
+  readonly problem?: unknown;
+}
+
+export interface TimelineAttempt {
+  readonly started_at: string | null;
+  readonly finished_at: string;
+  readonly worker_id?: string | null;
+}
+
+/** `PauseView` of the API. */
+export interface Pause {
+  readonly started_at: string;
+  readonly finished_at: string | null;
+  readonly reason: string | null;
+}
+
+/** `TimelineStepView` of the API. */
+export interface TimelineStep {
+  readonly step_id: string;
+  readonly name: string;
+  readonly kind: StepKind;
+  readonly status: StepStatus;
+  readonly begun_seq: number;
+  readonly seq: number;
+  readonly attempt: number;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  readonly retry_at: string | null;
+  readonly wake_at: string | null;
+  readonly attempts: readonly TimelineAttempt[];
+  readonly error: string | null;
+  readonly child_run_id: string | null;
+  readonly parent_step_id: string | null;
+  readonly parallel_group: string | null;
+  readonly worker_id: string | null;
+}

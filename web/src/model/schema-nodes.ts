@@ -1,0 +1,111 @@
+// A JSON Schema as text: references followed, digits of defaults and choices kept.
+import { isJsonError, type JsonNode, nodeText, parseJsonText, scalarText } from "./json-text";
+
+const MOST_PARTS = 32;
+
+/** One schema, made of those that it refers to; of a keyword the nearest counts. */
+export class SchemaNode {
+  private constructor(
+    private readonly root: JsonNode,
+    private readonly text: string,
+    private readonly parts: readonly JsonNode[],
+  ) {}
+
+  /** Of a text that is not JSON: one that says nothing. */
+  static of(text: string): SchemaNode {
+    const node = parseJsonText(text);
+    const root = isJsonError(node) ? (parseJsonText("{}") as JsonNode) : node;
+    return new SchemaNode(root, isJsonError(node) ? "{}" : text, []).at(root);
+  }
+
+  private at(node: JsonNode): SchemaNode {
+    const parts: JsonNode[] = [];
+    const waiting = [node];
+    for (let part = waiting.shift(); part && parts.length < MOST_PARTS; part = waiting.shift()) {
+      if (parts.includes(part)) continue;
+      parts.push(part);
+      const reference = member(part, "$ref");
+      const target = reference && this.target(scalarText(reference, this.text));
+      if (target) waiting.push(target);
+      waiting.push(...(member(part, "allOf")?.children ?? []));
+    }
+    return new SchemaNode(this.root, this.text, parts);
+  }
+
+  /** `#/$defs/Order`; other documents are not read. */
+  private target(reference: string): JsonNode | null {
+    if (reference !== "#" && !reference.startsWith("#/")) return null;
+    let node: JsonNode | undefined = this.root;
+    for (const step of reference.split("/").slice(1)) {
+      const key = decodeURIComponent(step).replace(/~1/g, "/").replace(/~0/g, "~");
+      node = node && member(node, key);
+    }
+    return node ?? null;
+  }
+
+  private find(keyword: string): JsonNode | undefined {
+    for (const part of this.parts) {
+      const found = member(part, keyword);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  /** As it stands in the text; null: it is not said. */
+  raw(keyword: string): string | null {
+    const found = this.find(keyword);
+    return found ? nodeText(found, this.text) : null;
+  }
+
+  word(keyword: string): string {
+    const found = this.find(keyword);
+    return found?.kind === "string" ? scalarText(found, this.text) : "";
+  }
+
+  figure(keyword: string): number | null {
+    const found = this.find(keyword);
+    return found?.kind === "number" ? Number(nodeText(found, this.text)) : null;
+  }
+
+  /** Also of a single word. */
+  words(keyword: string): string[] {
+    const found = this.find(keyword);
+    if (found?.kind === "string") return [scalarText(found, this.text)];
+    return (found?.children ?? []).filter((each) => each.kind === "string").map((each) => scalarText(each, this.text));
+  }
+
+  raws(keyword: string): string[] {
+    const found = this.find(keyword);
+    return found?.kind === "array" ? (found.children ?? []).map((each) => nodeText(each, this.text)) : [];
+  }
+
+  schema(keyword: string): SchemaNode | null {
+    const found = this.find(keyword);
+    return found?.kind === "object" ? this.at(found) : null;
+  }
+
+  schemas(keyword: string): SchemaNode[] {
+    const found = this.find(keyword);
+    return found?.kind === "array" ? (found.children ?? []).map((each) => this.at(each)) : [];
+  }
+
+  /** Of all parts, in their order: `allOf` adds them up. */
+  properties(): [string, SchemaNode][] {
+    const found = new Map<string, SchemaNode>();
+    for (const part of this.parts) {
+      for (const each of member(part, "properties")?.children ?? []) {
+        if (each.key !== undefined && !found.has(each.key)) found.set(each.key, this.at(each));
+      }
+    }
+    return [...found];
+  }
+
+  required(): Set<string> {
+    const names = this.parts.flatMap((part) => member(part, "required")?.children ?? []);
+    return new Set(names.map((each) => scalarText(each, this.text)));
+  }
+}
+
+function member(node: JsonNode, key: string): JsonNode | undefined {
+  return node.kind === "object" ? node.children?.find((each) => each.key === key) : undefined;
+}

@@ -1,0 +1,174 @@
+// What is drawn of a step: attempts, and the waits between and around them.
+import type { Interval } from "./intervals";
+import type { Pause, TimelineStep } from "./records";
+import { type StateName, stateOfStep } from "./statuses";
+import { msOrNull, toMs } from "./times";
+import type { ScaleInterval } from "./time-scale";
+
+export type SegmentShape = "attempt" | "backoff" | "sleep" | "signal" | "paused" | "child" | "queue" | "patch";
+
+/** `cross`: it failed. `next`: an attempt comes then. `arrival`, `timeout`: of a signal. `won`, `lost`: of a race. */
+export type SegmentMark = "cross" | "next" | "arrival" | "timeout" | "won" | "lost";
+
+/** `end` null: it goes on. `until`: the stored time at which a wait is over, at the latest. */
+export interface Segment {
+  readonly shape: SegmentShape;
+  readonly state: StateName;
+  readonly start: number;
+  readonly end: number | null;
+  readonly mark?: SegmentMark;
+  readonly until?: number;
+  /** Which attempt. */
+  readonly attempt?: number;
+  /** Another worker has it than the attempt before: that one, and this one. */
+  readonly workers?: readonly [string, string];
+}
+
+export interface StepTimes {
+  readonly created: number;
+  readonly finished: number | null;
+  readonly state: StateName;
+}
+
+// Steps are replaced when they change, so what was made of one is good as long as it is there.
+const times = new WeakMap<TimelineStep, StepTimes>();
+const drawn = new WeakMap<TimelineStep, readonly Segment[]>();
+
+export function timesOf(step: TimelineStep): StepTimes {
+  let found = times.get(step);
+  if (!found) {
+    found = { created: toMs(step.created_at), finished: msOrNull(step.finished_at), state: stateOfStep(step) };
+    times.set(step, found);
+  }
+  return found;
+}
+
+/** From its creation, waits between attempts included, to its end or to now. */
+export function tookOf(step: TimelineStep, now: number): number {
+  const { created, finished } = timesOf(step);
+  return Math.max(0, (finished ?? now) - created);
+}
+
+/** How often it was begun: a step that waits for attempt 3 was tried twice. */
+export function attemptsOf(step: TimelineStep): number {
+  return step.status === "pending" ? step.attempt - 1 : step.attempt;
+}
+
+export function segmentsOf(step: TimelineStep): readonly Segment[] {
+  let found = drawn.get(step);
+  if (!found) {
+    found = draw(step);
+    drawn.set(step, found);
+  }
+  return found;
+}
+
+function draw(step: TimelineStep): Segment[] {
+  const { created, finished, state } = timesOf(step);
+  const until = msOrNull(step.wake_at);
+  if (step.kind === "patch" || step.kind === "race") {
+    return step.kind === "patch" ? [{ shape: "patch", state, start: created, end: created }] : [];
+  }
+  if (step.kind === "function") return attemptSegments(step);
+  const mark = waitMark(step);
+  return [
+    {
+      shape: step.kind,
+      state,
+      start: msOrNull(step.started_at) ?? created,
+      end: finished,
+      ...(mark ? { mark } : {}),
+      ...(until === null ? {} : { until }),
+    },
+  ];
+}
+
+function waitMark(step: TimelineStep): SegmentMark | null {
+  if (step.status === "abandoned") return "lost";
+  if (step.kind !== "signal") return step.status === "failed" ? "cross" : null;
+  return step.status === "completed" ? "arrival" : step.status === "failed" ? "timeout" : null;
+}
+
+function attemptSegments(step: TimelineStep): Segment[] {
+  const segments: Segment[] = [];
+  const { created, finished, state } = timesOf(step);
+  const started = msOrNull(step.started_at);
+  // The number of the oldest that is kept: at most the latest 20 are.
+  let number = Math.max(1, step.attempt - step.attempts.length);
+  let last: number | null = null;
+  let worker: string | null = null;
+  const taken = (by: string | null | undefined) => {
+    const before = worker;
+    worker = by ?? worker;
+    return before !== null && worker !== null && before !== worker ? { workers: [before, worker] as const } : {};
+  };
+  for (const attempt of step.attempts) {
+    const end = toMs(attempt.finished_at);
+    const start = msOrNull(attempt.started_at) ?? last ?? created;
+    if (last !== null && start > last) segments.push({ shape: "backoff", state: "retrying", start: last, end: start });
+    const by = taken(attempt.worker_id);
+    segments.push({ shape: "attempt", state: "failed", start, end, mark: "cross", attempt: number, ...by });
+    last = end;
+    number += 1;
+  }
+  const lastBegan = step.attempts.at(-1)?.started_at;
+  // A step that waits for its next attempt keeps the begin of the last one.
+  const begun = started !== null && (step.attempts.length === 0 || lastBegan !== step.started_at);
+  if (step.status === "pending" || !begun) {
+    segments.push(waitingSegment(step, last, created, finished));
+    return segments;
+  }
+  if (last !== null && started > last) {
+    segments.push({ shape: "backoff", state: "retrying", start: last, end: started });
+  }
+  const mark = step.status === "failed" ? "cross" : step.status === "abandoned" ? "lost" : null;
+  segments.push({
+    shape: "attempt",
+    state,
+    start: started,
+    end: finished,
+    attempt: step.attempt,
+    ...(mark ? { mark } : {}),
+    ...taken(step.worker_id),
+  });
+  return segments;
+}
+
+function waitingSegment(step: TimelineStep, last: number | null, created: number, finished: number | null): Segment {
+  const retry = msOrNull(step.retry_at);
+  const start = last ?? created;
+  if (last === null) return { shape: "queue", state: "pending", start, end: finished };
+  if (retry === null) return { shape: "backoff", state: "abandoned", start, end: finished, mark: "lost" };
+  return { shape: "backoff", state: "retrying", start, end: null, until: retry, mark: "next", attempt: step.attempt };
+}
+
+const WAITS: ReadonlySet<SegmentShape> = new Set(["backoff", "sleep", "signal", "child", "paused", "queue"]);
+
+/** While the run is paused nothing of it begins. */
+export function pauseSegments(pauses: readonly Pause[]): Segment[] {
+  return pauses.map(({ started_at, finished_at }) => ({
+    shape: "paused",
+    state: "paused",
+    start: toMs(started_at),
+    end: msOrNull(finished_at),
+  }));
+}
+
+/** What the scale is made of. */
+export function scaleIntervals(steps: Iterable<TimelineStep>, pauses: readonly Pause[] = []): ScaleInterval[] {
+  const intervals: ScaleInterval[] = pauseSegments(pauses).map(({ start, end }) => ({ start, end, wait: true }));
+  for (const step of steps) {
+    for (const { shape, start, end } of segmentsOf(step)) intervals.push({ start, end, wait: WAITS.has(shape) });
+  }
+  return intervals;
+}
+
+/** When each of them was there: for density strips and summed bars. */
+export function stepIntervals(steps: Iterable<TimelineStep>, now: number): Interval[] {
+  const intervals: Interval[] = [];
+  for (const step of steps) {
+    const { created, finished } = timesOf(step);
+    intervals.push({ start: created, end: Math.max(created, finished ?? now) });
+  }
+  return intervals;
+}

@@ -1,0 +1,107 @@
+// The ten states that are told apart by word, icon and hue.
+import type { RunStanding, RunStatus, StepKind, StepStatus } from "./records";
+
+export type StateName =
+  | "pending"
+  | "running"
+  | "sleeping"
+  | "waiting"
+  | "retrying"
+  | "paused"
+  | "completed"
+  | "failed"
+  | "cancelled"
+  | "abandoned";
+
+export type IconName =
+  | "circle-dashed"
+  | "play"
+  | "moon"
+  | "envelope"
+  | "refresh"
+  | "pause"
+  | "check"
+  | "cross"
+  | "stop"
+  | "minus"
+  | "search"
+  | "copy"
+  | "chevron-right"
+  | "chevron-down"
+  | "menu"
+  | "external"
+  | "flag"
+  | "fork"
+  | "clock"
+  | "child"
+  | "warning"
+  | "plus"
+  | "trash"
+  | "key";
+
+export const STATES: readonly StateName[] = [
+  "pending",
+  "running",
+  "sleeping",
+  "waiting",
+  "retrying",
+  "paused",
+  "completed",
+  "failed",
+  "cancelled",
+  "abandoned",
+];
+
+/** A sleeping run is shown by what it waits for. One that also works stays running: `failingHint` says the rest. */
+export function stateOfRun(run: RunStanding): StateName {
+  if (run.status !== "sleeping") return run.status;
+  if (run.wait_reason === "retry") return "retrying";
+  // A race of a signal and a sleep says `time`, and waits for a person all the same.
+  if (run.wait_reason === "signal" || run.wait_reason === "child" || (run.awaits_signal ?? 0) > 0) return "waiting";
+  return "sleeping";
+}
+
+/** `1 failing step`: what a list and a header say beside the badge; empty if nothing is tried again. */
+export function failingHint(run: RunStanding): string {
+  const steps = isEnded(run.status) ? 0 : (run.retrying_steps ?? 0);
+  return steps ? `${steps} failing step${steps === 1 ? "" : "s"}` : "";
+}
+
+export interface StepStanding {
+  readonly kind: StepKind;
+  readonly status: StepStatus;
+  readonly attempt: number;
+  readonly retry_at?: string | null;
+}
+
+export function stateOfStep(step: StepStanding): StateName {
+  if (step.status === "pending") return step.retry_at ? "retrying" : "pending";
+  if (step.status !== "running") return step.status;
+  if (step.kind === "sleep") return "sleeping";
+  return step.kind === "signal" || step.kind === "child" ? "waiting" : "running";
+}
+
+export function wordOf(state: StateName): string {
+  return state;
+}
+
+const ICONS: Record<StateName, IconName> = {
+  pending: "circle-dashed",
+  running: "play",
+  sleeping: "moon",
+  waiting: "envelope",
+  retrying: "refresh",
+  paused: "pause",
+  completed: "check",
+  failed: "cross",
+  cancelled: "stop",
+  abandoned: "minus",
+};
+
+export function iconOf(state: StateName): IconName {
+  return ICONS[state];
+}
+
+export function isEnded(status: RunStatus | StepStatus | StateName): boolean {
+  return status === "completed" || status === "failed" || status === "cancelled" || status === "abandoned";
+}

@@ -1,0 +1,76 @@
+// Where the parts of a row are, in pixels.
+import type { TimeScale } from "../../model/time-scale";
+import { spanOf } from "../../model/intervals";
+import { stepIntervals, type Row, type Segment } from "../../model/step-rows";
+
+/** Narrower ones could not be told apart, nor be hit. */
+const LEAST_PX: Readonly<Record<string, number>> = {
+  attempt: 5,
+  failed: 10,
+  sleep: 6,
+  signal: 6,
+  child: 6,
+  paused: 5,
+  queue: 2,
+};
+const CHARACTER_PX = 6.1;
+const NOTE_GAP_PX = 7;
+
+export interface Place {
+  left: number;
+  width: number;
+  /** It goes on: its right end is where now is. */
+  open: boolean;
+  /** Where it crosses folded time. */
+  breaks: readonly number[];
+}
+
+export function placeOf(segment: Segment, scale: TimeScale, nowMs: number): Place | null {
+  const end = segment.end ?? Math.max(nowMs, segment.start);
+  if (end < scale.start || segment.start > scale.end) return null;
+  const left = scale.toX(Math.max(segment.start, scale.start));
+  const right = scale.toX(Math.min(end, scale.end));
+  const failed = segment.shape === "attempt" && segment.state === "failed";
+  const least = LEAST_PX[failed ? "failed" : segment.shape] ?? 0;
+  const width = Math.max(right - left, least);
+  const shifted = Math.max(0, Math.min(left, scale.width - width));
+  const breaks = scale.gaps
+    .filter((gap) => gap.x > left - 1 && gap.x + gap.width < right + 1 && segment.start < gap.end && end > gap.start)
+    .map((gap) => gap.x + gap.width / 2 - shifted);
+  return { left: shifted, width, open: segment.end === null, breaks };
+}
+
+export interface NotePlace {
+  x: number;
+  /** The room there is. */
+  most: number;
+  /** Before the first part instead of behind the last. */
+  before: boolean;
+}
+
+/** Behind the last part if it fits there, else before the first; cut off where it fits nowhere. */
+export function notePlace(text: string, first: number, last: number, width: number): NotePlace {
+  const needed = text.length * CHARACTER_PX + NOTE_GAP_PX;
+  const behind = width - last - NOTE_GAP_PX;
+  if (last + needed <= width || behind >= first) return { x: last + NOTE_GAP_PX, most: behind, before: false };
+  return { x: width - first + NOTE_GAP_PX, most: first - NOTE_GAP_PX, before: true };
+}
+
+/** From the first part to the last, marks included; null: nothing of it is shown. */
+export function spanOfRow(row: Row, scale: TimeScale, nowMs: number): [number, number] | null {
+  if (row.kind === "fold") {
+    const span = spanOf(stepIntervals(row.members, nowMs));
+    return span === null ? null : [Math.max(0, scale.toX(span.start)), Math.min(scale.width, scale.toX(span.end))];
+  }
+  let first = Infinity;
+  let last = -Infinity;
+  for (const segment of row.segments) {
+    const place = placeOf(segment, scale, nowMs);
+    if (place === null) continue;
+    first = Math.min(first, place.left);
+    const next = segment.mark === "next" && segment.until !== undefined ? scale.toX(segment.until) + 8 : 0;
+    const end = place.left + place.width + (segment.mark === "arrival" ? 5 : 0);
+    last = Math.max(last, end, next);
+  }
+  return first <= last ? [first, last] : null;
+}

@@ -1,0 +1,2 @@
+export { ComparePage } from "./compare";
+export { RunPage } from "./page";

@@ -1,0 +1,72 @@
+// When the run was paused: a hollow band behind all rows, with its name and its reason in the axis.
+import type { PauseView } from "../../api/types";
+import { formatDuration } from "../../model/durations";
+import { pauseSegments } from "../../model/step-rows";
+import type { TimeScale } from "../../model/time-scale";
+import { formatTime } from "../../model/times";
+import { prefs } from "../../state/prefs";
+import { placeOf, type Place } from "./geometry";
+
+interface Drawn {
+  pauses: readonly PauseView[];
+  scale: TimeScale;
+  nowMs: number;
+}
+
+/** From so many pixels on the word has room. */
+const WORD_FROM_PX = 48;
+
+export function PauseBands({ pauses, scale, nowMs }: Drawn) {
+  return (
+    <div class="pause-bands" aria-hidden="true">
+      {placed({ pauses, scale, nowMs }).map(({ key, place }) => (
+        <span key={key} class={`pause-band${place.open ? " is-open" : ""}`} style={styleOf(place)} />
+      ))}
+    </div>
+  );
+}
+
+export function PauseNames({ pauses, scale, nowMs }: Drawn) {
+  return (
+    <>
+      {placed({ pauses, scale, nowMs }).map(({ key, place, pause, start, end }) => {
+        const lasted = formatDuration((end ?? Math.max(nowMs, start)) - start);
+        const reason = pause.reason === null ? "" : `: ${pause.reason}`;
+        const words = end === null ? `Paused${reason}` : `Paused for ${lasted}${reason}`;
+        return (
+          <span
+            key={key}
+            class={`pause-name${place.open ? " is-open" : ""}`}
+            style={styleOf(place)}
+            role="img"
+            aria-label={words}
+            title={`${words}\n${spanText(start, end)}`}
+          >
+            {place.width >= WORD_FROM_PX ? "paused" : ""}
+          </span>
+        );
+      })}
+    </>
+  );
+}
+
+function placed({ pauses, scale, nowMs }: Drawn) {
+  return pauseSegments(pauses).flatMap((segment, index) => {
+    const pause = pauses[index];
+    const place = placeOf(segment, scale, nowMs);
+    if (place === null || pause === undefined) return [];
+    return [{ key: pause.started_at, place, pause, start: segment.start, end: segment.end }];
+  });
+}
+
+function styleOf(place: Place) {
+  return place.open
+    ? { left: `${place.left}px`, width: "", "--from": `${place.left}px` }
+    : { left: `${place.left}px`, width: `${place.width}px`, "--from": "" };
+}
+
+function spanText(start: number, end: number | null): string {
+  const zone = prefs.value.zone;
+  const from = formatTime(start, zone, "datetime");
+  return end === null ? `since ${from}` : `${from} to ${formatTime(end, zone, "datetime")}`;
+}

@@ -1,0 +1,91 @@
+// The parts of a row, told apart by shape: hues alone differ too little.
+import { densityOf } from "../../model/intervals";
+import { hasFailed, stepIntervals, type Row, type Segment } from "../../model/step-rows";
+import type { TimeScale } from "../../model/time-scale";
+import { Icon } from "../../ui/icon";
+import { Density } from "./density";
+import { placeOf, type Place } from "./geometry";
+
+const ENVELOPE_FROM_PX = 24;
+
+interface Drawn {
+  row: Row;
+  scale: TimeScale;
+  nowMs: number;
+}
+
+export function Segments({ row, scale, nowMs }: Drawn) {
+  const grouped = row.members.length > 0;
+  return (
+    <>
+      {row.segments.map((segment, index) => {
+        const place = placeOf(segment, scale, nowMs);
+        return place === null ? null : (
+          <Part key={index} segment={segment} place={place} scale={scale} grouped={grouped} />
+        );
+      })}
+    </>
+  );
+}
+
+function Part({
+  segment,
+  place,
+  scale,
+  grouped,
+}: {
+  segment: Segment;
+  place: Place;
+  scale: TimeScale;
+  grouped: boolean;
+}) {
+  const shape = grouped ? "group" : segment.shape;
+  const className = `seg seg-${shape}${place.open ? " is-open" : ""}${segment.mark === "lost" ? " is-lost" : ""}`;
+  const style = place.open
+    ? { left: `${place.left}px`, width: "", "--from": `${place.left}px` }
+    : { left: `${place.left}px`, width: `${place.width}px`, "--from": "" };
+  return (
+    <>
+      <span class={className} data-state={segment.state} style={style}>
+        {shape === "signal" && place.width >= ENVELOPE_FROM_PX ? <Icon name="envelope" /> : null}
+        {place.breaks.map((x) => (
+          <span key={x} class="seg-break" style={{ left: `${x}px` }} />
+        ))}
+      </span>
+      {grouped ? null : <Mark segment={segment} place={place} scale={scale} />}
+      {grouped || segment.workers === undefined ? null : (
+        <span
+          class="seg-handover"
+          style={{ left: `${place.left}px` }}
+          title={`${segment.workers[0]}, then ${segment.workers[1]}`}
+        />
+      )}
+    </>
+  );
+}
+
+function Mark({ segment, place, scale }: { segment: Segment; place: Place; scale: TimeScale }) {
+  if (segment.mark === "arrival")
+    return <span class="mark mark-arrival" style={{ left: `${place.left + place.width}px` }} />;
+  if (segment.mark === "timeout")
+    return <span class="mark mark-timeout" style={{ left: `${place.left + place.width}px` }} />;
+  if (segment.until === undefined) return null;
+  const x = scale.toX(segment.until);
+  if (x < 0 || x > scale.width) return null;
+  if (segment.mark === "next") return <span class="mark mark-next" style={{ left: `${x}px` }} />;
+  return segment.shape === "signal" && place.open ? (
+    <span class="mark mark-timeout" style={{ left: `${x}px` }} />
+  ) : null;
+}
+
+const STRIP_BUCKETS = 160;
+
+/** Many steps as one strip. */
+export function Strip({ row, scale, nowMs }: Drawn) {
+  const place = (ms: number) => scale.toX(ms);
+  const all = densityOf(stepIntervals(row.members, nowMs), place, scale.width, STRIP_BUCKETS);
+  const failed = densityOf(stepIntervals(row.members.filter(hasFailed), nowMs), place, scale.width, STRIP_BUCKETS);
+  // one that failed does not make thousands red: it has its own mark
+  const state = row.state === "failed" && row.failed < row.steps ? "completed" : row.state;
+  return <Density counts={all} failed={failed} state={state} />;
+}

@@ -1,0 +1,59 @@
+// The same work once more as a new run, with the input as it was or edited.
+import { useState } from "preact/hooks";
+import { api } from "../../api/client";
+import type { StartedView, WholeRunView } from "../../api/types";
+import { diffLines } from "../../model/diff";
+import { checkSyntax, pretty, RawJson } from "../../model/json-text";
+import { notice } from "../../state/notices";
+import { go } from "../../state/route";
+import { Diff } from "../../ui/diff";
+import { ConfirmDialog } from "../../ui/dialog";
+import { Field, TextInput } from "../../ui/field";
+import { JsonEditor } from "../../ui/json-editor";
+import { closeDialog, Touched } from "./dialogs";
+import { runHref } from "./header";
+
+export function StartAgainDialog({ run }: { run: WholeRunView }) {
+  const original = run.input instanceof RawJson ? run.input.text : "null";
+  const [text, setText] = useState(original);
+  const [workflowId, setWorkflowId] = useState("");
+  const error = checkSyntax(text);
+  const confirm = async (key: string) => {
+    const body = {
+      workflow: run.workflow,
+      input: new RawJson(text),
+      workflow_id: workflowId,
+      labels: run.labels,
+      priority: run.priority,
+      ...(run.version !== null ? { version: run.version } : {}),
+      ...(run.concurrency_key !== null ? { concurrency_key: run.concurrency_key } : {}),
+    };
+    const started = await api.send<StartedView>("POST", "/runs", body, { key });
+    notice(started.warning ?? "A new run was started.", { kind: "ok", href: runHref(started.run_id) });
+    closeDialog();
+    go(runHref(started.run_id));
+  };
+  return (
+    <ConfirmDialog
+      title="Run it all over"
+      verb="Start a new run"
+      onConfirm={confirm}
+      onClose={closeDialog}
+      disabled={error !== null}
+      touches={
+        <>
+          <Touched run={run} />
+          <p>This run stays as it is. A new one starts from the beginning, with this input.</p>
+        </>
+      }
+    >
+      <Field label="Input (JSON)" {...(error !== null ? { error } : {})}>
+        <JsonEditor text={text} onText={setText} />
+      </Field>
+      {text !== original && error === null ? <Diff lines={diffLines(pretty(original), pretty(text))} /> : null}
+      <Field label="New workflow id" help="Empty: one is made.">
+        <TextInput value={workflowId} onText={setWorkflowId} />
+      </Field>
+    </ConfirmDialog>
+  );
+}

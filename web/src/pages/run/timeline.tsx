@@ -1,0 +1,284 @@
+// The steps of the run over time.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { TimelineStepView, WholeRunView } from "../../api/types";
+import { axisMarks } from "../../model/history";
+import { buildRows, failuresIn, revealStep, type Row, type RowView as RowsView } from "../../model/step-rows";
+import { isEnded } from "../../model/statuses";
+import { toMs, zoneName } from "../../model/times";
+import { now, serverNow } from "../../state/clock";
+import { prefs } from "../../state/prefs";
+import { setQuery } from "../../state/route";
+import type { ChildRuns } from "../../state/run-children";
+import type { RunStore } from "../../state/run-store";
+import { Empty } from "../../ui/empty";
+import { Axis } from "./axis";
+import { openChildren } from "./children";
+import { countText } from "./notes";
+import { Overview } from "./overview";
+import { PauseBands, PauseNames } from "./pauses";
+import { RowView } from "./row";
+import { RowsBody, scrollToRow } from "./rows-body";
+import { useNarrow, useNowLine, useScales, useWidth } from "./scale";
+import { selectedKey } from "./selection";
+import { Toolbar } from "./toolbar";
+import { useTimelineKeys } from "./timeline-keys";
+import { select, setZoom, toggleRow, view } from "./view";
+import { useZoom } from "./zoom";
+
+const HEAD_PX = 32;
+/** The names of pauses have a line of their own. */
+const PAUSES_PX = 14;
+const OVERVIEW_FROM = 200;
+
+export function Timeline({ store, run, childRuns }: { store: RunStore; run: WholeRunView; childRuns: ChildRuns }) {
+  const steps = store.steps.value;
+  const box = useRef<HTMLDivElement>(null);
+  const wrap = useRef<HTMLDivElement>(null);
+  const [following, setFollowing] = useState(false);
+  const boxPx = useWidth(box);
+  const narrow = useNarrow();
+  const rowPx = narrow ? 44 : prefs.value.density === "compact" ? 24 : 28;
+  const labelsPx = narrow ? 0 : 230;
+  const pauses = store.pauses.value;
+  const headPx = pauses.length > 0 ? HEAD_PX + PAUSES_PX : HEAD_PX;
+  const rowsView = useRowsView(store, childRuns);
+  const rows = useMemo(() => buildRows(rowsView.steps, rowsView), [rowsView]);
+  const inside = useMemo(() => openChildren(rows, childRuns, childRuns.all.value), [rows, childRuns.all.value]);
+  const live = !isEnded(run.status);
+  const { whole, shown } = useScales(run, steps, inside, pauses, Math.max(120, boxPx - labelsPx));
+  useNowLine(wrap, shown, live);
+  const maximum = maximumOf(store);
+  // counting notes are drawn each second, the others when they change
+  const counts = live && rows.length < 2_000 && steps.some(isCounting);
+  const nowMs = counts ? Math.floor(now.value / 1000) * 1000 : rowsView.now;
+  const selected = selectedKey();
+  const [focused, setFocused] = useState<string | null>(null);
+  const at = indexOf(rows, focused ?? selected);
+  const failures = useMemo(() => failuresIn(steps), [steps]);
+  const reveal = (stepId: string) => {
+    const toggled = revealStep(rowsView.steps, rowsView, stepId);
+    setQuery({ row: [...toggled], step: stepId, in: null, q: null, only: null, kind: null }, { replace: true });
+    setFocused(stepId);
+  };
+  const focus = (index: number) => {
+    const row = rows[Math.max(0, Math.min(index, rows.length - 1))];
+    if (row === undefined) return;
+    setFocused(row.key);
+    if (row.step !== null && row.kind !== "group" && row.kind !== "fold") choose(row, store.runId, true);
+    if (box.current !== null) scrollToRow(box.current, rows.indexOf(row), rowPx, headPx);
+    requestAnimationFrame(() =>
+      box.current?.querySelector<HTMLElement>(`[data-key="${CSS.escape(row.key)}"]`)?.focus({ preventScroll: true }),
+    );
+  };
+  const nextFailure = (direction: 1 | -1) => {
+    const next = failureFrom(failures, view.peek().within === null ? view.peek().step : null, steps, direction);
+    if (next !== null) reveal(next);
+  };
+  const zoom = useZoom({ box, shown, whole, begin: toMs(run.created_at) });
+  useTimelineKeys({
+    rows,
+    at,
+    focus,
+    nextFailure,
+    zoom: zoom.by,
+    follow: () => setFollowing((was) => !was),
+    toggle: (row) => toggle(row, childRuns),
+  });
+  useScrollToSelected(box, rows, selected, rowPx, headPx);
+  useEffect(() => {
+    if (following && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+  }, [following, rows]);
+  if (steps.length === 0) return <NoSteps status={run.status} />;
+  return (
+    <div>
+      <Toolbar
+        count={countText(stepsIn(rows), rowsView.steps.length, store.complete.value)}
+        failures={failures.length}
+        live={live}
+        following={following}
+        onFollow={() => setFollowing(!following)}
+        onZoom={zoom.by}
+        onNextFailure={nextFailure}
+      />
+      {rows.length >= OVERVIEW_FROM ? (
+        <Overview steps={steps} scale={whole} shown={shown} begin={toMs(run.created_at)} />
+      ) : null}
+      <div
+        class="timeline-wrap"
+        ref={wrap}
+        style={{ "--bars": `${Math.ceil(shown.width)}px`, "--row": `${rowPx}px`, "--head": `${headPx}px` }}
+      >
+        <div
+          class="timeline"
+          ref={box}
+          role="treegrid"
+          aria-label="Steps"
+          aria-rowcount={rows.length + 1}
+          onScroll={(event) => wrap.current?.style.setProperty("--scroll-x", `${event.currentTarget.scrollLeft}px`)}
+          onWheel={zoom.wheel}
+        >
+          <div class="timeline-head" role="row" aria-rowindex={1}>
+            <span role="columnheader">
+              Step{" "}
+              <span class="zone" title="The zone of the times">
+                {zoneName(shown.start, prefs.value.zone)}
+              </span>
+            </span>
+            <span role="columnheader" aria-label="Time">
+              <Axis
+                scale={shown}
+                marks={axisMarks(steps)}
+                onZoom={(from, to) => setZoom([from - toMs(run.created_at), to - toMs(run.created_at)])}
+              >
+                <PauseNames pauses={pauses} scale={shown} nowMs={nowMs} />
+              </Axis>
+            </span>
+          </div>
+          <RowsBody
+            count={rows.length}
+            rowPx={rowPx}
+            headPx={headPx}
+            box={box}
+            keyOf={(index) => rows[index]?.key ?? ""}
+            render={(index, top) => {
+              const row = rows[index];
+              return row === undefined ? null : (
+                <RowView
+                  row={row}
+                  index={index}
+                  top={top}
+                  scale={shown}
+                  selected={row.key === selected}
+                  focusable={index === Math.max(0, at)}
+                  nowMs={nowMs}
+                  maximum={maximum?.step === row.step?.step_id ? (maximum?.attempts ?? null) : null}
+                  onToggle={(each) => toggle(each, childRuns)}
+                  onSelect={(each) => {
+                    setFocused(each.key);
+                    if (each.kind === "step" || each.kind === "child") choose(each, store.runId, false);
+                    else toggle(each, childRuns);
+                  }}
+                />
+              );
+            }}
+          />
+        </div>
+        <PauseBands pauses={pauses} scale={shown} nowMs={nowMs} />
+        {live ? <div class="now-line" aria-hidden="true" /> : null}
+      </div>
+    </div>
+  );
+}
+
+function useRowsView(store: RunStore, childRuns: ChildRuns): RowsView & { steps: readonly TimelineStepView[] } {
+  const { toggled, text, failed, slow, kind } = view.value;
+  const all = store.steps.value;
+  const children = childRuns.all.value;
+  const opened = [...toggled].join("\n");
+  return useMemo(
+    () => ({
+      runId: store.runId,
+      now: serverNow(),
+      toggled,
+      steps:
+        kind === "" && all.some((step) => step.kind === "patch") ? all.filter((step) => step.kind !== "patch") : all,
+      filter: { text, failed, slowest: slow, kinds: kind === "" || kind === "all" ? [] : [kind], marks: true },
+      children: new Map(
+        [...children].map(([id, child]) => [id, { steps: child.steps, more: child.older, loading: child.loading }]),
+      ),
+    }),
+    [store, all, opened, text, failed, slow, kind, children],
+  );
+}
+
+function choose(row: Row, runId: string, replace: boolean): void {
+  if (row.step !== null) select(row.step.step_id, row.runId === runId ? null : row.runId, { replace });
+}
+
+function toggle(row: Row, childRuns: ChildRuns): void {
+  if (row.kind === "more") void childRuns.more(row.childRunId);
+  else if (row.expanded !== null) toggleRow(row.key);
+}
+
+function indexOf(rows: readonly Row[], key: string | null): number {
+  return key === null
+    ? 0
+    : Math.max(
+        0,
+        rows.findIndex((row) => row.key === key),
+      );
+}
+
+function stepsIn(rows: readonly Row[]): number {
+  let count = 0;
+  let inside = 0;
+  for (const row of rows) {
+    if (row.level <= inside) inside = 0;
+    if (inside > 0) continue;
+    if (row.members.length > 0) {
+      count += row.steps + (row.isRace && row.step !== null ? 1 : 0);
+      inside = row.level + 1;
+      continue;
+    }
+    if (row.level === 1) count += 1;
+  }
+  return count;
+}
+
+/** Which text beside a bar says how long it still is. */
+function isCounting(step: TimelineStepView): boolean {
+  return step.status === "running" || step.status === "pending";
+}
+
+function maximumOf(store: RunStore): { step: string; attempts: number } | null {
+  const facts = store.explanation.value?.facts;
+  const step = facts?.["step"];
+  const attempts = Number(facts?.["maximum_attempts"] ?? 0);
+  return step !== undefined && attempts > 0 ? { step, attempts } : null;
+}
+
+/** The next one after the selected step, around the end. */
+function failureFrom(
+  failures: readonly string[],
+  from: string | null,
+  steps: readonly TimelineStepView[],
+  direction: 1 | -1,
+): string | null {
+  if (failures.length === 0) return null;
+  const known = from === null ? -1 : failures.indexOf(from);
+  if (known >= 0) return failures[(known + direction + failures.length) % failures.length] ?? null;
+  const place = new Map(steps.map((step, index) => [step.step_id, index]));
+  const here = from === null ? -1 : (place.get(from) ?? -1);
+  const after = failures.filter((id) => (place.get(id) ?? 0) > here);
+  return direction === 1
+    ? (after[0] ?? failures[0] ?? null)
+    : (failures[failures.length - after.length - 1] ?? failures.at(-1) ?? null);
+}
+
+/** A link, or the next failure, is scrolled to once its row is there. */
+function useScrollToSelected(
+  box: { current: HTMLDivElement | null },
+  rows: readonly Row[],
+  selected: string | null,
+  rowPx: number,
+  headPx: number,
+): void {
+  const done = useRef<string | null>(null);
+  useEffect(() => {
+    if (selected === null || done.current === selected || box.current === null) return;
+    const index = rows.findIndex((row) => row.key === selected);
+    if (index < 0) return;
+    done.current = selected;
+    scrollToRow(box.current, index, rowPx, headPx);
+  }, [rows, selected]);
+}
+
+function NoSteps({ status }: { status: string }) {
+  return (
+    <Empty title="No steps yet">
+      {status === "pending"
+        ? "No worker has taken the run. The line above says why."
+        : "The code of the workflow has not called ctx.step, ctx.sleep or ctx.wait_for."}
+    </Empty>
+  );
+}

@@ -1,0 +1,184 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, asProblem, type Problem } from "../../api/client";
+import type { OperationView, PreviewView, RunView } from "../../api/types";
+import { groupThousands } from "../../model/durations";
+import { describeFilter, filterToBody, type RunFilter } from "../../model/filters";
+import { stateOfRun } from "../../model/statuses";
+import { serverNow } from "../../state/clock";
+import { notice } from "../../state/notices";
+import { prefs } from "../../state/prefs";
+import { href } from "../../state/route";
+import { Badge } from "../../ui/badge";
+import { ConfirmDialog, Dialog } from "../../ui/dialog";
+import { ErrorBox } from "../../ui/error-box";
+import { Field, TextInput } from "../../ui/field";
+import { Skeleton } from "../../ui/skeleton";
+
+export type BulkAction = PreviewView["action"];
+
+/** What is to be changed: runs that were selected one by one, or all that a filter matches. */
+export interface BulkAsk {
+  readonly action: BulkAction;
+  readonly filter: RunFilter;
+  readonly runs: readonly string[] | null;
+}
+
+interface ActionWords {
+  readonly verb: string;
+  readonly doing: string;
+  readonly touches: string;
+  readonly which: string;
+  readonly danger: boolean;
+}
+
+export const BULK: Readonly<Record<BulkAction, ActionWords>> = {
+  cancel: {
+    verb: "Cancel",
+    doing: "Cancelling",
+    touches: "They are asked to stop: their code can clean up, their children are cancelled with them.",
+    which: "that have not ended",
+    danger: true,
+  },
+  terminate: {
+    verb: "Terminate",
+    doing: "Terminating",
+    touches: "They end now, without cleaning up.",
+    which: "that have not ended",
+    danger: true,
+  },
+  retry: {
+    verb: "Retry",
+    doing: "Retrying",
+    touches: "They go on from the step that failed. Results before it are kept.",
+    which: "that failed",
+    danger: false,
+  },
+  resume: { verb: "Resume", doing: "Resuming", touches: "They go on where they were paused.", which: "that are paused", danger: false },
+  delete: {
+    verb: "Delete",
+    doing: "Deleting",
+    touches: "They are removed with their history, for good. It cannot be undone.",
+    which: "that have ended",
+    danger: true,
+  },
+};
+
+/** More than these are not done by a click alone. */
+const TYPED_ABOVE = 100;
+
+type Preview = { readonly body: Readonly<Record<string, unknown>>; readonly answer: PreviewView };
+
+/** Shows what an operation is about before it can be begun. What is sent is what was shown: the server compares. */
+export function BulkDialog({ ask, onClose, onDone }: { ask: BulkAsk; onClose: () => void; onDone: () => void }) {
+  const words = BULK[ask.action];
+  const [preview, setPreview] = useState<Preview | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [tried, setTried] = useState(0);
+  const [reason, setReason] = useState("");
+  useEffect(() => {
+    const abort = new AbortController();
+    const where = ask.runs === null ? filterToBody(ask.filter, serverNow()) : { run: ask.runs };
+    const body = { action: ask.action, filter: narrowed(ask) && ask.action === "delete" ? { ...where, status: ENDED } : where };
+    setProblem(null);
+    api
+      .send<PreviewView>("POST", "/operations", { ...body, dry_run: true }, { abort: abort.signal })
+      .then((answer) => setPreview({ body, answer }))
+      .catch((error: unknown) => {
+        if (!abort.signal.aborted) setProblem(asProblem(error));
+      });
+    return () => abort.abort();
+  }, [tried]);
+  const title = `${words.verb} runs`;
+  if (problem !== null || preview === null) {
+    return (
+      <Dialog title={title} onClose={onClose}>
+        {problem === null ? (
+          <Skeleton rows={6} label="Looking which runs these are" />
+        ) : (
+          <ErrorBox problem={problem} onRetry={() => setTried(tried + 1)} />
+        )}
+      </Dialog>
+    );
+  }
+  const { body, answer } = preview;
+  const begin = async (key: string): Promise<void> => {
+    const sent = { ...body, reason, filter_digest: answer.filter_digest };
+    const operation = await api.send<OperationView>("POST", "/operations", sent, { key });
+    notice(`${words.doing} ${countWords(answer)}: the operation goes on by itself`, {
+      href: href(`/operations/${operation.operation_id}`),
+    });
+    onDone();
+  };
+  const typed = answer.count > TYPED_ABOVE || answer.capped ? typedCount(answer) : undefined;
+  return (
+    <ConfirmDialog
+      title={title}
+      verb={`${words.verb} ${countWords(answer)}`}
+      danger={words.danger}
+      disabled={answer.count === 0}
+      onConfirm={begin}
+      onClose={onClose}
+      {...(typed === undefined ? {} : { typed })}
+      touches={<Touches ask={ask} answer={answer} />}
+    >
+      <Field label="Reason" help="Kept with the operation, and with runs that are cancelled or terminated.">
+        <TextInput value={reason} onText={setReason} />
+      </Field>
+    </ConfirmDialog>
+  );
+}
+
+const ENDED = ["completed", "failed", "cancelled"];
+
+/** Without a status, only those are meant that the action makes sense for. */
+function narrowed(ask: BulkAsk): boolean {
+  return ask.runs !== null || ask.filter.status.length === 0;
+}
+
+function Touches({ ask, answer }: { readonly ask: BulkAsk; readonly answer: PreviewView }) {
+  const words = BULK[ask.action];
+  return (
+    <>
+      <p class="bulk-count">
+        <strong>{countWords(answer)}</strong>
+        {answer.count === 0 && " match: there is nothing to do."}
+      </p>
+      <p class="bulk-filter">
+        {ask.runs === null ? describeFilter(ask.filter, prefs.value.zone) : `${runWords(ask.runs.length)} that you selected`}
+        {narrowed(ask) && `, of them those ${words.which}`}
+      </p>
+      <p>{words.touches}</p>
+      {answer.samples.length > 0 && <Samples runs={answer.samples} all={answer.count} />}
+    </>
+  );
+}
+
+function Samples({ runs, all }: { readonly runs: readonly RunView[]; readonly all: number }) {
+  return (
+    <>
+      <p class="dim">{runs.length < all ? `The newest ${runs.length} of them:` : "These are:"}</p>
+      <ul class="bulk-samples">
+        {runs.map((run) => (
+          <li key={run.run_id} data-run={run.run_id}>
+            <Badge state={stateOfRun(run)} />
+            <span>{run.workflow}</span>
+            <span class="mono">{run.workflow_id}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function countWords(answer: PreviewView): string {
+  return answer.capped ? `${groupThousands(answer.count)}+ runs` : runWords(answer.count);
+}
+
+function runWords(count: number): string {
+  return `${groupThousands(count)} ${count === 1 ? "run" : "runs"}`;
+}
+
+/** Without the thin space that people cannot type. */
+function typedCount(answer: PreviewView): string {
+  return `${answer.count}${answer.capped ? "+" : ""}`;
+}

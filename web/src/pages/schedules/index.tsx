@@ -1,0 +1,2 @@
+export { SchedulePage } from "./schedule";
+export { SchedulesPage } from "./schedules";

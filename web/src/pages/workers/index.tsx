@@ -1,0 +1,2 @@
+export { WorkerPage } from "./worker";
+export { WorkersPage } from "./workers";

@@ -1,0 +1,3 @@
+export { StartPage } from "./start";
+export { WorkflowPage } from "./workflow";
+export { WorkflowsPage } from "./workflows";

@@ -1,0 +1,64 @@
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { ErrorBox } from "../ui/error-box";
+import { Skeleton } from "../ui/skeleton";
+
+const TRIES = 5;
+const PAUSE_MS = 400;
+const USES = ["pointermove", "keydown", "touchstart"];
+
+/** A part of the dashboard that is loaded when it is needed, once. */
+export class Later<M extends object> {
+  readonly loaded = signal<M | null>(null);
+  readonly failed = signal(false);
+  private loading = false;
+
+  constructor(private readonly fetched: (attempt: number) => Promise<M>) {}
+
+  /** During a deploy servers of two builds may answer in turn; those of the other build refuse. */
+  async load(): Promise<void> {
+    if (this.loading || this.loaded.peek() !== null) return;
+    this.loading = true;
+    this.failed.value = false;
+    for (let attempt = 1; attempt <= TRIES && this.loaded.peek() === null; attempt += 1) {
+      try {
+        this.loaded.value = await this.fetched(attempt);
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * attempt));
+      }
+    }
+    this.loading = false;
+    this.failed.value = this.loaded.peek() === null;
+  }
+
+  /** As soon as somebody does anything: it is there when they go to another page. A page that comes up under a pointer
+   * that rests is told of a movement by nothing, and is focused by itself: that is no use. */
+  loadAtFirstUse(): void {
+    const used = (event: Event): void => {
+      if (event instanceof MouseEvent && event.movementX === 0 && event.movementY === 0) return;
+      for (const kind of USES) document.removeEventListener(kind, used);
+      void this.load();
+    };
+    for (const kind of USES) document.addEventListener(kind, used, { passive: true });
+  }
+
+  page(name: { [K in keyof M]: M[K] extends ComponentType ? K : never }[keyof M]): ComponentType {
+    const LaterPage = () => {
+      useEffect(() => void this.load(), []);
+      const pages = this.loaded.value;
+      if (pages !== null) {
+        const Page = pages[name] as ComponentType;
+        return <Page />;
+      }
+      return this.failed.value ? <ErrorBox page problem={OUTDATED} onRetry={() => location.reload()} /> : <Skeleton />;
+    };
+    return LaterPage;
+  }
+}
+
+const OUTDATED = {
+  title: "This page could not be loaded",
+  detail: "The server does not have the rest of this version of the dashboard.",
+  remedy: "If it was just updated, reload the page.",
+};

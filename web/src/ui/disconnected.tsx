@@ -1,0 +1,31 @@
+import { formatTime } from "../model/times";
+import { Button } from "./button";
+import { Icon } from "./icon";
+import { surroundings } from "./surroundings";
+
+interface DisconnectedProps {
+  /** When the server answered last, by its clock. */
+  readonly since: number;
+  /** When it is tried again, by the same clock. */
+  readonly retryAt: number;
+  readonly onRetry: () => void;
+}
+
+/** The bar that says that nothing is new. The countdown is not read out: the first sentence is, once. */
+export function Disconnected({ since, retryAt, onRetry }: DisconnectedProps) {
+  const left = Math.max(0, Math.ceil((retryAt - surroundings.second.value) / 1000));
+  return (
+    <div class="disconnected">
+      <Icon name="warning" />
+      <span role="status">
+        The server does not answer. You see the state of {formatTime(since, surroundings.zone.value, "time")}.
+      </span>
+      <span class="dim" aria-hidden="true">
+        {left > 0 ? `Next try in ${left}s` : "Trying…"}
+      </span>
+      <Button local onClick={onRetry}>
+        Try now
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+import { ageOf, formatDuration, speakDuration, untilOf } from "../model/durations";
+import { formatTime, toUtc, type TimeStyle } from "../model/times";
+import { copyText } from "./copy";
+import { surroundings } from "./surroundings";
+
+interface TimeProps {
+  readonly ms: number;
+  readonly style?: TimeStyle;
+}
+
+/** A copy of what is shown is a copy of the exact time, in UTC. */
+function copyUtc(ms: number): (event: ClipboardEvent) => void {
+  return (event) => {
+    event.clipboardData?.setData("text/plain", toUtc(ms));
+    event.preventDefault();
+  };
+}
+
+/** A time in the zone that was chosen, with its name; hovering and copying give UTC. */
+export function Time({ ms, style = "datetime" }: TimeProps) {
+  return (
+    <time
+      class="time"
+      dateTime={toUtc(ms)}
+      title={toUtc(ms)}
+      onCopy={copyUtc(ms)}
+      onDblClick={() => void copyText(toUtc(ms))}
+    >
+      {formatTime(ms, surroundings.zone.value, style)}
+    </time>
+  );
+}
+
+export function Duration({ ms }: { readonly ms: number }) {
+  const shown = Math.max(0, ms);
+  return (
+    <span class="duration" title={speakDuration(shown)}>
+      {formatDuration(shown)}
+    </span>
+  );
+}
+
+const HOUR_MS = 3_600_000;
+
+/** How long ago it was, by the server's clock; after a day the time itself. */
+export function Since({ ms }: { readonly ms: number }) {
+  const recent = Math.abs(surroundings.minute.value - ms) < HOUR_MS;
+  const now = recent ? surroundings.second.value : surroundings.minute.value;
+  return <Relative ms={ms} text={ageOf(ms, Math.max(now, ms), surroundings.zone.value)} />;
+}
+
+/** How long it is until then. */
+export function Until({ ms }: { readonly ms: number }) {
+  return <Relative ms={ms} text={untilOf(ms, surroundings.second.value, surroundings.zone.value)} />;
+}
+
+/** How long it has been going on: grows each second. */
+export function Elapsed({ since }: { readonly since: number }) {
+  return <Duration ms={surroundings.second.value - since} />;
+}
+
+function Relative({ ms, text }: { readonly ms: number; readonly text: string }) {
+  const zone = surroundings.zone.value;
+  const title = `${formatTime(ms, zone, "datetime")}\n${toUtc(ms)}`;
+  return (
+    <time class="time" dateTime={toUtc(ms)} title={title} onCopy={copyUtc(ms)}>
+      {text}
+    </time>
+  );
+}
