@@ -1,6 +1,6 @@
-"""`python -m bench`, which is `make bench`."""
+"""`python -m bench`: see `python -m bench --help` and bench/README.md."""
 
-from bench.run import main
+from bench.cli import main
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="python -m bench")

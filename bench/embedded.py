@@ -23,13 +23,13 @@ import click
 import msgspec
 
 from kagzi import Kagzi, Worker
-from kagzi.cli.bench.cpu import CpuMeter
+from kagzi.cli.bench.cpu import ProcessMeter
+from kagzi.cli.bench.engine import KagziEngine
 from kagzi.cli.bench.flows import fan_out, sequence
 from kagzi.cli.bench.measure import Bench
 from kagzi.cli.bench.plan import Measurement, Plan
 from kagzi.cli.processes import fast_runner
 from kagzi.embedded import EmbeddedServer
-from kagzi.system import SystemRng
 
 TRANSPORTS = ("grpc", "in_process")
 WORKLOADS = ("W1", "W2", "W3")
@@ -87,12 +87,12 @@ async def measure(transport: str, plan: Plan, address: str) -> list[Measurement]
     """In this process, which keeps the transport from then on."""
     if transport == "grpc":
         setattr(EmbeddedServer, "open_call", None)  # noqa: B010  as if the server were in another process
-    meter = CpuMeter({"process": [os.getpid()]})
+    meter = ProcessMeter({"process": [os.getpid()]})
     async with (
         Worker(address, workflows=[sequence, fan_out], max_concurrent=max(plan.in_flight)),
         Kagzi.connect(address) as client,
     ):
-        bench = Bench(client, plan, meter, SystemRng())
+        bench = Bench(KagziEngine(client), plan, meter)
         await bench.warm_up()
         results: list[Measurement] = []
         for workload in plan.workloads:

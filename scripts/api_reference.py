@@ -38,7 +38,9 @@ PAGES = (
         "Start runs, ask about them and change them. How-to: [find runs](../../how-to/finding-runs.md).",
         (
             "Kagzi", "Start", "sdk.client.start.StartKeywords", "OnConflict", "sdk.client.filters.Matching",
-            "sdk.client.run_records.RunCount", "Tls", "sdk.client.connecting.Connecting",
+            "sdk.client.operations.start_in.StartIn", "sdk.client.run_records.RunCount", "Tls", "Codec",
+            "crypto.AesGcm", "otel.OtlpExporter",
+            "sdk.client.connecting.Connecting",
         ),
     ),
     Page(
@@ -63,8 +65,8 @@ PAGES = (
         "Steps and retries",
         "How-to: [write steps](../../how-to/write-steps.md), [handle failures](../../how-to/retries.md).",
         (
-            "step", "Step", "sdk.workflow.step.StepCall", "current_step", "StepInfo", "Retry", "Duration",
-            "parse_duration",
+            "step", "Step", "sdk.workflow.step.StepCall", "current_step", "StepInfo", "effect", "Effect", "Retry",
+            "Duration", "parse_duration",
         ),
     ),
     Page(
@@ -83,6 +85,7 @@ PAGES = (
         (
             "schedule", "sdk.client.operations.schedule_options.ScheduleKeywords", "DeclaredSchedule",
             "ScheduleBuilder", "sdk.client.operations.schedules.Schedules", "Schedule", "ScheduleFire",
+            "SyncedSchedules",
         ),
     ),
     Page(
@@ -96,12 +99,14 @@ PAGES = (
         "operations.md",
         "Operations",
         "What operators do through a client. How-to: [limit what runs](../../how-to/limits.md), "
-        "[share a server](../../how-to/namespaces.md), [retention and bulk operations](../../how-to/housekeeping.md).",
+        "[share a server](../../how-to/namespaces.md), [keys](../../how-to/keys.md), "
+        "[retention and bulk operations](../../how-to/housekeeping.md).",
         (
             "sdk.client.operations.workflow_types.WorkflowTypes",
-            "sdk.client.operations.workflow_types.TypeLimitKeywords", "WorkflowTypeInfo", "QueueInfo",
+            "core.workflow_types.queues.TypeLimitKeywords", "WorkflowTypeInfo", "WorkflowSchema", "QueueInfo",
             "sdk.client.operations.namespaces.Namespaces", "sdk.client.operations.namespaces.NamespaceKeywords",
             "NamespaceInfo",
+            "sdk.client.operations.keys.Keys", "KeyInfo", "NewKey", "AuditRecord",
             "sdk.client.operations.bulk.Bulk", "BulkOperation", "BulkProgress", "ImportedRun", "Stats", "StatsMinute",
         ),
     ),
@@ -111,7 +116,19 @@ PAGES = (
         "What calls return about runs and steps.",
         (
             "RunInfo", "RunStatus", "WaitReason", "StepRecord", "sdk.client.step_records.StepAttempt", "StepKind",
+            "StepLogs", "LogLine",
             "StepStatus", "Explanation",
+        ),
+    ),
+    Page(
+        "testing.md",
+        "Replays",
+        "Recorded histories played to local code, without a server: `from kagzi.testing import History, Replayer`. "
+        "Nothing of a replay is recorded, and with recorded stubs no body of a step runs.",
+        (
+            "testing.replay.replayer.Replayer", "testing.replay.history.History", "testing.replay.result.Replay",
+            "testing.replay.result.ReplayedStep", "testing.replay.result.Divergence",
+            "testing.replay.records.RecordedStep", "testing.replay.records.RecordedSignal",
         ),
     ),
     Page(
@@ -120,7 +137,8 @@ PAGES = (
         "What Kagzi raises, and what to do about it: [errors](../errors.md).",
         (
             "KagziError", "StepError", "RunError", "ChildError", "NonRetryable", "RetryAfter", "Diverged",
-            "RequestError", "InvalidArgument", "NotFound", "AlreadyExists", "PreconditionFailed", "PermissionDenied",
+            "RequestError", "InvalidArgument", "NotFound", "AlreadyExists", "PreconditionFailed", "Unauthenticated",
+            "PermissionDenied",
             "ResourceExhausted", "LeaseLost", "Unimplemented", "Unavailable", "SchemaMismatch", "InternalError",
             "ErrorDetail", "ErrorKind", "ErrorCode",
         ),
@@ -130,9 +148,11 @@ PAGES = (
 # Users never call these themselves.
 MADE_BY_KAGZI = frozenset(
     {
-        "BulkOperation", "ChildHandle", "Cleanup", "Connecting", "Context", "Kagzi", "Run", "RunLog", "ScheduleBuilder",
-        "Start", "Step", "StepCall", "StepInfo", "Bulk", "Namespaces", "Schedules", "Versions", "Workers",
+        "BulkOperation", "ChildHandle", "Cleanup", "Connecting", "Context", "Effect", "Kagzi", "Run", "RunLog",
+        "ScheduleBuilder", "StartIn", "Start", "Step", "StepCall", "StepInfo", "Bulk", "Keys", "Namespaces",
+        "Schedules", "Versions", "Workers",
         "WorkflowTypes", "StepError", "RunError", "ChildError", "RequestError", "ErrorDetail", "DeclaredSchedule",
+        "History",
     }
 )  # fmt: skip
 # Public by name, because modules of the SDK share them, and not meant for users.
@@ -140,6 +160,8 @@ INTERNAL = frozenset(
     ["Workflow.runs_ahead", "Workflow.warned_of_foreign_wait", "StepInfo.run", "RequestError.default_subject"]
     + ["StepError.of", "RunError.of"]
     + [f"RunLog.{name}" for name in ("isEnabledFor", "process")]
+    + [f"History.{name}" for name in ("image", "step_images", "signal_images", "codec", "last_at", "payload", "read")]
+    + ["History.decoded_by"]
 )
 
 
@@ -265,6 +287,8 @@ class Api:
             blocks.append(f"## {_last(name)}")
             if "." not in name:
                 blocks.append(f"`from kagzi import {name}`")
+            elif name.startswith("testing."):
+                blocks.append(f"`from kagzi.testing import {_last(name)}`")
             if isinstance(thing, griffe.Class):
                 blocks += self._class(thing)
             elif isinstance(thing, griffe.Function):

@@ -18,8 +18,17 @@ GENERATED = ("*/kagzi/v1/*_pb2.py", "*/kagzi/v1/*.pyi")  # the services of *_pb2
 CALLED_BY_OTHERS = (
     "__*__",  # Python
     "capture_signals", "main_loop",  # uvicorn
+    "set_quit",  # pdb
     "convert", "format_commands", "format_epilog", "get_metavar", "list_commands",  # click
-    "Check",  # gRPC's health service
+    "Check", "List",  # gRPC's health service
+    "pytest_*", "fixture_name",  # pytest, from kagzi.testing.pytest_plugin
+    "call_exception_handler", "get_debug", "get_task_factory", "_timer_handle_cancelled",  # asyncio, of a loop
+    "on_ws_*", "pause_writing", "resume_writing",  # picows
+    "num_tickets",  # ssl
+    "AesGcm",  # users, from kagzi.crypto
+    "OtlpExporter",  # users, from kagzi.otel
+    # OpenTelemetry
+    "export", "timeout_millis", "is_recording", "add_link", "add_event", "record_exception", "update_name",
 )  # fmt: skip
 BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED")  # they arrive as numbers: no code needs to spell them
 KEPT = ("_ending",)  # a task that would be garbage-collected without a reference

@@ -1,4 +1,5 @@
-"""Generate `src/kagzi/v1` from `proto/`, or with `--check` fail if the committed code differs from what would be made.
+"""Generate `src/kagzi/v1` from `proto/` and `web/src/api/types.ts` from the table of routes, or with `--check` fail if
+the committed code differs from what would be made.
 
 Messages get their stubs (`_pb2.pyi`) from protoc, services theirs (`_pb2_grpc.pyi`) from mypy-protobuf. The path of a
 proto file is its package, so the generated imports need no patching. Both generators are pinned in `pyproject.toml`.
@@ -11,12 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import ts_types
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
 PACKAGE = Path("kagzi/v1")
 COMMITTED = ROOT / "src" / PACKAGE
+TYPES = ROOT / "web" / "src" / "api" / "types.ts"
 INIT = '"""Generated from `proto/kagzi/v1` by `make gen`; never edited."""\n'
 
 
@@ -72,11 +75,22 @@ def main() -> None:
         if check:
             if differences:
                 sys.exit("\n".join([f"{COMMITTED} is not what proto/ generates; run `make gen`:", *differences]))
+            if not _is_current(TYPES, ts_types.text()):
+                sys.exit(f"{TYPES} is not what the table of routes generates; run `make gen`")
             return
         if differences:  # an unchanged package keeps its mtimes, so that reloaders and caches stay quiet
             shutil.rmtree(COMMITTED, ignore_errors=True)
             shutil.copytree(fresh, COMMITTED)
             print("\n".join(differences))
+    types = ts_types.text()
+    if not _is_current(TYPES, types):
+        TYPES.parent.mkdir(parents=True, exist_ok=True)
+        TYPES.write_text(types)
+        print(f"differs: {TYPES.relative_to(ROOT)}")
+
+
+def _is_current(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text() == text
 
 
 if __name__ == "__main__":

@@ -1,0 +1,134 @@
+"""The commands of `python -m bench`."""
+
+import signal
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from bench.compare import compare
+from bench.document import Document, new_document, read_document, write_document
+from bench.engines import ENGINES, KAGZI, PEERS, SEVERAL_SERVERS
+from bench.engines.base import Engine
+from bench.install import install as install_peers
+from bench.launch import EngineError
+from bench.plot import draw
+from bench.report import against_the_best, fill, who_is_ahead
+from bench.soak import soak
+from bench.workloads import BRIEF, COMPARED, GROUPS, TINY, WORKLOADS, Plan, chosen
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).parent / "results"
+PAGE = ROOT / "docs" / "performance.md"
+PLOT = ROOT / "docs" / "performance.svg"
+COMPARISON = RESULTS / "comparison.json"
+"""What docs/performance.md is written from."""
+
+
+@click.group()
+def main() -> None:
+    """Measure Kagzi, and compare it with its peers. Leave the machine alone meanwhile."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything that was started, as Ctrl-C does
+
+
+@main.command()
+def install() -> None:
+    """Install the peers into environments of their own, below build/peers."""
+    try:
+        install_peers(click.echo)
+    except EngineError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command("compare")
+@click.option("--engine", "names", multiple=True, type=click.Choice(tuple(ENGINES)), help="Repeatable.")
+@click.option("--kagzi", "only_kagzi", is_flag=True, help="Kagzi's set-ups only.")
+@click.option("--servers", is_flag=True, help="W9: also two and four servers on one PostgreSQL.")
+@click.option("--only", multiple=True, type=click.Choice((*WORKLOADS, *GROUPS)), help="A workload. Repeatable.")
+@click.option("--everything", is_flag=True, help=f"All workloads, not only {', '.join(COMPARED)}.")
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--scale-rounds",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help=f"Rounds that have the workloads other than {', '.join(COMPARED)}.",
+)
+@click.option("--brief", is_flag=True, help="Shorter measurements: a third of everything.")
+@click.option("--tiny", is_flag=True, help="Does it run at all?")
+@click.option("--output", type=click.Path(path_type=Path), help="Default: bench/results/<date>-<commit>.json.")
+def compare_command(
+    *,
+    names: Sequence[str],
+    only_kagzi: bool,
+    servers: bool,
+    only: Sequence[str],
+    everything: bool,
+    rounds: int,
+    scale_rounds: int,
+    brief: bool,
+    tiny: bool,
+    output: Path | None,
+) -> None:
+    """Measure engines in turn, round after round. Default: Kagzi and all peers."""
+    engines = _engines(names, only_kagzi=only_kagzi, servers=servers)
+    workloads = chosen(tuple(only), everything=everything)
+    plan = TINY if tiny else BRIEF if brief else Plan()
+    try:
+        document = new_document(engines, workloads, plan, rounds=rounds, scale_rounds=scale_rounds)
+    except EngineError as error:
+        raise click.ClickException(str(error)) from error
+    path = output or RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-{document['commit'] or 'no-commit'}.json"
+    try:
+        for record in compare(
+            engines, workloads, plan, rounds=rounds, scale_rounds=scale_rounds, always=bool(only), say=click.echo
+        ):
+            document["results"].append(record)
+            write_document(document, path)  # after each one: what was measured is kept if it is interrupted
+    finally:
+        click.echo(f"written: {path}")
+    _summarise(document)
+
+
+@main.command("report")
+@click.argument("file", type=click.Path(exists=True, path_type=Path), default=COMPARISON)
+def report_command(*, file: Path) -> None:
+    """Write the figures of FILE into docs/performance.md and docs/performance.svg."""
+    document = read_document(file)
+    if file.resolve() != COMPARISON:
+        write_document(document, COMPARISON)
+    PAGE.write_text(fill(PAGE.read_text(), document, soaks()))
+    PLOT.write_text(draw(document))
+    _summarise(document)
+
+
+@main.command("soak")
+@click.option("--store", type=click.Choice(("postgresql", "sqlite")), default="postgresql", show_default=True)
+@click.option("--minutes", default=10.0, show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Default: bench/results/soak-<store>.json.")
+def soak_command(*, store: str, minutes: float, output: Path | None) -> None:
+    """Half of the peak for minutes: throughput, memory, bloat and WAL over time. Kagzi only."""
+    try:
+        document = soak(store, minutes * 60, click.echo)
+    except EngineError as error:
+        raise click.ClickException(str(error)) from error
+    path = output or RESULTS / f"soak-{store}.json"
+    write_document(document, path)
+    click.echo(f"written: {path}")
+
+
+def soaks() -> list[Document]:
+    """The soaks that docs/performance.md has."""
+    return [read_document(path) for path in sorted(RESULTS.glob("soak-*.json"))]
+
+
+def _engines(names: Sequence[str], *, only_kagzi: bool, servers: bool) -> list[type[Engine]]:
+    if names:
+        return [ENGINES[name] for name in names]
+    return [*KAGZI, *(SEVERAL_SERVERS if servers else ()), *(() if only_kagzi else PEERS)]
+
+
+def _summarise(document: Document) -> None:
+    if text := who_is_ahead(document):
+        click.echo(f"\n{against_the_best(document)}\n\n{text}")

@@ -1,0 +1,23 @@
+"""The workflows of `kagzi bench` in a worker that sends a span of every step to a collector."""
+
+import os
+
+from opentelemetry import trace as otel
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from kagzi.cli.bench.flows import *  # noqa: F403  what a worker finds here
+from kagzi.otel import OtlpExporter
+
+COLLECTOR = "KAGZI_BENCH_COLLECTOR"
+"""The variable that names the collector, for a worker."""
+
+
+def provider_to(collector: str) -> TracerProvider:
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OtlpExporter(collector)))
+    return provider
+
+
+if url := os.environ.get(COLLECTOR):
+    otel.set_tracer_provider(provider_to(url))
