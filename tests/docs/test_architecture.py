@@ -3,7 +3,7 @@
 import re
 
 from kagzi.core import limits
-from kagzi.core.run.status import TRANSITIONS
+from kagzi.core.states import TRANSITIONS
 from tests.docs.snippets import ROOT
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()

@@ -60,12 +60,12 @@ async def backfills_reports_of_the_days_that_they_are_about(client: Kagzi, days:
     for fire in filled:
         assert fire.run_id is not None
         run = client.get(fire.run_id, e08_schedule.generate_report)
-        assert await run.result(timeout="30s") == 42
+        assert await run.result(timeout=LOADED_MACHINE) == 42
         assert (await run.info()).scheduled_at == fire.nominal_at
     assert sorted(days) == ["2026-03-27", "2026-03-28", "2026-03-29"]
     before = datetime.now(e08_schedule.BERLIN).date().isoformat()
     by_hand = await client.start(e08_schedule.generate_report, e08_schedule.ReportConfig(team="growth"))
-    await by_hand.result(timeout="30s")
+    await by_hand.result(timeout=LOADED_MACHINE)
     assert (await by_hand.info()).scheduled_at is None
     assert before <= days.pop() <= datetime.now(e08_schedule.BERLIN).date().isoformat()
 

@@ -50,6 +50,7 @@ LIMITS = {
     "steps per run": f"{limits.STEPS_PER_RUN:,}",
     "signals that a run has not read": f"{limits.SIGNALS_BUFFERED:,}",
     "text of `ctx.set_status`": size(limits.STATUS_TEXT_BYTES),
+    "value of `ctx.set_state`": size(limits.STATE_BYTES),
     "text of an error": size(limits.ERROR_MESSAGE_BYTES),
     "traceback of an error": size(limits.ERROR_TRACEBACK_BYTES),
     "starts in one `StartBatch`": f"{limits.START_BATCH_ITEMS:,}",
@@ -104,6 +105,11 @@ def rows(heading: str) -> list[list[str]]:
 @pytest.mark.parametrize(("heading", "figures"), [("Limits", LIMITS), ("Defaults", DEFAULTS)])
 def test_the_figures_are_those_of_the_code(heading: str, figures: dict[str, str]) -> None:
     assert {row[0]: row[1] for row in rows(heading)} == figures
+
+
+def test_so_many_runs_are_searched_for_a_request() -> None:
+    [by_workflow_id] = [row for row in rows("Request ids") if row[0].endswith("by workflow id")]
+    assert f"the latest {limits.REQUEST_RUNS:,}" in by_workflow_id[1]
 
 
 def test_a_retry_by_hand_has_the_servers_defaults() -> None:

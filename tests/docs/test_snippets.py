@@ -13,17 +13,18 @@ from tests.docs.snippets import ROOT, blocks, printed_by, write_files
 from tests.support.kagzi_process import clean_environment, kagzi, running
 
 TUTORIAL = "docs/tutorial.md"
+SYNC = "docs/how-to/sync.md"  # whose program needs a server
 PAGES = [*sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")), "README.md"]
 WRITTEN_BY_HAND = [page for page in PAGES if not page.startswith("docs/reference/python/")]
 LINE = 120
 NO_PORTS = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
-def python(name: str, directory: Path) -> str:
+def python(name: str, directory: Path, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, name],
         cwd=directory,
-        env=clean_environment(),
+        env={**clean_environment(), **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -38,7 +39,7 @@ def programs() -> list[tuple[str, str]]:
     named: list[tuple[str, str]] = []
     for page in PAGES:
         for block, after in pairwise(blocks(page)):
-            if block.language == "python" and block.name and after.language == "text":
+            if page != SYNC and block.language == "python" and block.name and after.language == "text":
                 named.append((page, block.name))
     return named
 
@@ -67,6 +68,14 @@ def test_the_readmes_first_workflow_by_its_own_commands(tmp_path: Path) -> None:
         words = shlex.split(command.removeprefix("$ "))
         assert words[0] == "kagzi"
         assert kagzi(*words[1:], env={"KAGZI_ADDRESS": address}).stdout == expected
+
+
+def test_the_program_without_async(tmp_path: Path) -> None:
+    write_files("README.md", tmp_path)
+    write_files(SYNC, tmp_path)
+    with running("dev", "hello.py", *NO_PORTS, cwd=tmp_path) as dev:
+        address = dev.says(r"^  server +(\S+)$")[1]
+        assert python("ask.py", tmp_path, KAGZI_ADDRESS=address) == printed_by(SYNC, "ask.py")
 
 
 def test_the_tutorials_crash_test_loads(tmp_path: Path) -> None:
