@@ -1,19 +1,24 @@
 """Fixtures every test may use, and the rule that a machine's run skips nothing.
 
 `postgres_url`   a new empty PostgreSQL database for this test, as a URL for asyncpg and libpq; dropped afterwards
+`migrated_postgres_url`   the same, with the schema in it
 `postgres`       the server it is on: `with postgres.database(template=url)` for more databases or copies of one
 """
 
+import gc
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.described_types import types_described_once
+from tests.support.migrated import MigratedPostgres, copied_into_memory, migrated_postgres_databases
 from tests.support.postgres import Databases, PostgresAbsentError, postgres_databases
+from tests.support.raised_limits import raised_limits
 
 MEMORY = Path("/dev/shm")
 LEAST_FREE_BYTES = 4 * 2**30
@@ -30,17 +35,32 @@ def keep_files_in_memory() -> None:
 
 
 def start_alike() -> None:
-    """However this was started: a shell's background job ignores Ctrl-C and its children inherit that, but tests press
-    it. The C core of gRPC writes lines of its own to stderr unless told not to before it is imported. And a shell that
-    forbids compiled files would have every one of a thousand servers and workers compile the same modules again."""
+    """However this was started: a shell's background job ignores Ctrl-C (with nohup, SIGHUP) and its children inherit
+    that, but tests send it. The C core of gRPC writes lines of its own to stderr unless told not to before it is
+    imported. And a shell that forbids compiled files would have every one of a thousand servers and workers compile the
+    same modules again."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 start_alike()
 keep_files_in_memory()  # before anybody asks for a temporary directory
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Half a million objects of ten thousand tests stay to the end: nobody looks for garbage among them, neither while
+    they are made nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +77,24 @@ def postgres() -> Iterator[Databases]:
 def postgres_url(postgres: Databases) -> Iterator[str]:
     with postgres.database() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_databases(postgres: Databases) -> Iterator[MigratedPostgres]:
+    with migrated_postgres_databases(postgres) as migrated:
+        yield migrated
+
+
+@pytest.fixture
+def migrated_postgres_url(migrated_databases: MigratedPostgres) -> Iterator[str]:
+    with migrated_databases.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_copies_and_raised_limits() -> Iterator[None]:
+    with copied_into_memory(), types_described_once(), raised_limits():
+        yield
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -74,6 +74,18 @@ class Cluster:
             address or self.address, module, *options, KAGZI_TEST_LEDGER=str(self.ledger.path), **environment
         )
 
+    async def crashing_worker(self, module: str, percent: str) -> Process:
+        """A worker of a module that kills its own process at so many of its crash points, maybe at the first."""
+        return await self._launched(module, KAGZI_TEST_CRASHES=percent)
+
+    async def doomed_author(self) -> Process:
+        """As `author`, where runs wait that kill whoever takes them, maybe before it could say that it is ready."""
+        return await self._launched(EXECUTION_FLOWS)
+
+    async def _launched(self, module: str, **environment: str) -> Process:
+        environment["KAGZI_TEST_LEDGER"] = str(self.ledger.path)
+        return await self.processes.launch_worker(self.address, module, **environment)
+
     async def author(self, *options: str, address: str | None = None, **environment: str) -> Process:
         """A worker that serves everything an author can do."""
         return await self.worker(*options, address=address, module=EXECUTION_FLOWS, **environment)
@@ -134,7 +146,7 @@ class Cluster:
         return entries
 
 
-async def until_status(run: Run[Any], *statuses: RunStatus, timeout_s: float = 20.0) -> RunStatus:
+async def until_status(run: Run[Any], *statuses: RunStatus, timeout_s: float = TIMEOUT_S) -> RunStatus:
     """Its status, as soon as it is one of these."""
 
     async def reached() -> RunStatus | None:

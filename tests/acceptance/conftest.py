@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.migrated import copy_migrated_sqlite
 from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import Databases
 from tests.support.processes import Processes
@@ -21,16 +22,23 @@ def pgbouncer(postgres: Databases) -> Iterator[PgBouncer]:
 @pytest.fixture(params=SETUPS)
 def setup(request: pytest.FixtureRequest) -> str:
     if request.param != "sqlite":
-        request.getfixturevalue("postgres_url")  # before a loop runs
+        request.getfixturevalue("migrated_postgres_url")  # before a loop runs
     if request.param in POOLED:
         request.getfixturevalue("pgbouncer")
     return request.param
 
 
+def migrated_database(setup: str, request: pytest.FixtureRequest, directory: Path) -> str:
+    if setup != "sqlite":
+        return request.getfixturevalue("migrated_postgres_url")
+    copy_migrated_sqlite(directory / "kagzi.db")
+    return f"sqlite:///{directory}/kagzi.db"
+
+
 @pytest.fixture
 async def cluster(setup: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
     """A module may have SERVER_OPTIONS of its own."""
-    database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
+    database = migrated_database(setup, request, tmp_path)
     pooler = request.getfixturevalue("pgbouncer").through(database) if setup in POOLED else None
     options: list[str] = ["--db-direct", database] if setup == "pgbouncer-and-direct" else []
     options += getattr(request.module, "SERVER_OPTIONS", ())

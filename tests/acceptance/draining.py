@@ -3,7 +3,6 @@
 import asyncio
 import random
 import re
-import sys
 import time
 from typing import Any
 
@@ -49,8 +48,8 @@ class Try(msgspec.Struct, frozen=True):
 
 async def serve(processes: Processes, cluster: Cluster, address: str | None = None) -> Process:
     """`kagzi worker`, as people run it."""
-    process = await processes.run(
-        *(sys.executable, "-m", "kagzi", "worker", "tests.acceptance.drain_flows:worker"),
+    process = await processes.module(
+        *("kagzi", "worker", "tests.acceptance.drain_flows:worker"),
         *("--address", address or cluster.address),
         name="worker",
         KAGZI_TEST_LEDGER=str(cluster.ledger.path),

@@ -12,14 +12,23 @@ from kagzi.core.errors import KagziError
 from kagzi.core.providers import Clock
 from kagzi.core.records import Payload, RunEnd, StepRecord
 from kagzi.core.retry.policy import SERVER_DEFAULT
-from kagzi.core.run.commands import BeginStep, Command, CompleteStep, FailStep, SendSignal, StartRequest, WaitSignal
+from kagzi.core.run.commands import (
+    BeginStep,
+    Command,
+    CompleteStep,
+    FailStep,
+    RecordStep,
+    SendSignal,
+    StartRequest,
+    WaitSignal,
+)
 from kagzi.core.run.outcomes import Outcome, Refused, StepFailed
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.engine import Engine, Notice
 from kagzi.engine.services.paging import PageAsk
 from kagzi.sdk.worker.registry import Registry
+from kagzi.testing import History
 from tests.support.random_programs import PROCEED, Body, Durations, Player, Program, World
-from tests.support.replaying import History
 from tests.support.timeouts import LOADED_MACHINE_S
 
 from .in_process import InProcessWorker
@@ -142,7 +151,8 @@ class EngineHarness:
         return tuple(page.rows)
 
     async def history(self) -> History:
-        return History(await self._engine.runs.get(self.namespace, run_id=self.run_id), await self.steps())
+        lines = [line async for line in self._engine.transfers.export(self.namespace, self.run_id)]
+        return History.read(lines, self.run_id, namespace=self.namespace)
 
     def _on_notice(self, notice: Notice) -> None:
         if notice.kind == "cancel_requested" and notice.leased.run.run_id == self.run_id:
@@ -152,8 +162,10 @@ class EngineHarness:
         if getattr(command, "cleanup", False):
             self._cleanup_steps.add(command.step_id)  # type: ignore[union-attr]
         match command:
-            case BeginStep(attempt=1, retry=retry, once=once):
-                cap = 1 if once else (retry or SERVER_DEFAULT).maximum_attempts
+            case BeginStep(attempt=1, once=True):
+                self._caps.setdefault((command.run.run_id, command.step_id), 1)
+            case BeginStep(attempt=1, retry=retry) | RecordStep(attempt=1, retry=retry):
+                cap = (retry or SERVER_DEFAULT).maximum_attempts
                 self._caps.setdefault((command.run.run_id, command.step_id), cap)
             case WaitSignal(signal_name=PROCEED.name):
                 signal = asyncio.create_task(self._send_signal(self._random.choice([0.0, 0.03])))
@@ -171,10 +183,10 @@ class EngineHarness:
                 raise
 
     def _on_durable(self, command: Command, outcome: Outcome) -> None:
-        if isinstance(command, CompleteStep | FailStep) and not isinstance(outcome, Refused):
+        if isinstance(command, RecordStep | CompleteStep | FailStep) and not isinstance(outcome, Refused):
             key = (command.run.run_id, command.step_id)
             self._failed[key] += isinstance(command, FailStep)
-            if isinstance(command, CompleteStep) or isinstance(outcome, StepFailed):
+            if isinstance(command, RecordStep | CompleteStep) or isinstance(outcome, StepFailed):
                 self._settled.add(key)
 
     # --- what must hold -----------------------------------------------------------------------------------------------

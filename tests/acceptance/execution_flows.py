@@ -53,6 +53,21 @@ async def fails_until(attempt: int) -> int:
 
 
 @workflow
+async def patient(ctx: Context, _: None) -> list[Any]:
+    """A step that is tried again in an hour, a sleep of a day, and the time after each."""
+    attempts = await ctx.step("hourly", retry=Retry.fixed(3, "1h")).run(fails_until, 1)
+    await ctx.sleep("night", "1 day")
+    slept = ctx.now()
+    await hold_in_a_step(ctx)
+    return [attempts, slept.timestamp(), ctx.now().timestamp()]
+
+
+async def hold_in_a_step(ctx: Context) -> str:
+    """While another branch of it waits, the run stays on its worker."""
+    return (await ctx.parallel(ctx.step("hold").run(hold), ctx.sleep("beside", "1 day")))[0]
+
+
+@workflow
 async def stubborn(ctx: Context, failures: int) -> int:
     retry = Retry.forever().initial("20ms").max("20ms")
     return await ctx.step("stubborn", retry=retry).run(fails_until, failures)
@@ -132,7 +147,7 @@ async def errors_are_kept(ctx: Context, succeeds: bool) -> str:
     return caught
 
 
-@workflow(timeout="1500ms")
+@workflow(timeout="3s")
 async def too_long(ctx: Context) -> str:
     await ctx.step("before").run(say, "before")
     await ctx.sleep("long", "1 hour")
@@ -255,9 +270,12 @@ async def approval(ctx: Context) -> str:
     return answer
 
 
+unregistered = [item]  # workers do not find a signal in here: servers cannot check its values
+
+
 @workflow
 async def in_order(ctx: Context, count: int) -> list[int]:
-    seen = [await ctx.wait_for(item) for _ in range(count)]
+    seen = [await ctx.wait_for(unregistered[0]) for _ in range(count)]
     await ctx.step("hold").run(hold, 0.3)
     return seen
 

@@ -46,6 +46,7 @@ class InProcessWorker:
         self._moment = moment
         self.executor = Executor(registry, resident_wait_ms=10)
         self._outbox = Outbox(self._wake, self._start_hold)
+        self._outbox.records_whole_steps = True
         self.leased = LeasedRuns(self._outbox, self.executor, _no_more_history)
         self.on_durable: Callable[[Command, Outcome], None] = lambda command, outcome: None
         self.on_sent: Callable[[Command], None] = lambda command: None

@@ -37,11 +37,16 @@ async def test_a_run_goes_on_as_a_new_one_with_its_id_and_signals(cluster: Clust
         await cluster.author()
         last = client.get("poll")
         await cluster.until(lambda entries: any(entry.note == "0" for entry in entries), "the last round")
-        await client.signal("poll", "approved", "at last")
+        await last.signal("approved", "at last", request_id="once")
         assert await run.result(timeout=LOADED_MACHINE) == "at last poll"
         assert await client.count(workflow="counts-down") == 6
         assert (await last.info()).continued_as is None
         assert (await run.info()).continued_as is not None
+    async with cluster.client(-1) as client:  # whose first answer was lost, and who meets another run of the id
+        anew = await client.start("counts-down", 0, id="poll")
+        assert await client.get("poll").signal("approved", "at last", request_id="once")
+        await client.signal("poll", "approved", "anew")
+        assert await anew.result(timeout=LOADED_MACHINE) == "anew poll"
 
 
 async def test_a_long_step_goes_on_from_its_last_heartbeat(cluster: Cluster) -> None:

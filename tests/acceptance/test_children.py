@@ -68,7 +68,7 @@ async def test_the_end_of_a_parent_cancels_or_abandons(cluster: Cluster) -> None
         await until_status(cancelled, RunStatus.CANCELLED)
         assert await abandoned.result(timeout=LOADED_MACHINE) == "rested"
         with pytest.raises(RunError):
-            await cancelled.result(timeout="10s")
+            await cancelled.result(timeout=LOADED_MACHINE)
 
 
 async def test_cancelling_a_parent_reaches_its_child_also_over_a_kill(cluster: Cluster) -> None:

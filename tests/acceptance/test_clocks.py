@@ -11,6 +11,7 @@ from tests.support.processes import Processes
 from tests.support.shifted_time import ShiftedClock
 
 from .cluster import TIMINGS, Cluster, until_status
+from .conftest import migrated_database
 
 FLOWS = "tests.acceptance.clock_flows"
 HOUR_S = 3_600
@@ -21,7 +22,7 @@ async def test_a_server_an_hour_off_keeps_the_stores_time(
     seconds: int, setup: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """With two servers one of them is off, and takes over from dead workers like the other."""
-    database = f"sqlite:///{tmp_path}/kagzi.db" if setup == "sqlite" else request.getfixturevalue("postgres_url")
+    database = migrated_database(setup, request, tmp_path)
     clock = ShiftedClock(tmp_path, seconds=seconds)
     async with Processes(tmp_path) as processes:
         cluster = Cluster(processes, database, tmp_path)

@@ -2,9 +2,9 @@
 
 import asyncio
 import re
-import sys
+from functools import partial
 
-from kagzi import Kagzi, Run
+from kagzi import Kagzi, Run, Workflow
 from tests.support.polling import until
 from tests.support.processes import Process
 from tests.support.timeouts import LOADED_MACHINE, LOADED_MACHINE_S
@@ -21,22 +21,15 @@ from .trouble_flows import (
     waiting_in_threads,
 )
 
-LONG_S = 5.0  # longer than a lease
+LONG_S = 3.6  # longer than a lease
 TIMEOUT_S = LOADED_MACHINE_S
 SERVES = re.compile(r"\bserves\b")
 
 
 async def serve(cluster: Cluster) -> Process:
-    process = await cluster.processes.run(
-        *(
-            sys.executable,
-            "-m",
-            "kagzi",
-            "worker",
-            "tests.acceptance.trouble_flows:worker",
-            "--address",
-            cluster.address,
-        ),
+    process = await cluster.processes.module(
+        "kagzi",
+        *("worker", "tests.acceptance.trouble_flows:worker", "--address", cluster.address),
         name="worker",
         KAGZI_TEST_LEDGER=str(cluster.ledger.path),
     )
@@ -49,12 +42,27 @@ async def diagnostics(client: Kagzi) -> list[str]:
 
 
 async def trouble(client: Kagzi, kind: str) -> str:
-    """The first report of this kind."""
+    """The first report of this kind, when it has come."""
+    return await until(partial(report, client, kind), every_s=0.1)
 
-    async def reported() -> str:
-        return next((detail for detail in await diagnostics(client) if detail.startswith(f"{kind}: ")), "")
 
-    return await until(reported, every_s=0.1)
+async def report(client: Kagzi, kind: str) -> str:
+    """The first of this kind; empty if there is none yet."""
+    return next((detail for detail in await diagnostics(client) if detail.startswith(f"{kind}: ")), "")
+
+
+async def reported_in_the_end(
+    client: Kagzi, workflow: Workflow[float, str], input: float
+) -> tuple[str, list[Run[str]]]:
+    """That the GIL is held, and the runs that did. Where others take the processors, the time in line for one may hide
+    that of a run: then the next one shows."""
+    runs = [await client.start(workflow, input)]
+    async with asyncio.timeout(4 * LOADED_MACHINE_S):
+        while not (detail := await report(client, "gil_held")):
+            if (await runs[-1].status()).ended:
+                runs.append(await client.start(workflow, input))
+            await asyncio.sleep(0.1)
+    return detail, runs
 
 
 def release(cluster: Cluster) -> None:
@@ -99,23 +107,21 @@ async def test_sync_steps_that_wait_for_a_thread(cluster: Cluster) -> None:
 async def test_a_step_that_computes_in_python(cluster: Cluster) -> None:
     await serve(cluster)
     async with cluster.client() as client:
-        run = await client.start(computing, LONG_S)
         other = await client.start(beside)
-        detail = await trouble(client, "gil_held")
+        detail, runs = await reported_in_the_end(client, computing, LONG_S)
         release(cluster)
-        assert f"Step compute of run {run.id} has been computing in Python" in detail
+        assert any(f"Step compute of run {run.id} has been computing in Python" in detail for run in runs)
         assert "ProcessPoolExecutor" in detail
         assert await other.result(timeout=LOADED_MACHINE) == "done"
-        assert await run.result(timeout=LOADED_MACHINE) == "done"
-        check_ran_once(cluster, run)
+        assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs)) == ["done"] * len(runs)
+        check_ran_once(cluster, *runs)
 
 
 async def test_a_step_that_computes_in_c_and_keeps_the_gil(cluster: Cluster) -> None:
     await serve(cluster)
     async with cluster.client() as client:
-        run = await client.start(computing_in_c, 4)
-        detail = await trouble(client, "gil_held")
-        assert f"step add of run {run.id} held the GIL" in detail
+        detail, runs = await reported_in_the_end(client, computing_in_c, 4)
+        assert any(f"step add of run {run.id} held the GIL" in detail for run in runs)
         assert "Heartbeats stop during that time" in detail
 
 

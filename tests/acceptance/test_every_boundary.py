@@ -41,7 +41,7 @@ SOME = settings(
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path / "kagzi.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    return str(tmp_path / "kagzi.db") if request.param == "sqlite" else request.getfixturevalue("migrated_postgres_url")
 
 
 async def open_store(database: str) -> Store:

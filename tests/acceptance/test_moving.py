@@ -29,7 +29,9 @@ async def test_sleeping_runs_move_to_another_store_and_finish_there(tmp_path: Pa
             await new.worker()
             results = await asyncio.gather(*(here.get(run.id, long_nap).result(timeout=LOADED_MACHINE) for run in runs))
             assert len(set(results)) == 1, results
-            assert results[0] == await here.run(long_nap, 0.1, timeout="20s"), "the same as of one that was never moved"
+            assert results[0] == await here.run(long_nap, 0.1, timeout=LOADED_MACHINE), (
+                "the same as of one that was never moved"
+            )
         ids = {run.id for run in runs}
         moved = {place: count for place, count in new.ledger.executions().items() if place[0] in ids}
         assert set(moved.values()) == {1}, "a step ran twice"

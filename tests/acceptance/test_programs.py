@@ -56,7 +56,7 @@ async def test_crashes_change_nothing(cluster: Cluster, drawn: list[programs.Pro
         await steady.terminate()
 
         async def crashing() -> Process:
-            return await cluster.worker(module=MODULE, KAGZI_TEST_CRASHES=CRASH_PERCENT)
+            return await cluster.crashing_worker(MODULE, CRASH_PERCENT)
 
         async with replaced([await crashing(), await crashing()], crashing):
             runs = await start_all(client, drawn)

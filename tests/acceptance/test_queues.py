@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kagzi import NotFound, ResourceExhausted, Run, RunStatus
+from tests.support.lateness import measured_lateness
 from tests.support.ledger import Entry
+from tests.support.polling import until
 from tests.support.timeouts import LOADED_MACHINE
 
 from . import queue_flows as flows
@@ -78,24 +80,29 @@ async def test_a_freed_permit_is_taken_within_milliseconds_also_elsewhere(cluste
     await workers(cluster, slots=1)
     async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, max_running=1)
-        runs = await client.start_many(client.start(flows.keyed, ("k", 0.05)) for _ in range(30))
-        await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
+        async with measured_lateness() as lateness:
+            runs = await client.start_many(client.start(flows.keyed, ("k", 0.05)) for _ in range(30))
+            await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
     entries = cluster.ledger.entries()
     gaps = [after.at - before.at for before, after in zip(entries[1::2], entries[2::2], strict=False)]
     assert [entry.event for entry in entries[1:3]] == ["end", "begin"]
     gaps.sort()
-    assert gaps[0] < 0.25
-    assert gaps[len(gaps) // 2] < UNNOTIFIED_S / 2, f"gaps between runs: {[round(gap * 1_000) for gap in gaps]} ms"
+    shown = f"gaps between runs: {[round(gap * 1_000) for gap in gaps]} ms"
+    assert gaps[0] < 0.25 + lateness.worst_s, shown
+    assert gaps[len(gaps) // 2] < UNNOTIFIED_S / 2 + lateness.worst_s, shown
 
 
 async def test_a_sleeping_run_holds_no_permit(cluster: Cluster) -> None:
     await workers(cluster)
     async with cluster.client() as client:
         await client.workflow_types.update(flows.patient, max_running=1)
-        began = time.monotonic()
         runs = await client.start_many(client.start(flows.patient, 2.0) for _ in range(10))
+
+        async def sleep_together() -> bool:
+            return await client.count(status=RunStatus.SLEEPING) >= 2
+
+        await until(sleep_together, what="two sleep at once")
         assert await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs)) == ["rested"] * 10
-    assert time.monotonic() - began < 15.0, "they slept one after the other"
 
 
 async def test_a_paused_type_waits_and_says_so(cluster: Cluster) -> None:
@@ -117,11 +124,12 @@ async def test_a_rate_spreads_starts(cluster: Cluster) -> None:
     await workers(cluster)
     async with cluster.client() as client:
         await client.workflow_types.update(flows.keyed, starts_per_second=10)
-        runs = await client.start_many(client.start(flows.keyed, ("a", 0.0)) for _ in range(16))
-        await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
+        async with measured_lateness() as lateness:
+            runs = await client.start_many(client.start(flows.keyed, ("a", 0.0)) for _ in range(16))
+            await asyncio.gather(*(run.result(timeout=LOADED_MACHINE) for run in runs))
     begun = [entry.at for entry in cluster.ledger.entries(event="begin")]
     assert begun[-1] - begun[0] > 1.3, "fifteen spaces of 100 ms"
-    assert begun[-1] - begun[0] < 10.0, "it looked only every few seconds"
+    assert begun[-1] - begun[0] < 10.0 + 15 * lateness.worst_s, "it looked only every few seconds"
 
 
 async def test_higher_priority_first_within_limits(cluster: Cluster) -> None:
@@ -131,7 +139,7 @@ async def test_higher_priority_first_within_limits(cluster: Cluster) -> None:
         await client.workflow_types.update(flows.keyed, max_running=1)
         priorities = [0, 5, -3, 9, 5, 1]
         runs = [await client.start(flows.keyed, (f"{p}", 0.0), priority=p) for p in priorities]
-        late = await client.start(flows.keyed, ("late", 0.0), delay=timedelta(milliseconds=300), priority=99)
+        late = await client.start(flows.keyed, ("late", 0.0), delay=timedelta(seconds=2), priority=99)
         assert await late.status() is RunStatus.SLEEPING
         await until_status(late, RunStatus.PENDING)
         await client.workflow_types.resume(flows.keyed)
@@ -160,7 +168,7 @@ async def test_the_oldest_is_cancelled_and_its_worker_is_notified_at_once(cluste
         began = time.monotonic()
         second = await client.start(flows.keyed, ("a", 0.0), concurrency_key="a")
         assert await second.result(timeout=LOADED_MACHINE) == "a"
-        assert time.monotonic() - began < 10.0
+        assert time.monotonic() - began < 25.0, "it waited for the end of the first, which takes half a minute"
         assert await until_status(first, RunStatus.CANCELLED) is RunStatus.CANCELLED
         assert second.id in (await first.info()).error.message  # type: ignore[union-attr]
 
@@ -200,7 +208,11 @@ async def test_types_are_listed_with_what_is_known_of_them(cluster: Cluster) -> 
         with pytest.raises(NotFound):
             await client.workflow_types.get("never")
         run: Run[str] = await client.start(flows.keyed, ("z", 0.0), start_at=datetime.now(UTC) + timedelta(hours=1))
-        assert (await client.workflow_types.get("keyed")).open_runs == 1
+
+        async def is_counted() -> bool:
+            return (await client.workflow_types.get("keyed")).open_runs == 1
+
+        await until(is_counted)  # the figure is shared for some seconds
         await run.cancel()
 
 

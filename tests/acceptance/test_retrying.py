@@ -91,13 +91,13 @@ async def test_a_run_fails_at_its_deadline_asleep_or_unclaimed(cluster: Cluster)
         soon = datetime.now(UTC) + timedelta(seconds=1)
         unclaimed = await client.start("approval", None, deadline=soon)
         with pytest.raises(RunError) as failed:
-            await unclaimed.result(timeout="10s")
+            await unclaimed.result(timeout=LOADED_MACHINE)
         assert failed.value.kind is ErrorKind.TIMEOUT
         await cluster.author()
         asleep = await client.start(flows.too_long)
         await cluster.until_begun(asleep, "before")
         with pytest.raises(RunError) as failed:
-            await asleep.result(timeout="10s")
+            await asleep.result(timeout=LOADED_MACHINE)
         assert (failed.value.kind, failed.value.status) == (ErrorKind.TIMEOUT, "failed")
         assert await asleep.status() is RunStatus.FAILED
 
@@ -107,7 +107,7 @@ async def test_a_run_that_kills_every_worker_is_put_aside_and_harms_nobody(clust
     async with cluster.client() as client:
         bad = await client.start(flows.poison)
         good = await asyncio.gather(*(client.start(flows.slow_leaf, 0.2) for _ in range(20)))
-        async with replaced(workers, cluster.author) as dead:
+        async with replaced(workers, cluster.doomed_author) as dead:
             await until_status(bad, RunStatus.PAUSED, timeout_s=100)
             assert len(dead) <= 11
             assert cluster.executions(bad)["bite"] == 10

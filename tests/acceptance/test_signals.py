@@ -84,7 +84,7 @@ async def test_a_signal_comes_while_a_branch_works(cluster: Cluster) -> None:
         run = await one.start(flows.works_while_waiting)
         await cluster.until_begun(run, "work")
         await other.signal(run.id, flows.approved, "meanwhile")
-        assert await run.result(timeout="10s") == ["meanwhile", "work"]
+        assert await run.result(timeout=LOADED_MACHINE) == ["meanwhile", "work"]
         assert cluster.executions(run) == {"work": 1}
 
 

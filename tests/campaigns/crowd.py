@@ -67,7 +67,7 @@ def kinds(total: int) -> list[Kind]:
     def place(number: int) -> str:
         return rare.format(every=every, place=number)
 
-    plain = f"g % 11 <> 0 AND g % {every} NOT IN (1, 2, 3, 4, 5)"
+    plain = f"g % 11 <> 0 AND g % {every} NOT IN (1, 2, 3, 4, 5, 6, 8)"
     return [
         Kind("sleeping", "sleeping", "g % 11 = 0"),
         Kind("failed", "failed", f"{plain} AND g % {FAILED_EACH} = 0"),
@@ -77,6 +77,8 @@ def kinds(total: int) -> list[Kind]:
         Kind("scheduled", "completed", place(3), {"schedule_id": f"'{SCHEDULE}'"}),
         Kind("problem", "completed", place(4), {"problem": problem}),
         Kind("versioned", "completed", place(5), {"version": f"'{RARE_VERSION}'"}),
+        Kind("retrying", "sleeping", place(6), {"retrying_steps": "1"}),
+        Kind("waiting", "sleeping", place(8), {"awaits_signal": "1"}),
     ]
 
 
@@ -120,7 +122,7 @@ async def _claimed(store: Store, workflow_type: str, labels: Mapping[str, str]) 
 
 async def _write(store: Store, command: object) -> Outcome:
     terms = LeaseTerms(until=BEGAN + 15_000_000, renew_before=BEGAN)
-    [outcome] = await store.write([command], BEGAN, terms)  # type: ignore[list-item]
+    (outcome,), _ = await store.write([command], BEGAN, terms)  # type: ignore[list-item]
     assert not isinstance(outcome, Refused), outcome
     return outcome
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from kagzi import Kagzi, Unavailable
 from tests.acceptance.cluster import Cluster
+from tests.support.fork_server import REPOSITORY
 from tests.support.polling import until
 from tests.support.postgres import PostgresServer
-from tests.support.processes import REPOSITORY
 
 from . import flows
 

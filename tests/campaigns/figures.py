@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kagzi.cli.bench.load import percentile
 from kagzi.cli.bench.machine import describe_versions
-from kagzi.cli.bench.plan import percentile
 
 RESULTS = Path(os.environ.get("KAGZI_CAMPAIGN_RESULTS") or Path(__file__).resolve().parents[2] / "build" / "campaigns")
 

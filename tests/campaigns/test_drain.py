@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kagzi.cli.bench.plan import percentile
+from kagzi.cli.bench.load import percentile
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.drain_flows import GRACE_S
 from tests.acceptance.draining import LEASE, RUNS, Try, send_home, serve, words

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from kagzi.core.pages.cursor import Cursor
-from kagzi.core.records import RunFilter
+from kagzi.core.pages.timeline import TimelineQuery
+from kagzi.core.records import RunFilter, RunKey, RunOrder
 from kagzi.core.states import RunStatus
+from kagzi.core.stats import HOUR_US
 from kagzi.store.protocol import LeaseTerms, Store
 from kagzi.system import SystemRng
 from tests.support.postgres import Databases
@@ -30,9 +32,9 @@ LEAST_DIFFERENCE_MS = {"p50": 1.0, "p99": 1.0}
 LIMIT_S = 3_600
 
 
-def listing(where: RunFilter) -> Ask[Store]:
+def listing(where: RunFilter, order: RunOrder = "created") -> Ask[Store]:
     async def ask(store: Store, _g: int) -> object:
-        rows = await store.list_runs(crowd.NAMESPACE, where, None, PAGE)
+        rows = await store.list_runs(crowd.NAMESPACE, where, None, PAGE, order=order)
         assert len(rows.rows) == PAGE, f"{len(rows.rows)} rows of {where}"
         return rows
 
@@ -55,6 +57,40 @@ async def list_span(store: Store, g: int) -> object:
     return rows
 
 
+async def list_ended_after(store: Store, g: int) -> object:
+    """A page by end in the midst of all."""
+    at = crowd.BEGAN + max(g, 4 * PAGE) * crowd.SPACING_US
+    cursor = Cursor(at=at, id=crowd.run_id(g), direction="next")
+    rows = await store.list_runs(crowd.NAMESPACE, RunFilter(), cursor, PAGE, order="ended")
+    assert len(rows.rows) == PAGE
+    return rows
+
+
+async def list_ended_span(store: Store, g: int) -> object:
+    at = crowd.BEGAN + max(g, 4 * PAGE) * crowd.SPACING_US
+    where = RunFilter(ended_after=at - 3 * PAGE * crowd.SPACING_US, ended_before=at)
+    rows = await store.list_runs(crowd.NAMESPACE, where, None, PAGE, order="ended")
+    assert len(rows.rows) == PAGE
+    return rows
+
+
+async def search_workflow_id(store: Store, g: int) -> object:
+    rows = await store.list_runs(crowd.NAMESPACE, RunFilter(id_prefix=f"w-{g}"), None, PAGE)
+    assert any(row.workflow_id == f"w-{g}" for row in rows.rows) or len(rows.rows) == PAGE
+    return rows
+
+
+async def search_run_id(store: Store, g: int) -> object:
+    rows = await store.list_runs(crowd.NAMESPACE, RunFilter(id_prefix=crowd.run_id(g)[:13]), None, PAGE)
+    assert [row.run.run_id for row in rows.rows] == [crowd.run_id(g)]
+    return rows
+
+
+async def count_ended(store: Store, _g: int) -> object:
+    assert await store.count_runs(crowd.NAMESPACE, RunFilter(ended_after=0), 1_000) == 1_000
+    return None
+
+
 async def get(store: Store, g: int) -> object:
     run = await store.get_run(crowd.NAMESPACE, run_id=crowd.run_id(g))
     assert run is not None
@@ -72,9 +108,41 @@ async def count_some(store: Store, _g: int) -> object:
     return None
 
 
+async def list_named(store: Store, g: int) -> object:
+    ids = tuple(crowd.run_id(max(g - n, 1)) for n in range(PAGE))
+    rows = await store.list_runs(crowd.NAMESPACE, RunFilter(run_ids=ids), None, PAGE)
+    assert {row.run.run_id for row in rows.rows} == set(ids)
+    return rows
+
+
+async def signal_waits(store: Store, _g: int) -> object:
+    """What the inbox shows."""
+    rows = await store.list_runs(crowd.NAMESPACE, RunFilter(waiting=True), None, PAGE)
+    return await store.signal_waits(crowd.NAMESPACE, [row.run.run_id for row in rows.rows])
+
+
+async def timeline(store: Store, g: int) -> object:
+    steps = await store.timeline(RunKey(crowd.NAMESPACE, crowd.run_id(g)), TimelineQuery())
+    assert steps is not None
+    return steps
+
+
+async def stats(store: Store, _g: int) -> object:
+    now = time.time_ns() // 1_000
+    until = now - now % HOUR_US + HOUR_US
+    noted = await store.stats(crowd.NAMESPACE, "", until - 200 * HOUR_US, until, HOUR_US, 10_000)
+    await store.live_stats(crowd.NAMESPACE, until - HOUR_US, until)
+    return noted
+
+
+async def open_runs(store: Store, _g: int) -> object:
+    assert sum((await store.open_runs_by_type(crowd.NAMESPACE, 1_000)).values()) == 1_000
+    return None
+
+
 async def start(store: Store, _g: int) -> object:
     now = time.time_ns() // 1_000
-    [outcome] = await store.write([crowd.start(crowd.TYPE, {})], now, LeaseTerms(now + 15_000_000, now))
+    (outcome,), _ = await store.write([crowd.start(crowd.TYPE, {})], now, LeaseTerms(now + 15_000_000, now))
     return outcome
 
 
@@ -101,9 +169,24 @@ QUESTIONS: dict[str, Ask[Store]] = {
     "list by a rare version": listing(RunFilter(version=crowd.RARE_VERSION)),
     "list by type and version": listing(RunFilter(workflow_types=(crowd.TYPE,), version=crowd.RARE_VERSION)),
     "list by problem": listing(RunFilter(has_problem=True)),
+    "list of what fails": listing(RunFilter(failing=True)),
+    "list of what waits": listing(RunFilter(waiting=True)),
+    "list by end": listing(RunFilter(), "ended"),
+    "list by end, page in the midst": list_ended_after,
+    "list by end, status FAILED": listing(RunFilter(statuses=(RunStatus.FAILED,)), "ended"),
+    "list by end, in a span": list_ended_span,
+    "search of all workflow ids": listing(RunFilter(id_prefix="w-")),
+    "search of a workflow id": search_workflow_id,
+    "search of a run id": search_run_id,
+    "count to 1,000 by end": count_ended,
     "count to 1,000": count_some,
     "get": get,
     "get by workflow id": get_by_id,
+    "list of runs by name": list_named,
+    "what waits, with its signals": signal_waits,
+    "timeline": timeline,
+    "statistics by the hour": stats,
+    "open runs by type": open_runs,
     "start": start,
     "claim": claim,
 }

@@ -30,9 +30,9 @@ def test_a_skip_fails_the_run_under_ci(tmp_path: Path, ci: str, code: int, proce
     (tmp_path / "test_sample.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-n", processes],
+        [sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-p", "tests.conftest", "-n", processes],
         cwd=tmp_path,
-        env={**os.environ, "CI": ci, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "CI": ci, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

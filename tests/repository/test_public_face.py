@@ -14,8 +14,10 @@ import pytest
 import kagzi
 from kagzi.core.error_details import ErrorDetail
 from kagzi.sdk.client.operations.bulk import Bulk
+from kagzi.sdk.client.operations.keys import Keys
 from kagzi.sdk.client.operations.namespaces import Namespaces
 from kagzi.sdk.client.operations.schedules import Schedules
+from kagzi.sdk.client.operations.start_in import StartIn
 from kagzi.sdk.client.operations.versions import Versions
 from kagzi.sdk.client.operations.workers import Workers
 from kagzi.sdk.client.operations.workflow_types import WorkflowTypes
@@ -27,9 +29,16 @@ ALIASES = {"Duration", "OnConflict", "__version__"}  # of types: they have no na
 NAMES = sorted(set(kagzi.__all__) - ALIASES)
 
 # Of a client, imported when they are first used: `client.schedules` and the like.
-LOADED_LATER = {cls.__name__: cls for cls in (Bulk, Namespaces, Schedules, Versions, Workers, WorkflowTypes)}
+LOADED_LATER = {
+    cls.__name__: cls for cls in (Bulk, Keys, Namespaces, Schedules, StartIn, Versions, Workers, WorkflowTypes)
+}
 
-TO_COME = "kagzi.testing"  # the test kit: examples/test_e10.py waits for it
+PUBLIC_MODULES = {
+    "kagzi.sync",
+    "kagzi.testing",  # to come, the test kit: examples/test_e10.py waits for it
+    "kagzi.crypto",  # needs an extra, so it is not loaded with the rest
+    "kagzi.otel",  # likewise
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,7 +83,9 @@ def test_the_documentation_and_the_examples_import_from_kagzi_only() -> None:
     offences: list[str] = []
     for path in pages:
         text = path.read_text()
-        offences += [f"{path.relative_to(ROOT)}: {module}" for module in private.findall(text) if module != TO_COME]
+        offences += [
+            f"{path.relative_to(ROOT)}: {module}" for module in private.findall(text) if module not in PUBLIC_MODULES
+        ]
         for names in taken.findall(text):
             words = re.findall(r"\w+", re.sub(r"#.*|\bas \w+", "", names))
             offences += [f"{path.relative_to(ROOT)}: {word}" for word in words if word not in kagzi.__all__]

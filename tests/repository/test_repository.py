@@ -92,7 +92,7 @@ def test_a_plain_archive_installs_and_brings_every_file(tmp_path: Path) -> None:
     # No .git in it, as in `git archive`: a version taken from tags once made such an install fail.
     archive, target = tmp_path / "archive", tmp_path / "target"
     ignored = shutil.ignore_patterns(
-        ".git", ".venv", ".*_cache", ".hypothesis", ".kagzi", "__pycache__", "dist", "build"
+        ".git", ".venv", ".*_cache", ".hypothesis", ".kagzi", "__pycache__", "dist", "build", "node_modules"
     )
     shutil.copytree(ROOT, archive, ignore=ignored)
 

@@ -133,6 +133,13 @@ class ChangingPlayer(Player):
     async def do_map(self, ctx: Context, count: int, limit: int) -> list[str]:
         return await ctx.map(f"each-{_mark.get()}", range(count), self.world.item, limit=limit)
 
+    async def do_map_collect(self, ctx: Context, count: int, limit: int, name: str = "some") -> list[str]:
+        return await super().do_map_collect(ctx, count, limit, f"{name}-{_mark.get()}")
+
+    async def do_limited(self, ctx: Context, programs: list[Program]) -> Any:
+        """Each of them once, or a step would be there a second time under the same name."""
+        return await self.limited(ctx, [*self.every(ctx, programs), self.step(ctx, "stops", "fail", Retry.none())])
+
     async def do_task(self, ctx: Context, program: Program) -> list[Any]:
         return await asyncio.create_task(self.play(ctx, program))
 

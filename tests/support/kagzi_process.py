@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.fork_server import AVAILABLE, ForkedProcess, forked
 from tests.support.timeouts import LOADED_MACHINE_S
 
 KAGZI = (sys.executable, "-m", "kagzi")
@@ -47,7 +48,10 @@ def kagzi(
 
 
 class RunningCommand:
-    """A command that goes on. stdout and stderr are gathered apart; `says` waits for a line in either."""
+    """A command that goes on. stdout and stderr are gathered apart; `says` waits for a line in either.
+
+    Servers and workers are forked (tests/support/fork_server.py); other commands, and other programs, are executed.
+    """
 
     def __init__(
         self,
@@ -57,16 +61,21 @@ class RunningCommand:
         program: Sequence[str] = KAGZI,
     ) -> None:
         self.arguments = arguments
-        self.process = subprocess.Popen(
-            [*program, *arguments],
-            cwd=cwd,
-            env=clean_environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # A terminal of its own, so to say: Ctrl-C reaches it and its children, and nobody else.
-            start_new_session=True,
-        )
+        environment = clean_environment(env)
+        self.process: subprocess.Popen[bytes] | ForkedProcess
+        if AVAILABLE and program is KAGZI and arguments[0] in ("server", "worker"):
+            self.process = forked("kagzi", arguments, cwd=cwd or Path.cwd(), env=environment, stderr_apart=True)
+        else:
+            self.process = subprocess.Popen(
+                [*program, *arguments],
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # A terminal of its own, so to say: Ctrl-C reaches it and its children, and nobody else.
+                start_new_session=True,
+            )
         self.out: list[str] = []
         self.err: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()  # None: a stream has ended

@@ -40,6 +40,7 @@ VERSION_VARIABLE = "KAGZI_TEST_POSTGRES_VERSION"
 MAX_CONNECTIONS = 200
 START_TIMEOUT_S = LOADED_MACHINE_S
 STOP_TIMEOUT_S = LOADED_MACHINE_S
+STILL_IN_USE = "pre-existing shared memory block"
 
 _SETTINGS: Mapping[str, str] = {
     "listen_addresses": "",
@@ -115,9 +116,22 @@ class PostgresServer:
         """Returns when the server accepts connections. Does nothing if it runs already."""
         if self._process is not None and self._process.poll() is None:
             return
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            logged = self._log.stat().st_size
+            self._process = self._launch()
+            if self._is_ready(self._process, deadline):
+                return
+            # Backends of a postmaster that was killed end on their own, a little later.
+            words = self._log.read_bytes()[logged:].decode(errors="replace")
+            if STILL_IN_USE not in words or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL ended with {self._process.returncode} at start:\n{words}")
+            time.sleep(0.05)
+
+    def _launch(self) -> subprocess.Popen[bytes]:
         launcher = [sys.executable, "-I", "-S", "-c", LAUNCHER, "" if self._user is None else str(self._user)]
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [*launcher, self._bin / "postgres", "-D", self._data, "-k", self._directory, "-p", "5432"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -126,7 +140,6 @@ class PostgresServer:
                 # A Ctrl-C at the terminal is for pytest, which then stops this server when no test uses it any more.
                 start_new_session=True,
             )
-        self._await_ready(self._process)
 
     def stop(self) -> None:
         """A fast shutdown: open connections are cut, what is committed is on disk. Does nothing if it is down."""
@@ -158,19 +171,18 @@ class PostgresServer:
         with (self._data / "postgresql.conf").open("a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
 
-    def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            if process.poll() is not None:
-                raise RuntimeError(f"PostgreSQL ended with {process.returncode} at start:\n{self._log_tail()}")
+    def _is_ready(self, process: subprocess.Popen[bytes], deadline: float) -> bool:
+        """As soon as it is; not, if it ended before."""
+        while process.poll() is None:
             # The last line of postmaster.pid is the state; "ready" follows recovery.
             lines = _read_lines(self._data / "postmaster.pid")
             if lines and lines[0] == str(process.pid) and lines[-1].strip() == "ready":
-                return
+                return True
             if time.monotonic() > deadline:
                 self.kill()
                 raise RuntimeError(f"PostgreSQL was not ready within {START_TIMEOUT_S:.0f} s:\n{self._log_tail()}")
             time.sleep(0.01)
+        return False
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -191,8 +203,10 @@ class PostgresServer:
 class Databases:
     """Makes and drops databases on one server, of whatever origin. Every database is used by one test."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, copies: str = "") -> None:
+        """`copies`: how a database is copied, if not as the server prefers."""
         self.url = url
+        self._copies = copies
         self._serial = itertools.count(1)
         self._prefix = f"kagzi_{secrets.token_hex(4)}"
 
@@ -200,7 +214,7 @@ class Databases:
         """The URL of a new database: empty, or a copy of the database whose URL is `template` (nobody may be in it)."""
         name = f"{self._prefix}_{next(self._serial)}"
         source = template if template == "template0" else _database_of(template)
-        self.execute(f'create database "{name}" template "{source}"')
+        self.execute(f'create database "{name}" template "{source}" {self._copies}')
         return _with_database(self.url, name)
 
     def drop(self, url: str) -> None:
@@ -242,7 +256,8 @@ def postgres_databases(*, settings: Mapping[str, str] | None = None) -> Iterator
     server = PostgresServer(settings=settings)
     try:
         server.start()
-        yield Databases(server.url)
+        # By files, as the private server lies in memory: half of the processor time that its log takes.
+        yield Databases(server.url, copies="strategy file_copy")
     finally:
         server.close()
 

@@ -19,13 +19,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.fork_server import AVAILABLE, SEARCH, ForkedProcess, forked
 from tests.support.timeouts import LOADED_MACHINE_S
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.support.transports import server_environment
 
 READY_TIMEOUT_S = LOADED_MACHINE_S
 STOP_TIMEOUT_S = LOADED_MACHINE_S
 KEPT_LINES = 400
+LINE_BYTES = 1 << 20
 
 SERVER_READY = re.compile(r"\bready\b.*\bgrpc=(?P<grpc>\S+)(?:.*\bhttp=(?P<http>\S+))?")
 WORKER_READY = re.compile(r"\bworker ready\b")
@@ -35,10 +36,50 @@ class ProcessFailed(AssertionError):
     """A process did not do what was waited for. The message has its last words."""
 
 
+class AsyncForked:
+    """A forked process, with what `asyncio.subprocess.Process` has that is used here."""
+
+    def __init__(self, process: ForkedProcess, stdout: asyncio.StreamReader) -> None:
+        self._process = process
+        self.stdout = stdout
+        self._ended = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(process.status, self._on_end)
+
+    @classmethod
+    async def start(cls, module: str, arguments: list[str], directory: Path, environment: Mapping[str, str]) -> Self:
+        process = forked(module, arguments, cwd=directory, env=environment)
+        stdout = asyncio.StreamReader(limit=LINE_BYTES)
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdout), process.stdout)
+        return cls(process, stdout)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
+
+    def send_signal(self, signal_number: int) -> None:
+        self._process.send_signal(signal_number)
+
+    def _on_end(self) -> None:
+        self._loop.remove_reader(self._process.status)
+        self._ended.set_result(self._process.wait())
+
+
+Child = asyncio.subprocess.Process | AsyncForked
+
+
 class Process:
     """A child process and what it printed, stdout and stderr together, in order."""
 
-    def __init__(self, name: str, child: asyncio.subprocess.Process) -> None:
+    def __init__(self, name: str, child: Child) -> None:
         self.name = name
         self._child = child
         self._lines: list[str] = []
@@ -158,11 +199,12 @@ class Processes:
 
     async def server(self, database: str, *options: str, program: str = "kagzi", **environment: str) -> ServerProcess:
         """A server on free ports, ready to serve. `options` as on the command line: "--lease", "2s"; `program`: a
-        module that does as `kagzi` does."""
+        module that does as `kagzi` does. The transport is that of `transports`."""
         ports = () if "--listen" in options else ("--listen", "127.0.0.1:0")
         web = () if "--http" in options else ("--http", "127.0.0.1:0")
-        command = [sys.executable, "-m", program, "server", "--db", database, *ports, *web, *options]
-        server = ServerProcess(self._name("server"), await self._spawn(command, environment))
+        command = ["server", "--db", database, *ports, *web, *options]
+        environment = {**server_environment(database), **environment}
+        server = ServerProcess(self._name("server"), await self._fork(program, command, environment))
         self._started.append(server)
         ready = await server.wait_for(SERVER_READY)
         server.grpc = ready["grpc"]
@@ -172,10 +214,21 @@ class Processes:
     async def worker(self, address: str, module: str, *options: str, **environment: str) -> Process:
         """A worker that serves every workflow of `module`, connected. See tests/support/worker_process.py for
         options."""
-        command = [sys.executable, "-m", "tests.support.worker_process", address, module, *options]
-        worker = await self.run(*command, name="worker", **environment)
+        worker = await self.launch_worker(address, module, *options, **environment)
         await worker.wait_for(WORKER_READY)
         return worker
+
+    async def launch_worker(self, address: str, module: str, *options: str, **environment: str) -> Process:
+        """The same, not connected yet: for one that may die of its first run before it could say that it is ready."""
+        return await self.module(
+            "tests.support.worker_process", address, module, *options, name="worker", **environment
+        )
+
+    async def module(self, program: str, *arguments: str, name: str, **environment: str) -> Process:
+        """`python -m PROGRAM ARGUMENTS`; does not wait for anything."""
+        process = Process(self._name(name), await self._fork(program, list(arguments), environment))
+        self._started.append(process)
+        return process
 
     async def run(self, *command: str, name: str = "process", **environment: str) -> Process:
         """Any other program; does not wait for anything."""
@@ -186,17 +239,25 @@ class Processes:
     def _name(self, kind: str) -> str:
         return f"{kind}-{len(self._started) + 1}"
 
-    async def _spawn(self, command: list[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    async def _fork(self, module: str, arguments: list[str], environment: Mapping[str, str]) -> Child:
+        """`python -m MODULE ARGUMENTS`; forked, unless what it imports depends on its environment."""
+        if not AVAILABLE or "PYTHONPATH" in environment:
+            return await self._spawn([sys.executable, "-m", module, *arguments], environment)
+        return await AsyncForked.start(module, arguments, self._directory, self._environment(environment))
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KAGZI_")}
-        search = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
+        return {**inherited, "PYTHONPATH": SEARCH, "PYTHONUNBUFFERED": "1", **more}
+
+    async def _spawn(self, command: list[str], environment: Mapping[str, str]) -> Child:
         return await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             cwd=self._directory,
-            env={**inherited, "PYTHONPATH": search, "PYTHONUNBUFFERED": "1", **environment},
+            env=self._environment(environment),
             # Signals of the terminal are for pytest; these processes get theirs one by one.
             start_new_session=True,
-            limit=1 << 20,
+            limit=LINE_BYTES,
         )

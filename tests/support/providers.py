@@ -24,6 +24,9 @@ class CountingIds:
         """Spread over all 63 bits, so that a store which keeps fewer is found out."""
         return ((self._draw() * 0x9E3779B97F4A7C15) & ((1 << 63) - 1)) | 1
 
+    def secret(self) -> str:
+        return f"{self._draw():064x}"
+
     def _draw(self) -> int:
         return (self._origin << 40) + next(self._serial)
 

@@ -36,12 +36,13 @@ _LEAVES = st.one_of(
     st.tuples(st.just("handle")),
     st.tuples(st.just("facts")),
     st.tuples(st.just("map"), st.integers(0, 3), st.integers(1, 2)),
+    st.tuples(st.just("map_collect"), st.integers(1, 3), st.integers(1, 2)),
 )
 
 
 def _branches(inner: st.SearchStrategy[Program]) -> st.SearchStrategy[Program]:
     several = st.tuples(
-        st.sampled_from(["gather", "group", "tasks", "parallel", "collect", "fail_fast"]),
+        st.sampled_from(["gather", "group", "tasks", "parallel", "limited", "collect", "fail_fast"]),
         st.lists(inner, min_size=1, max_size=3),
     )
     single = st.tuples(st.sampled_from(["race", "race_all", "tidy"]), inner)
@@ -104,6 +105,9 @@ class World:
 
     async def item(self, number: int) -> str:
         return f"{number}: {await self.body('item')}"
+
+    async def odd(self, number: int) -> str:
+        return f"{number}: {await self.body('item' if number % 2 else 'fail')}"
 
     def same_facts(self, run_id: str, place: str, facts: str) -> None:
         assert self.facts.setdefault((run_id, place), facts) == facts, "a side effect was another one on replay"
@@ -197,6 +201,11 @@ class Player:
     async def do_map(self, ctx: Context, count: int, limit: int) -> list[str]:
         return await ctx.map("each", range(count), self.world.item, limit=limit)
 
+    async def do_map_collect(self, ctx: Context, count: int, limit: int, name: str = "some") -> list[str]:
+        policy = Retry.none()
+        each = await ctx.map(name, range(count), self.world.odd, limit=limit, retry=policy, on_error="collect")
+        return [str(value) for value in each]
+
     # --- several things at once ---------------------------------------------------------------------------------------
 
     async def do_gather(self, ctx: Context, programs: list[Program]) -> list[Any]:
@@ -214,6 +223,17 @@ class Player:
 
     async def do_parallel(self, ctx: Context, programs: list[Program]) -> list[Any]:
         return list(await ctx.parallel(self.every(ctx, programs)))
+
+    async def do_limited(self, ctx: Context, programs: list[Program]) -> Any:
+        failing = self.step(ctx, "stops", "fail", Retry.none())
+        return await self.limited(ctx, [*self.every(ctx, programs), failing, *self.every(ctx, programs)])
+
+    @staticmethod
+    async def limited(ctx: Context, branches: list[Any]) -> Any:
+        try:
+            return await ctx.parallel(branches, limit=2)
+        except StepError as error:
+            return str(error)
 
     async def do_collect(self, ctx: Context, programs: list[Program]) -> list[Any]:
         failing = self.step(ctx, "collected", "fail", Retry.none())

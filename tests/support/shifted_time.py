@@ -4,7 +4,7 @@ machine."""
 import os
 from pathlib import Path
 
-from .processes import REPOSITORY
+from .fork_server import REPOSITORY
 
 LIBFAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 

@@ -64,6 +64,7 @@ class Pair:
 
     async def attach(self) -> None:
         """The standby follows again, has everything, and commits wait for it."""
+        self.primary.start()  # a fault that failed half-way fails its own test only
         async with connected(self.standby_url) as standby:
             await standby.execute(f"ALTER SYSTEM SET primary_conninfo = '{self.primary.conninfo}'")
             await standby.execute("SELECT pg_reload_conf()")

@@ -7,17 +7,19 @@ MOST_MODULES = 20
 
 # Files that only one of the stores has, and why.
 POSTGRES_ONLY = {
+    "write/new_runs",  # one statement inserts them with all they begin with; SQLite gathers rows (write/fast_path)
     "parameters",  # SQLite numbers named parameters itself
+    "outbox/outbox",  # SQLite neither tells of new rows nor lets two servers divide them
     "partition",  # only PostgreSQL divides its tables
     "connection/barrier",  # only PostgreSQL has standbys
     "connection/bus",  # only PostgreSQL has several servers on one database
     "write/careful_path",  # SQLite decides one command after the other in the thread of the writer (write/write)
     "write/batch",  # which statement failed is only a question where many commands share one
-    "run/pages",  # SQLite ends a page while it reads the cursor (connection/connection)
 }
 SQLITE_ONLY = {
     "connection/checkpoints",  # PostgreSQL runs its checkpoints itself
     "connection/file_watch",  # only a file can be deleted while it is in use
+    "connection/inline",  # a database at the other end of a socket is waited for without a thread
     "write/run_changes",  # saves row by row; PostgreSQL saves in one statement (write/run_state)
     "write/fences",  # the only writer remembers leases; PostgreSQL fences in the statement
     "write/continue_as_new",  # one statement in PostgreSQL (write/children)
