@@ -67,7 +67,7 @@ web-check: $(VENV)/.installed-dev ## Types and unit tests of the dashboard
 	$(BIN)/python scripts/web.py check
 
 unit: $(VENV)/.installed-dev ## Only the test suite (ARGS="tests/core -k retry", JOBS=0 for a debugger)
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+	$(BIN)/python $(if $(ARGS),-m pytest,scripts/suite.py) --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 transports: $(VENV)/.installed-dev ## The suites that start servers with the transports crossed: gRPC on SQLite, WebSocket on PostgreSQL
 	KAGZI_TEST_CROSSED=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup tests/server tests/sdk/net tests/acceptance $(ARGS)

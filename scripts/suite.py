@@ -1,0 +1,59 @@
+"""Runs the whole test suite: `python scripts/suite.py [arguments of pytest]`. Exit status 0 if every test passed.
+
+Ten thousand tests share two processors, and a test may fail because it got none for seconds. So the few that failed
+are run again, one by one and five times each, when the others are done. Whoever fails again has failed. Those that pass
+each time are named in a section of their own, below the failure that was seen, and in build/flaky-tests.txt: they are to
+be mended, but they do not hold up a change. More than three are never taken for chance.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORT = ROOT / "build" / "flaky-tests.txt"
+MOST = 3
+TIMES = 5
+TESTS_FAILED = 1  # pytest's exit status; any other is not about a test
+
+
+def main(arguments: list[str]) -> int:
+    REPORT.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as cache:  # of this run only: it names the tests that failed
+        status = pytest([*arguments, "-o", f"cache_dir={cache}"])
+        failed = failed_tests(Path(cache)) if status == TESTS_FAILED else []
+    if not failed or len(failed) > MOST:
+        return status
+    if any(not passes_alone(test) for test in failed):
+        return TESTS_FAILED
+    tell(failed)
+    return 0
+
+
+def pytest(arguments: list[str]) -> int:
+    return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
+
+
+def failed_tests(cache: Path) -> list[str]:
+    """Ids of the tests that failed; none if a whole file could not be read, or if only a skip made the run fail."""
+    kept = cache / "v" / "cache" / "lastfailed"
+    failed: list[str] = sorted(json.loads(kept.read_text())) if kept.exists() else []
+    return failed if all("::" in test for test in failed) else []
+
+
+def passes_alone(test: str) -> bool:
+    print(f"\n{test} failed: again, {TIMES} times", flush=True)
+    return all(pytest(["--numprocesses", "0", "--quiet", "-p", "no:cacheprovider", test]) == 0 for _ in range(TIMES))
+
+
+def tell(flaky: list[str]) -> None:
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text("".join(f"{test}\n" for test in flaky))
+    print(f"\n{'!' * 20} FLAKY: failed beside others, passed {TIMES} times alone. Mend them {'!' * 20}")
+    print("\n".join(flaky))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

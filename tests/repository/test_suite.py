@@ -1,0 +1,54 @@
+"""A test that fails once is run again and named; one that fails again has failed."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts import suite
+
+FAILS = "def test_it() -> None:\n    raise AssertionError\n"
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_it() -> None:
+    seen = Path(__file__).with_suffix(".seen")
+    had_run = seen.exists()
+    seen.touch()
+    assert had_run
+"""
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "build" / "flaky-tests.txt"
+    monkeypatch.setattr(suite, "REPORT", path)
+    monkeypatch.setattr(suite, "TIMES", 1)
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def run(tmp_path: Path, *programs: str) -> int:
+    for number, program in enumerate(programs):
+        (tmp_path / f"test_{number}.py").write_text(program)
+    return suite.main(["-p", "no:xdist", "--rootdir", str(tmp_path), str(tmp_path)])
+
+
+def test_a_test_that_fails_once_is_named(tmp_path: Path, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, FAILS_ONCE, "def test_it() -> None: ...") == 0
+    assert report.read_text() == "test_0.py::test_it\n"
+    assert "FLAKY" in capsys.readouterr().out
+
+
+def test_a_test_that_fails_again_has_failed(tmp_path: Path, report: Path) -> None:
+    assert run(tmp_path, FAILS_ONCE, FAILS) == 1
+    assert not report.exists()
+
+
+def test_many_failures_are_not_chance(tmp_path: Path, report: Path) -> None:
+    assert run(tmp_path, *[FAILS_ONCE] * (suite.MOST + 1)) == 1
+    assert not report.exists()
+
+
+def test_a_file_that_cannot_be_read_is_not_run_again(tmp_path: Path, report: Path) -> None:
+    assert run(tmp_path, "import no_such_module") == 2
+    assert not report.exists()
