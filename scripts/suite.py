@@ -1,9 +1,9 @@
 """Runs the whole test suite: `python scripts/suite.py [arguments of pytest]`. Exit status 0 if every test passed.
 
 Ten thousand tests share two processors, and a test may fail because it got none for seconds. So the few that failed
-are run again, one by one and five times each, when the others are done. Whoever fails again has failed. Those that pass
-each time are named in a section of their own, below the failure that was seen, and in build/flaky-tests.txt: they are to
-be mended, but they do not hold up a change. More than three are never taken for chance.
+are run again when the others are done, one by one and five times each. A test that fails again has failed. Tests that
+pass each time are named in a section of their own, below the failure that was seen, and in build/flaky-tests.txt: they
+are to be mended, but they do not hold up a change. More than three are never taken for chance.
 """
 
 import json
