@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         return status
     if any(not passes_alone(test) for test in failed):
         return TESTS_FAILED
-    tell(failed)
+    announce(failed)
     return 0
 
 
@@ -48,7 +48,7 @@ def passes_alone(test: str) -> bool:
     return all(pytest(["--numprocesses", "0", "--quiet", "-p", "no:cacheprovider", test]) == 0 for _ in range(TIMES))
 
 
-def tell(flaky: list[str]) -> None:
+def announce(flaky: list[str]) -> None:
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text("".join(f"{test}\n" for test in flaky))
     print(f"\n{'!' * 20} FLAKY: failed beside others, passed {TIMES} times alone. Mend them {'!' * 20}")
