@@ -25,6 +25,7 @@ class Runs:
 
     def __init__(self, dashboard: Dashboard) -> None:
         self.dashboard = dashboard
+        self.over_limit = ""
 
     def start(self, workflow: str, input: Any = None, **fields: Any) -> str:
         return self.dashboard.start(workflow, input, namespace=NAMESPACE, **fields)
@@ -55,8 +56,9 @@ class Runs:
         return run_id
 
     def pausing(self) -> str:
-        run_id = self.start("slow", 3_600)
-        self.explained(run_id, "running")
+        """One of those that have taken the slots."""
+        runs = self.dashboard.get("/runs", namespace=NAMESPACE, workflow="slow", status="running")["rows"]
+        run_id = runs[0]["run_id"]
         self.request(f"/runs/{run_id}/pause", reason="stock-taking")
         return run_id
 
@@ -120,10 +122,12 @@ class Runs:
         running = self.start("slow", 3_600)
         self.explained(running, "running")
         self.limit("slow", max_running=1)
-        return self.start("slow", 1)
+        self.over_limit = self.start("slow", 3_600)
+        return self.over_limit
 
     def over_key_limit(self) -> str:
         self.limit("slow", max_running=None, max_running_per_key=1)
+        self.explained(self.over_limit, "running")
         self.explained(self.start("slow", 3_600, concurrency_key="tenant"), "running")
         return self.start("slow", 1, concurrency_key="tenant")
 

@@ -11,7 +11,8 @@ from contextvars import copy_context
 import pytest
 
 from kagzi import Context, InvalidArgument, Worker, workflow
-from kagzi.sdk.execution.calls.threads import Busy, StepThreads
+from kagzi.sdk.execution.calls.threads import Busy, Spent, StepThreads
+from kagzi.sdk.worker import gil_contention
 from kagzi.sdk.worker.diagnostics import Diagnostics
 from kagzi.sdk.worker.gil_contention import GilWatch
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -106,6 +107,23 @@ def test_a_step_that_lets_go_of_the_interpreter_is_not_blamed(body: object) -> N
     thread.start()
     with closing(GilWatch(0.1)) as watch:
         assert reports_during(watch, thread, busy) == []
+
+
+@pytest.mark.parametrize(("in_line_s", "reported"), [(0.0, True), (0.65, False)])
+def test_a_step_is_not_blamed_while_the_event_loop_waits_for_a_processor(
+    monkeypatch: pytest.MonkeyPatch, in_line_s: float, *, reported: bool
+) -> None:
+    """The loop's thread may hold the GIL then, and a step computes beside it."""
+    loop_thread = threading.get_native_id()
+
+    def since_last_s(line: gil_contention._Line) -> float:
+        return in_line_s if str(loop_thread) in line.path.parts else 0.0
+
+    monkeypatch.setattr(gil_contention._Line, "since_last_s", since_last_s)
+    body = Busy(threading.get_ident(), "s", time.monotonic(), 0.0)
+    with closing(GilWatch(0.1, loop_thread)) as watch:
+        report = watch.poll((), [Spent(body, 100.0)], elapsed_s=1.7, late_s=0.7)
+    assert (report is not None) is reported
 
 
 def test_threads_are_as_many_as_runs_unless_told_otherwise() -> None:

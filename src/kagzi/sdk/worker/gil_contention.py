@@ -5,7 +5,8 @@ few milliseconds only; one that computes in C without letting go of the GIL does
 computes in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them
 apart: while whoever asks keeps the GIL for some milliseconds, a step that needs it stands still; and whoever sleeps for
 a moment wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late:
-the time spent in line for a processor is not counted.
+the time spent in line for a processor is not counted, neither that of whoever asks nor that of the event loop, which may
+have the GIL while it stands in line.
 """
 
 import os
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 from ..execution.calls.threads import Busy, Spent
 
-_ACCOUNT = Path("/proc/thread-self/schedstat")  # Linux: ns on a processor, ns in line for one, turns
+_OWN = Path("/proc/thread-self/schedstat")  # Linux: ns on a processor, ns in line for one, turns
 _STOOD_S = 0.1  # of a long time, at least so much was not spent in line
 _PROBES = 5
 _MOSTLY = 3  # of them
@@ -41,7 +42,7 @@ def cpu_seconds(thread: int) -> float | None:
 
 
 class _Late(NamedTuple):
-    """How late somebody woke, and how much of that he was not even in line for a processor."""
+    """How late somebody woke, and how much of that nobody was even in line for a processor."""
 
     late_s: float
     stood_s: float
@@ -52,13 +53,14 @@ class _Late(NamedTuple):
 
 
 class GilWatch:
-    """`poll` is called now and then by a thread that does nothing but sleep in between."""
+    """`poll` is called now and then by a thread that does nothing but sleep in between. `loop_thread`: the system's
+    number of the thread that runs the event loop."""
 
-    def __init__(self, threshold_s: float) -> None:
+    def __init__(self, threshold_s: float, loop_thread: int | None = None) -> None:
         self._threshold_s = threshold_s
         self._used: dict[Busy, float] = {}  # processor time at the last poll
         self._process_s = time.process_time()
-        self._account = _Account()
+        self._account = _Account(loop_thread)
         self._suspect: Busy | None = None
         self._since = 0.0
         self._polls = 0
@@ -139,19 +141,36 @@ def _naps_beside(thread: int, account: "_Account") -> list[_Late]:
 
 
 class _Account:
-    """How long the thread that asks has been ready to run, but had no processor. It is always the same thread that
-    asks."""
+    """How long the thread that asks, and that of the event loop, have been ready to run but had no processor. It is
+    always the same thread that asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop_thread: int | None) -> None:
+        self._lines = [_Line(_OWN)]
+        if loop_thread is not None:
+            self._lines.append(_Line(Path(f"/proc/self/task/{loop_thread}/schedstat")))
+
+    def since_last_s(self) -> float:
+        """Since it was last asked; 0 the first time, and where the system does not tell."""
+        return sum(line.since_last_s() for line in self._lines)
+
+    def close(self) -> None:
+        for line in self._lines:
+            line.close()
+
+
+class _Line:
+    """How long one thread has been in line for a processor. Its file is opened by the thread that asks."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._file: FileIO | None = None
         self._last_s: float | None = None
 
     def since_last_s(self) -> float:
-        """Since it was last asked; 0 the first time, and where the system does not tell. One call of the system, so
-        that whoever is in line for the GIL meanwhile does not change the answer."""
+        """One call of the system, so that whoever is in line for the GIL meanwhile does not change the answer."""
         try:
             if self._file is None:
-                self._file = FileIO(_ACCOUNT)
+                self._file = FileIO(self.path)
             now_s = int(os.pread(self._file.fileno(), 100, 0).split()[1]) / 1e9
         except (OSError, IndexError, ValueError):
             return 0.0

@@ -65,7 +65,7 @@ class Watchdog:
         self._limit_s = limit_s
         self._diagnostics = diagnostics or Diagnostics()
         self._threads = threads
-        self._gil = GilWatch(self._threshold_s)
+        self._gil = GilWatch(self._threshold_s, threading.get_native_id())
         self._loop_thread = threading.get_ident()
         self._alive_at = time.monotonic()
         self._stop = threading.Event()
