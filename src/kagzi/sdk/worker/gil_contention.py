@@ -5,8 +5,8 @@ few milliseconds only; one that computes in C without letting go of the GIL does
 computes in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them
 apart: while whoever asks keeps the GIL for some milliseconds, a step that needs it stands still; and whoever sleeps for
 a moment wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late:
-the time spent in line for a processor is not counted, neither that of whoever asks nor that of the event loop, which may
-have the GIL while it stands in line.
+the time spent in line for a processor is not counted, neither that of whoever asks nor that of the event loop, which
+may have the GIL while it stands in line.
 """
 
 import os
