@@ -46,6 +46,24 @@ async def failed_run(harness: StoreHarness, **options: object) -> RunLease:
     return holding
 
 
+async def test_a_workflow_id_names_the_run_that_is_open_again_though_a_later_one_has_ended(
+    harness: StoreHarness,
+) -> None:
+    first = await failed_run(harness, workflow_id="w")
+    harness.clock.advance(s=10)
+    second = await harness.running(workflow_id="w")
+    the(RunClosed, await harness.do(complete_run(second)))
+    assert await run_of_workflow(harness, first) == second.run.run_id
+    assert await harness.retry(first.run) == S.PENDING
+    assert await run_of_workflow(harness, first) == first.run.run_id
+
+
+async def run_of_workflow(harness: StoreHarness, lease: RunLease) -> str:
+    record = await harness.store.get_run(lease.run.namespace, workflow_id="w")
+    assert record is not None
+    return record.run.run_id
+
+
 async def test_a_retry_forgets_the_step_that_failed_and_what_came_after_it(harness: StoreHarness) -> None:
     last = await failed_run(harness)
     harness.clock.advance(s=10)

@@ -64,7 +64,7 @@ class RunVerbs(Protocol):
     """One run at a time, except lists. What changes runs returns an outcome (None: no such run) and effects."""
 
     async def get_run(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
-        """By run id, or the latest run with that workflow_id; with payloads."""
+        """By run id; by workflow_id the run that has not ended, else the latest. With payloads."""
         ...
 
     async def ended_run_of_request(

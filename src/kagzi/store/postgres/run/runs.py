@@ -25,7 +25,7 @@ async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id:
     if run_id:
         rows = await session.read("get_run", namespace=namespace, run_id=run_id)
     else:
-        rows = await session.read("get_latest_run", namespace=namespace, workflow_id=workflow_id)
+        rows = await session.read("get_run_of_workflow", namespace=namespace, workflow_id=workflow_id)
     if not rows:
         return None
     payload_rows = await session.read("run_payloads", run_id=rows[0]["run_id"])

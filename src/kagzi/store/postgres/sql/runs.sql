@@ -2,16 +2,16 @@
 -- A run by its id, with what it was given and what it gave.
 SELECT {run.shown:r read} FROM runs AS r WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text;
 
--- name: get_latest_run
--- The open run of a workflow id, else the one that was created last.
+-- name: get_run_of_workflow
+-- The open run with that workflow_id, else the latest.
 SELECT {run.shown:r read}
 FROM (
     (SELECT * FROM runs WHERE namespace = :namespace::text AND workflow_id = :workflow_id::text AND status IN ({RUN.OPEN}))
     UNION ALL
     (SELECT * FROM runs WHERE namespace = :namespace AND workflow_id = :workflow_id AND status IN ({RUN.ENDED})
-     ORDER BY created_at DESC LIMIT 1)
+     ORDER BY created_at DESC, run_id DESC LIMIT 1)
 ) AS r
-ORDER BY r.created_at DESC, r.status IN ({RUN.ENDED}) LIMIT 1;
+ORDER BY r.status IN ({RUN.ENDED}) LIMIT 1;
 
 -- name: run_payloads
 -- Input, context, output and state of a run.

@@ -26,7 +26,7 @@ def get_run(database: Database, namespace: str, *, run_id: str = "", workflow_id
     if run_id:
         row = database.record("get_run", (run_id, namespace))
     else:
-        row = database.record("get_run_of_workflow", (namespace, workflow_id))
+        row = database.record("get_run_of_workflow", {"namespace": namespace, "workflow_id": workflow_id})
     if row is None:
         return None
     payloads = {name: read_payload(row[name], row[f"{name}_meta"]) for name in ("input", "context", "output", "state")}

@@ -8,11 +8,14 @@ details, details_meta
 SELECT {run.shown:r read}, {run_payloads} FROM runs AS r {with_payloads} WHERE r.run_id = ? AND r.namespace = ?;
 
 -- name: get_run_of_workflow
--- The latest run with that workflow_id, with payloads.
+-- The open run with that workflow_id, else the latest; with payloads.
 SELECT {run.shown:r read}, {run_payloads}
-FROM (SELECT run_id AS latest FROM runs INDEXED BY runs_by_workflow_id WHERE namespace = ? AND workflow_id = ?
-      ORDER BY created_at DESC, run_id DESC LIMIT 1)
-CROSS JOIN runs AS r ON r.run_id = latest {with_payloads};
+FROM (SELECT coalesce(
+    (SELECT o.run_id FROM runs AS o INDEXED BY runs_active
+     WHERE o.namespace = :namespace AND o.workflow_id = :workflow_id AND o.finished_at IS NULL),
+    (SELECT e.run_id FROM runs AS e INDEXED BY runs_by_workflow_id WHERE e.namespace = :namespace AND e.workflow_id = :workflow_id
+     ORDER BY e.created_at DESC, e.run_id DESC LIMIT 1)) AS wanted)
+CROSS JOIN runs AS r ON r.run_id = wanted AND +r.namespace = :namespace {with_payloads};
 
 -- name: endings_of
 -- How runs stand, in the order in which they are asked for; the output of those that completed.
