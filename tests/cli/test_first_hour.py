@@ -18,7 +18,7 @@ _MASKS = (
     (re.compile(r"retrying (in \d+ ms|at once)"), "retrying in <n> ms"),
     (re.compile(r"\d+ frames? of kagzi hidden"), "<n> frames of kagzi hidden"),
     (re.compile(r"(?m)^ *RuntimeWarning: Enable tracemalloc.*\n"), ""),
-    (re.compile(r"(?m)^.* have waited for \d+ s and go on waiting.*\n"), ""),  # said after 10 s: a slow machine gets there
+    (re.compile(r"(?m)^.* have waited for \d+ s and go on waiting.*\n"), ""),  # said after 10 s
     (re.compile(r"(?m)^ +\| +[~^]+\n"), ""),  # what Python underlines differs by version
 )
 
