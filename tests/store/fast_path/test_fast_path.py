@@ -52,3 +52,9 @@ async def test_it_does_so_where_steps_run_out(twins: Twins, monkeypatch: pytest.
     limit_steps(monkeypatch, FEW_STEPS)
     await play(twins, range(1_000_000, 1_000_000 + -(-PAIRS // BATCHES // 5)))
     print(twins.tally)
+
+
+async def test_what_was_found_once(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends after a step with a name that cannot be stored."""
+    limit_steps(monkeypatch, FEW_STEPS)
+    await play(twins, range(1_000_036, 1_000_037))

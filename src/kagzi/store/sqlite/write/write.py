@@ -33,6 +33,7 @@ from ....core.run.outcomes import Begun, Deferred, Failed, Outcome, Recorded, Ru
 from ....core.run.refusals import is_reserved, refused
 from ....core.run.state import RETURNS_STEP
 from ....core.states import RunStatus, StepCode
+from ....core.text.storable import is_storable
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
 from ...rows import write_strings
@@ -230,7 +231,7 @@ def _plan_patch(plan: WritePlan, command: RecordPatch, fence: Fence) -> Outcome 
 
 
 def _plan_end(plan: WritePlan, command: CompleteRun, fence: Fence) -> Outcome | None:
-    if fence.related or (fence.cancelling and command.after_step):
+    if fence.related or (fence.cancelling and command.after_step) or not is_storable(command.after_step):
         return None
     seq = fence.next_seq()
     plan.add_end(fence, seq, command.output)
