@@ -20,6 +20,7 @@ from .verbs import NOW
 pytestmark = pytest.mark.xdist_group("finding-postgres")  # they share a large database, made once
 
 RUNS = 200_000
+FRESH_RUNS = 3_000
 PAGE = 50
 
 FILL = [
@@ -159,6 +160,31 @@ async def filled(connection: asyncpg.Connection) -> asyncpg.Connection:
     for name, value in QUERY_SETTINGS.items():
         await connection.execute(f"SET {name} = '{value}'")
     return connection
+
+
+@pytest.fixture
+async def fresh(connection: asyncpg.Connection) -> asyncpg.Connection:
+    """A few thousand runs that came just now: PostgreSQL has no figures of the tables."""
+    for table in ("runs", "run_labels"):
+        await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    for statement in FILL:
+        await connection.execute(statement.replace(f"generate_series(1, {RUNS})", f"generate_series(1, {FRESH_RUNS})"))
+    for name, value in QUERY_SETTINGS.items():
+        await connection.execute(f"SET {name} = '{value}'")
+    return connection
+
+
+async def test_lists_and_counts_of_fresh_runs_read_each_run_a_few_times_at_most(fresh: asyncpg.Connection) -> None:
+    session = Explained(fresh, counters=None, opening=None)  # type: ignore[arg-type]
+    too_much: dict[str, int] = {}
+    for name, where in FILTERS.items():
+        await count_runs(session, "default", where, 10_000)
+        if (read := rows_read(session.plan)) > 3 * FRESH_RUNS:
+            too_much[f"count, {name}"] = read
+        await list_runs(session, "default", where, None, PAGE)
+        if (read := rows_read(session.plan)) > 3 * FRESH_RUNS:
+            too_much[name] = read
+    assert not too_much
 
 
 async def test_lists_read_little_more_than_they_show(filled: asyncpg.Connection) -> None:

@@ -132,8 +132,9 @@ r.namespace = :namespace::text AND r.created_at >= 0 AND {with_status} AND {with
 runs AS r WHERE {run_conditions} AND (:label_keys::text[] IS NULL OR {has_labels}) AND {beyond}
 
 -- name: part_labelled_runs
--- Driven by the first label, in its order.
-run_labels AS l JOIN runs AS r ON r.run_id = l.run_id
+-- Driven by the first label, in its order, and each run is looked up by its id. OFFSET 0 keeps the planner to that: of tables that
+-- it has not measured yet it would read all runs of the namespace for each label.
+run_labels AS l CROSS JOIN LATERAL (SELECT * FROM runs WHERE runs.run_id = l.run_id OFFSET 0) AS r
 WHERE l.namespace = :namespace::text AND l.key = (:label_keys::text[])[1] AND l.value = (:label_values::text[])[1]
     AND (:created_after::bigint IS NULL OR l.created_at >= :created_after) AND (:created_before::bigint IS NULL OR l.created_at < :created_before)
     AND {run_conditions} AND (cardinality(:label_keys) = 1 OR {has_labels}) AND {beyond}
