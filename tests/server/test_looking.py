@@ -132,10 +132,31 @@ async def test_steps_with_their_attempts(stubs: Stubs) -> None:
     [drawn] = (await stubs.admin.GetTimeline(request, timeout=TIMEOUT_S)).steps
     assert (drawn.step_id, drawn.attempt, len(drawn.attempts), drawn.error) == ("call", 2, 1, "")
     assert drawn.attempts[0].finished_at == step.attempts[0].finished_at
+    assert drawn.attempts[0].worker_id == step.attempts[0].worker_id != ""
     lean = await stubs.admin.ListSteps(admin_pb2.ListStepsRequest(run_id=task.run_id), timeout=TIMEOUT_S)
     assert not lean.steps[0].HasField("output")
     full = admin_pb2.ListStepsRequest(run_id=task.run_id, include_payloads=True, step_name="call")
     assert (await stubs.admin.ListSteps(full, timeout=TIMEOUT_S)).steps[0].output.data == b"8"
+
+
+async def test_a_timeline_tells_when_the_run_was_paused(stubs: Stubs) -> None:
+    started = await stubs.workflows.StartWorkflow(
+        workflow_pb2.StartWorkflowRequest(workflow_type="nobody"), timeout=TIMEOUT_S
+    )
+    run_id = started.run_id
+    for reason in ("lunch", "tea"):
+        pause = workflow_pb2.PauseWorkflowRequest(run_id=run_id, reason=reason)
+        await stubs.workflows.PauseWorkflow(pause, timeout=TIMEOUT_S)
+        if reason == "lunch":
+            resume = workflow_pb2.ResumeWorkflowRequest(run_id=run_id)
+            await stubs.workflows.ResumeWorkflow(resume, timeout=TIMEOUT_S)
+    timeline = await stubs.admin.GetTimeline(admin_pb2.GetTimelineRequest(run_id=run_id), timeout=TIMEOUT_S)
+    assert [(pause.reason, pause.HasField("finished_at")) for pause in timeline.pauses] == [
+        ("lunch", True),
+        ("tea", False),
+    ]
+    lunch, tea = timeline.pauses
+    assert lunch.started_at.ToMicroseconds() <= lunch.finished_at.ToMicroseconds() <= tea.started_at.ToMicroseconds()
 
 
 async def test_a_long_history_is_streamed_page_by_page(memory_stubs: Stubs) -> None:

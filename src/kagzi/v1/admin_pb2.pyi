@@ -107,12 +107,14 @@ class GetTimelineRequest(_message.Message):
     def __init__(self, namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., after: _Optional[int] = ..., before: _Optional[int] = ..., around: _Optional[str] = ..., step_name: _Optional[str] = ..., statuses: _Optional[_Iterable[_Union[_worker_pb2.StepStatus, str]]] = ..., kinds: _Optional[_Iterable[_Union[_worker_pb2.StepKind, str]]] = ..., size: _Optional[int] = ...) -> None: ...
 
 class TimelineAttempt(_message.Message):
-    __slots__ = ("started_at", "finished_at")
+    __slots__ = ("started_at", "finished_at", "worker_id")
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     started_at: _timestamp_pb2.Timestamp
     finished_at: _timestamp_pb2.Timestamp
-    def __init__(self, started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    worker_id: str
+    def __init__(self, started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., worker_id: _Optional[str] = ...) -> None: ...
 
 class TimelineStep(_message.Message):
     __slots__ = ("step_id", "name", "kind", "status", "begun_seq", "seq", "attempt", "created_at", "started_at", "finished_at", "retry_at", "wake_at", "attempts", "error", "child_run_id", "parent_step_id", "parallel_group_id", "worker_id")
@@ -155,14 +157,26 @@ class TimelineStep(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[_worker_pb2.StepKind, str]] = ..., status: _Optional[_Union[_worker_pb2.StepStatus, str]] = ..., begun_seq: _Optional[int] = ..., seq: _Optional[int] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[TimelineAttempt, _Mapping]]] = ..., error: _Optional[str] = ..., child_run_id: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
 
 class GetTimelineResponse(_message.Message):
-    __slots__ = ("steps", "older", "newer")
+    __slots__ = ("steps", "older", "newer", "pauses")
     STEPS_FIELD_NUMBER: _ClassVar[int]
     OLDER_FIELD_NUMBER: _ClassVar[int]
     NEWER_FIELD_NUMBER: _ClassVar[int]
+    PAUSES_FIELD_NUMBER: _ClassVar[int]
     steps: _containers.RepeatedCompositeFieldContainer[TimelineStep]
     older: bool
     newer: bool
-    def __init__(self, steps: _Optional[_Iterable[_Union[TimelineStep, _Mapping]]] = ..., older: bool = ..., newer: bool = ...) -> None: ...
+    pauses: _containers.RepeatedCompositeFieldContainer[TimelinePause]
+    def __init__(self, steps: _Optional[_Iterable[_Union[TimelineStep, _Mapping]]] = ..., older: bool = ..., newer: bool = ..., pauses: _Optional[_Iterable[_Union[TimelinePause, _Mapping]]] = ...) -> None: ...
+
+class TimelinePause(_message.Message):
+    __slots__ = ("started_at", "finished_at", "reason")
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    started_at: _timestamp_pb2.Timestamp
+    finished_at: _timestamp_pb2.Timestamp
+    reason: str
+    def __init__(self, started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class HealthCheckRequest(_message.Message):
     __slots__ = ("service",)

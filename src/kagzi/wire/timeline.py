@@ -1,5 +1,6 @@
 """Steps as a timeline draws them."""
 
+from ..core.pages.pauses import Pause
 from ..core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery, TimelineStep
 from ..v1 import admin_pb2 as pb
 from ..v1 import worker_pb2
@@ -11,10 +12,12 @@ _write_step = writer(
     pb.TimelineStep,
     TimelineStep,
     attempts=lambda step: [
-        pb.TimelineAttempt(started_at=write_time_if(began), finished_at=write_time(ended))
-        for began, ended, _ in step.attempts
+        pb.TimelineAttempt(started_at=write_time_if(began), finished_at=write_time(ended), worker_id=worker or "")
+        for began, ended, worker in step.attempts
     ],
 )
+
+_write_pause = writer(pb.TimelinePause, Pause)
 
 
 def read_timeline_query(request: pb.GetTimelineRequest) -> TimelineQuery:
@@ -36,4 +39,5 @@ def read_timeline_query(request: pb.GetTimelineRequest) -> TimelineQuery:
 
 def write_timeline(timeline: Timeline) -> pb.GetTimelineResponse:
     steps = [_write_step(step) for step in timeline.steps]
-    return pb.GetTimelineResponse(steps=steps, older=timeline.older, newer=timeline.newer)
+    pauses = [_write_pause(pause) for pause in timeline.pauses]
+    return pb.GetTimelineResponse(steps=steps, older=timeline.older, newer=timeline.newer, pauses=pauses)

@@ -76,6 +76,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "step-timeouts": ("BeginStepRequest.timeout_ms",),
     "terminate": ("WorkflowService/TerminateWorkflow",),
     "timeline": ("AdminService/GetTimeline",),
+    "timeline-pauses": ("GetTimelineResponse.pauses", "TimelineAttempt.worker_id"),
     "total-counts": ("PageRequest.include_total_count",),
     "versions": ("AdminService/ListVersions", "AdminService/SetDefaultVersion", "AdminService/DeprecateVersion"),
     "wait": ("WorkflowService/Wait",),
