@@ -1,10 +1,12 @@
-// When the run was paused: a hollow band behind all rows, with its name and its reason in the axis.
+// When the run was paused: a hollow band behind all rows, with its name and its reason in the axis; on narrow screens,
+// which have no axis, a list.
 import type { PauseView } from "../../api/types";
 import { formatDuration } from "../../model/durations";
 import { pauseSegments } from "../../model/step-rows";
 import type { TimeScale } from "../../model/time-scale";
 import { formatTime } from "../../model/times";
 import { prefs } from "../../state/prefs";
+import { Icon } from "../../ui/icon";
 import { placeOf, type Place } from "./geometry";
 
 interface Drawn {
@@ -30,9 +32,7 @@ export function PauseNames({ pauses, scale, nowMs }: Drawn) {
   return (
     <>
       {placed({ pauses, scale, nowMs }).map(({ key, place, pause, start, end }) => {
-        const lasted = formatDuration((end ?? Math.max(nowMs, start)) - start);
-        const reason = pause.reason === null ? "" : `: ${pause.reason}`;
-        const words = end === null ? `Paused${reason}` : `Paused for ${lasted}${reason}`;
+        const words = wordsOf(pause, end === null ? "" : ` for ${formatDuration(end - start)}`);
         return (
           <span
             key={key}
@@ -48,6 +48,32 @@ export function PauseNames({ pauses, scale, nowMs }: Drawn) {
       })}
     </>
   );
+}
+
+/** Says what the bands show. */
+export function PauseList({ pauses, nowMs }: Omit<Drawn, "scale">) {
+  if (pauses.length === 0) return null;
+  return (
+    <ul class="pause-list" aria-label="Pauses">
+      {pauseSegments(pauses).flatMap(({ start, end }, index) => {
+        const pause = pauses[index];
+        if (pause === undefined) return [];
+        const lasted = `${formatDuration(Math.max(0, (end ?? nowMs) - start))}${end === null ? " so far" : ""}`;
+        return [
+          <li key={pause.started_at}>
+            <Icon name="pause" />
+            <span>
+              {wordsOf(pause, ` for ${lasted}`)} <span class="dim">{spanText(start, end)}</span>
+            </span>
+          </li>,
+        ];
+      })}
+    </ul>
+  );
+}
+
+function wordsOf(pause: PauseView, lasted: string): string {
+  return `Paused${lasted}${pause.reason === null ? "" : `: ${pause.reason}`}`;
 }
 
 function placed({ pauses, scale, nowMs }: Drawn) {

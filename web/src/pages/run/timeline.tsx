@@ -15,7 +15,7 @@ import { Axis } from "./axis";
 import { openChildren } from "./children";
 import { countText } from "./notes";
 import { Overview } from "./overview";
-import { PauseBands, PauseNames } from "./pauses";
+import { PauseBands, PauseList, PauseNames } from "./pauses";
 import { RowView } from "./row";
 import { RowsBody, scrollToRow } from "./rows-body";
 import { useNarrow, useNowLine, useScales, useWidth } from "./scale";
@@ -100,6 +100,7 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
         onZoom={zoom.by}
         onNextFailure={nextFailure}
       />
+      {narrow ? <PauseList pauses={pauses} nowMs={nowMs} /> : null}
       {rows.length >= OVERVIEW_FROM ? (
         <Overview steps={steps} scale={whole} shown={shown} begin={toMs(run.created_at)} />
       ) : null}
