@@ -87,6 +87,48 @@ def test_values_keep_every_byte(each_api: World) -> None:
     assert each_api.client.get(f"{path}/output").status_code == 404
 
 
+SEALED = {"$encoding": "aes-gcm", "$bytes": "AP+Adw==", "$metadata": {"encoding-key": "2026"}}
+
+
+def test_values_that_are_not_json_go_in_as_they_come_out(each_api: World) -> None:
+    body = {"workflow": "nobody", "input": SEALED, "context": {"$encoding": "zlib", "$bytes": "eJw="}}
+    run_id = each_api.client.post("/runs", json=body).json()["run_id"]
+    run = each_api.client.get(f"/runs/{run_id}").json()
+    assert (run["input"], run["context"]) == (SEALED, body["context"])
+    assert each_api.client.get(f"/runs/{run_id}/input").content == b"\x00\xff\x80w"
+    lines = each_api.client.get(f"/runs/{run_id}/export").text
+    assert '"encoding-key":"2026"' in lines.replace(" ", "")
+
+    approval = each_api.start("approval", input={})
+    sent = each_api.client.post(f"/runs/{approval}/signal", json={"name": "other", "payload": SEALED})
+    assert sent.status_code == 200, sent.text
+    fork = each_api.client.post(f"/runs/{run_id}/fork", json={"outputs": {"": SEALED}})
+    assert fork.json()["field"] == "outputs key"
+    schedule = {"schedule": "sealed", "workflow": "nobody", "every": "1h", "input": SEALED, "paused": True}
+    assert each_api.client.post("/schedules", json=schedule).status_code == 201
+    assert each_api.client.get("/schedules/sealed").json()["input"] == SEALED
+
+
+def test_json_that_looks_like_an_encoded_value_is_not_taken_for_one(each_api: World) -> None:
+    for wrong in (
+        {"$encoding": "zlib"},
+        {"$encoding": "zlib", "$bytes": 12},
+        {"$encoding": "zlib", "$bytes": "!"},
+        {"$encoding": "zlib", "$bytes": "eJw=", "also": 1},
+        {"$encoding": "json", "$bytes": "AP+Adw=="},
+    ):
+        answer = each_api.client.post("/runs", json={"workflow": "nobody", "input": wrong})
+        assert (answer.status_code, answer.json()["field"]) == (400, "input"), wrong
+        assert "$encoding" in answer.json()["detail"]
+    literal = {"$encoding": "json", "$bytes": "eyIkZW5jb2RpbmciOiAxfQ=="}
+    run_id = each_api.start("nobody", input=literal)
+    assert each_api.client.get(f"/runs/{run_id}/input").content == b'{"$encoding": 1}'
+    assert each_api.client.get(f"/runs/{run_id}").json()["input"] == literal
+    deep = {"inner": {"$encoding": "zlib"}, "text": "$encoding"}
+    run_id = each_api.start("nobody", input=deep)
+    assert each_api.client.get(f"/runs/{run_id}").json()["input"] == deep
+
+
 def test_a_failed_run_is_explained_and_tried_again(each_api: World) -> None:
     run_id = each_api.start("broken", input="bread", workflow_id="bakery/1")
     end = each_api.ended(run_id)

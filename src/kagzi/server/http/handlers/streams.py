@@ -10,10 +10,10 @@ from ....core.errors import InvalidArgument
 from ....core.events import LAST_SEQ, EventKind, RunEvent, RunMark, event_view, standing_view
 from ....core.limits import HISTORY_PAGE_BYTES
 from ....engine import ListChange, ListRows, WatchUpdate
+from ..payloads import payload_view
 from ..route import JSON, ApiRequest, Route
 from ..run_names import run_id_of
 from ..sse import EventStream, event
-from ..views.common import payload_view
 from ..views.events import EventsQuery, EventsView
 from ..views.lists import LiveListView, LiveQuery, change_view, counts_view, live_list_view
 from ..views.runs import filter_of, labels_of

@@ -4,7 +4,7 @@ from typing import Any
 
 from ....core.access import Scope
 from ....core.error_details import ErrorCode
-from ....core.records import Payload, RunKey
+from ....core.records import RunKey
 from ..route import Answer, ApiRequest, NoQuery, Route
 from ..run_names import run_id_of, run_of
 from ..views.verbs import (
@@ -19,6 +19,7 @@ from ..views.verbs import (
     SignalIn,
     SignalledView,
     StatusView,
+    outputs_of,
     replacement_of,
     signal_of,
 )
@@ -82,7 +83,7 @@ async def fork(request: ApiRequest[NoQuery, ForkIn]) -> Answer:
         request.namespace,
         await run_id_of(request),
         from_step=request.body.from_step,
-        outputs={step_id: Payload(bytes(output)) for step_id, output in request.body.outputs.items()},
+        outputs=outputs_of(request.body),
         version=request.body.version,
         workflow_id=request.body.workflow_id,
         request_id=request.request_id,

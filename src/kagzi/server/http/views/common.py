@@ -10,7 +10,6 @@ import msgspec
 from ....core import limits
 from ....core.duration import parse_duration
 from ....core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ....core.records import Payload
 from ....core.retry.policy import SERVER_DEFAULT, RetryPolicy
 from ....core.times import Timestamp, from_datetime, moment_text, us_from_timedelta
 from ....engine import Page, PageAsk
@@ -42,37 +41,6 @@ def microseconds(duration: str | None, field: str) -> int | None:
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Base of what is answered."""
-
-
-# --- payloads ---------------------------------------------------------------------------------------------------------
-
-_raw = msgspec.json.Decoder(msgspec.Raw)
-_NULL = msgspec.Raw(b"null")
-
-
-def is_json(data: bytes) -> bool:
-    """Looked through without making anything of it."""
-    try:
-        _raw.decode(data)
-        data.decode()
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return True
-
-
-def payload_view(payload: Payload | None) -> msgspec.Raw:
-    """JSON as it is stored, to the byte; of anything else what can be said about it."""
-    if payload is None or not payload.data:
-        return _NULL
-    if is_json(payload.data):
-        return msgspec.Raw(payload.data)
-    encoding = (payload.metadata or {}).get("encoding", "") or "unknown"
-    return msgspec.Raw(msgspec.json.encode({"$encoding": encoding, "$bytes": len(payload.data)}))
-
-
-def payload_of(value: msgspec.Raw | msgspec.UnsetType) -> Payload | None:
-    """A value of a request, to be stored to the byte. None: there was none."""
-    return None if isinstance(value, msgspec.UnsetType) else Payload(bytes(value))
 
 
 # --- errors and retries -----------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ import msgspec
 from ....core.pages.signal_waits import SignalWait
 from ....core.records import RunRecord
 from ..page_data import PageData
-from .common import Moment, PageQuery, View, moment, payload_view
+from ..payloads import payload_view
+from .common import Moment, PageQuery, View, moment
 from .runs import RunView, run_view
 
 

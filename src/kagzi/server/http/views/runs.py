@@ -16,6 +16,7 @@ from ....core.traces.propagation import trace_of
 from ....core.workflow_types.names import canonical_type
 from ....engine import PageAsk
 from ..page_data import PageData
+from ..payloads import payload_of, payload_view
 from ..problems import Problem
 from ..public_urls import TRACE_ID
 from ..route import Input
@@ -30,8 +31,6 @@ from .common import (
     error_view,
     microseconds,
     moment,
-    payload_of,
-    payload_view,
     retry_of,
     timestamp,
 )
@@ -270,8 +269,8 @@ def start_of(start: StartIn, namespace: str, request_id: str) -> StartRequest:
         workflow_type=canonical_type(start.workflow),
         workflow_id=start.workflow_id,
         request_id=request_id,
-        input=payload_of(start.input),
-        context=payload_of(start.context),
+        input=payload_of(start.input, "input"),
+        context=payload_of(start.context, "context"),
         version=start.version,
         labels=start.labels,
         priority=start.priority,

@@ -13,8 +13,9 @@ from ....core.schedules.local_time import local_time
 from ....core.schedules.schedule import Cause, Fire, Overlap, ScheduleRecord, ScheduleSpec
 from ....core.times import Timestamp, moment_text, to_datetime
 from ....core.workflow_types.names import canonical_type
+from ..payloads import payload_of, payload_view
 from ..route import Input
-from .common import DurationIn, Moment, MomentIn, PageQuery, View, microseconds, moment, payload_view, timestamp
+from .common import DurationIn, Moment, MomentIn, PageQuery, View, microseconds, moment, timestamp
 
 Value = TypeVar("Value")
 _UTC = "UTC"
@@ -310,8 +311,7 @@ def _labels(value: Mapping[str, str], field: str) -> Mapping[str, str]:
 
 def _payload(value: msgspec.Raw, field: str) -> Payload | None:
     """None for null: runs cannot tell them apart."""
-    data = bytes(value)
-    return None if data == b"null" else Payload(data)
+    return None if bytes(value) == b"null" else payload_of(value, field)
 
 
 # Fields of a body: what they are called in a spec, and how they are read.

@@ -7,8 +7,9 @@ from ....core.retry.policy import SERVER_DEFAULT, RetryPolicy
 from ....core.retry.reasons import why_not_retried
 from ....core.run.step_logs import StepLog
 from ....core.states import RunStatus, StepKind, StepStatus
+from ..payloads import payload_view
 from ..route import Input
-from .common import ErrorView, Moment, PageQuery, View, error_view, moment, payload_view
+from .common import ErrorView, Moment, PageQuery, View, error_view, moment
 
 
 class AttemptView(View, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ from ....core.records import Payload
 from ....core.run.commands import SendSignal, SignalReplacement
 from ....core.states import RunStatus
 from ....core.traces.propagation import metadata_from
+from ..payloads import payload_of
 from ..route import Input
-from .common import View, payload_of
+from .common import View
 from .runs import StartIn
 
 _NULL = b"null"
@@ -48,6 +49,12 @@ class ForkIn(Input, frozen=True, kw_only=True):
     workflow_id: str = ""
 
 
+def outputs_of(fork: ForkIn) -> dict[str, Payload]:
+    """Raises InvalidArgument."""
+    read = {step_id: payload_of(output, f"outputs.{step_id}") for step_id, output in fork.outputs.items()}
+    return {step_id: payload for step_id, payload in read.items() if payload is not None}
+
+
 class ForkedView(View, frozen=True, kw_only=True):
     run_id: str
     workflow_id: str
@@ -69,8 +76,8 @@ class SignalIn(Input, frozen=True, kw_only=True):
 
 def signal_of(signal: SignalIn, request_id: str, headers: Mapping[str, str]) -> SendSignal:
     """`headers`: of the request, which may say in which span it was made."""
-    payload = payload_of(signal.payload) or Payload(_NULL)
-    sent = Payload(payload.data, metadata_from(headers))
+    payload = payload_of(signal.payload, "payload") or Payload(_NULL)
+    sent = Payload(payload.data, {**(payload.metadata or {}), **(metadata_from(headers) or {})} or None)
     return SendSignal(name=signal.name, payload=sent, request_id=request_id)
 
 
@@ -91,7 +98,7 @@ class ReplaceSignalIn(Input, frozen=True, kw_only=True):
 
 def replacement_of(change: ReplaceSignalIn, request_id: str) -> SignalReplacement:
     """Raises InvalidArgument."""
-    payload = payload_of(change.payload)
+    payload = payload_of(change.payload, "payload")
     if (payload is None) != change.drop:
         raise InvalidArgument("set either payload or drop: the other value, or that there is none.", field="payload")
     return SignalReplacement(name=change.name, payload=payload, request_id=request_id)

@@ -10,8 +10,9 @@ from ....core.errors import InvalidArgument
 from ....core.records import Payload
 from ....core.workflow_types.queues import TypeLimits, WhenFull, WorkflowTypeRecord
 from ....core.workflow_types.schemas import SchemaRecord
+from ..payloads import is_json, payload_view
 from ..route import Input
-from .common import Moment, View, is_json, moment, payload_view
+from .common import Moment, View, moment
 
 
 class WorkflowTypeView(View, frozen=True, kw_only=True):
