@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.campaigns.figures import Figures
+from tests.web.conftest import NewPage
 from tests.web.dashboard import Dashboard
 from tests.web.measure import FULL
 from tests.web.recorded import BEGAN, DAY, ERROR, HOUR, SECOND, Recorded, add, long_run
@@ -64,6 +65,38 @@ def _with_backoff() -> Recorded:
     history.failed("after", 1, STEP, 2 * STEP, DAY)
     history.step("after", DAY, DAY + STEP, attempt=2)
     return history
+
+
+def test_what_is_said_of_a_row_is_whole_and_marks_are_not_cut_off(dashboard: Dashboard, page: Page) -> None:
+    waiting = dashboard.start("waiting")
+    dashboard.reached(waiting, {"awaits_signal": 1})
+    open_run(page, dashboard, waiting)
+    note = page.locator(".row-note").last
+    expect(note).to_contain_text("waits")
+    assert note.evaluate("note => note.scrollWidth <= note.clientWidth")
+    retrying = dashboard.start("retrying")
+    dashboard.reached(retrying, {"retrying_steps": 1, "status": "sleeping"})
+    open_run(page, dashboard, retrying)
+    mark, waits, bars = (
+        box(row(page, "charge-card").locator(each)) for each in (".mark-next", ".seg-backoff >> nth=-1", ".row-bars")
+    )
+    assert mark["x"] + mark["width"] <= bars["x"] + bars["width"]  # what is beyond is not painted
+    assert waits["x"] + waits["width"] == pytest.approx(mark["x"] + mark["width"] / 2, abs=2)
+
+
+def test_pauses_are_listed_where_there_is_no_axis(dashboard: Dashboard, new_page: NewPage) -> None:
+    history = Recorded()
+    history.step("before", 0, STEP)
+    history.paused(STEP, HOUR + STEP, "look at the first orders")
+    history.step("after", 2 * HOUR, 2 * HOUR + STEP)
+    page = new_page(viewport={"width": 320, "height": 800}, timezone_id="Europe/Berlin")
+    open_run(page, dashboard, add(dashboard, history))
+    pauses = page.get_by_role("list", name="Pauses").get_by_role("listitem")
+    expect(pauses).to_have_count(1)
+    expect(pauses).to_contain_text("Paused for 1h: look at the first orders")
+    expect(pauses).to_contain_text(re.compile(r"\d\d:\d\d:\d\d CES?T to "))
+    page.set_viewport_size({"width": 1280, "height": 800})
+    expect(pauses).to_have_count(0)
 
 
 @pytest.mark.parametrize("history", [_with_sleep, _with_signal, _with_backoff])

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ageOf, formatDuration, groupThousands, parseDuration, speakDuration, untilOf } from "../src/model/durations";
+import {
+  ageOf,
+  formatDuration,
+  groupThousands,
+  parseDuration,
+  shortAgeOf,
+  speakDuration,
+  untilOf,
+} from "../src/model/durations";
 import { forSeeds } from "./random";
 
 const S = 1000;
@@ -53,6 +61,7 @@ test("ages are relative up to a day, and never in the future", () => {
   assert.equal(ageOf(5000, 0), "now");
   assert.equal(ageOf(0, 5 * H), "5h ago");
   assert.equal(ageOf(0, 2 * D, "utc"), "1970-01-01 00:00:00 UTC");
+  assert.equal(shortAgeOf(0, 57 * D + H), "57d ago");
 });
 
 test("countdowns do not say zero while time is left", () => {

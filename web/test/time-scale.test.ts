@@ -138,6 +138,16 @@ test("a step of 200 ms on each side of a wait of a day is at least 40 px wide, a
   );
 });
 
+test("a gap that goes on is as long as it has been so far", () => {
+  const intervals = [
+    { start: T0, end: T0 + 200, wait: false },
+    { start: T0 + 200, end: null, wait: true },
+  ];
+  const until = T0 + 57 * DAY;
+  const [gap] = buildScale(intervals, [T0, T0 + 60 * DAY], 800, { ...FOLDING, until }).gaps;
+  assert.equal(gap?.label, "57d");
+});
+
 test("a hundred sleeps of an hour leave their steps visible", () => {
   const intervals: ScaleInterval[] = [];
   for (let count = 0; count < 100; count += 1) {

@@ -89,6 +89,12 @@ export function parseDuration(text: string): number | null {
 export function ageOf(thenMs: number, nowMs: number, zone: Zone = "local"): string {
   const age = nowMs - thenMs;
   if (age >= DAY) return formatTime(thenMs, zone, "datetime");
+  return shortAgeOf(thenMs, nowMs);
+}
+
+/** The same where there is no room for a time; pointing at it gives that. */
+export function shortAgeOf(thenMs: number, nowMs: number): string {
+  const age = nowMs - thenMs;
   return age < SECOND ? "now" : `${oneUnit(age)} ago`;
 }
 

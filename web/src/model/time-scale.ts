@@ -24,6 +24,8 @@ export interface ScaleOptions {
   readonly unfolded: ReadonlySet<string>;
   /** False: linear. */
   readonly folding: boolean;
+  /** Until when time has passed, if the range ends later: a gap is said to be no longer than that. */
+  readonly until?: number;
 }
 
 /** A stretch that is, or (`folded` false) was, drawn narrower than its time. */
@@ -86,7 +88,8 @@ export function buildScale(
     const folded = !options.unfolded.has(key);
     // Opened at the rate of the rest, a day between steps of milliseconds would be kilometres wide.
     const px = folded ? foldPx : Math.min(Math.max(ms * rate, foldPx), width);
-    gaps.push({ key, start: fold.start, end: fold.end, x, width: px, label: formatDuration(ms), folded });
+    const label = formatDuration(Math.min(fold.end, options.until ?? end) - fold.start);
+    gaps.push({ key, start: fold.start, end: fold.end, x, width: px, label, folded });
     add(fold.start, fold.end, px, folded);
     at = fold.end;
   }

@@ -1,4 +1,4 @@
-import { ageOf, formatDuration, speakDuration, untilOf } from "../model/durations";
+import { ageOf, formatDuration, shortAgeOf, speakDuration, untilOf } from "../model/durations";
 import { formatTime, toUtc, type TimeStyle } from "../model/times";
 import { copyText } from "./copy";
 import { surroundings } from "./surroundings";
@@ -42,11 +42,12 @@ export function Duration({ ms }: { readonly ms: number }) {
 
 const HOUR_MS = 3_600_000;
 
-/** How long ago it was, by the server's clock; after a day the time itself. */
-export function Since({ ms }: { readonly ms: number }) {
+/** How long ago it was, by the server's clock; after a day the time itself, unless it has to be `short`. */
+export function Since({ ms, short = false }: { readonly ms: number; readonly short?: boolean }) {
   const recent = Math.abs(surroundings.minute.value - ms) < HOUR_MS;
   const now = recent ? surroundings.second.value : surroundings.minute.value;
-  return <Relative ms={ms} text={ageOf(ms, Math.max(now, ms), surroundings.zone.value)} />;
+  const then = Math.max(now, ms);
+  return <Relative ms={ms} text={short ? shortAgeOf(ms, then) : ageOf(ms, then, surroundings.zone.value)} />;
 }
 
 /** How long it is until then. */

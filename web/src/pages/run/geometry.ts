@@ -13,6 +13,8 @@ const LEAST_PX: Readonly<Record<string, number>> = {
   paused: 5,
   queue: 2,
 };
+/** The half of a mark, which is not cut off at the end of the scale. */
+export const MARK_PX = 8;
 const CHARACTER_PX = 6.1;
 const NOTE_GAP_PX = 7;
 
@@ -48,10 +50,14 @@ export interface NotePlace {
   before: boolean;
 }
 
-/** Behind the last part if it fits there, else before the first; cut off where it fits nowhere. */
-export function notePlace(text: string, first: number, last: number, width: number): NotePlace {
+/** Behind the last part if it fits there, else before the first, else over the end of a single part (`lone`); cut off
+ * where it fits nowhere. */
+export function notePlace(text: string, [first, last]: readonly [number, number], width: number, lone: boolean): NotePlace {
   const needed = text.length * CHARACTER_PX + NOTE_GAP_PX;
   const behind = width - last - NOTE_GAP_PX;
+  const over = last - first - 2 * NOTE_GAP_PX;
+  if (lone && needed > Math.max(behind, first) && needed <= over)
+    return { x: width - last + NOTE_GAP_PX, most: over, before: true };
   if (last + needed <= width || behind >= first) return { x: last + NOTE_GAP_PX, most: behind, before: false };
   return { x: width - first + NOTE_GAP_PX, most: first - NOTE_GAP_PX, before: true };
 }
@@ -68,7 +74,7 @@ export function spanOfRow(row: Row, scale: TimeScale, nowMs: number): [number, n
     const place = placeOf(segment, scale, nowMs);
     if (place === null) continue;
     first = Math.min(first, place.left);
-    const next = segment.mark === "next" && segment.until !== undefined ? scale.toX(segment.until) + 8 : 0;
+    const next = segment.mark === "next" && segment.until !== undefined ? scale.toX(segment.until) + MARK_PX : 0;
     const end = place.left + place.width + (segment.mark === "arrival" ? 5 : 0);
     last = Math.max(last, end, next);
   }

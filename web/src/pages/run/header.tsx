@@ -23,17 +23,19 @@ export function Header({ store, selected }: { store: RunStore; selected: Timelin
   return (
     <header class="run-header">
       <div class="run-title">
-        <h1>{run.workflow}</h1>
-        {run.workflow_id !== run.run_id ? (
-          <span class="run-id">
-            <code>{run.workflow_id}</code>
-            <Copy text={run.workflow_id} label="Copy workflow id" />
+        <div class="run-name">
+          <h1>{run.workflow}</h1>
+          {run.workflow_id !== run.run_id ? (
+            <span class="run-id">
+              <code>{run.workflow_id}</code>
+              <Copy text={run.workflow_id} label="Copy workflow id" />
+            </span>
+          ) : null}
+          <span role="status" aria-live="polite" class="run-state">
+            <Badge state={stateOfRun(run)} word={wordOf(stateOfRun(run))} />
           </span>
-        ) : null}
-        <span role="status" aria-live="polite" class="run-state">
-          <Badge state={stateOfRun(run)} word={wordOf(stateOfRun(run))} />
-        </span>
-        <Facts run={run} failing={failingSteps(store)} />
+          <Facts run={run} failing={failingSteps(store)} />
+        </div>
         <Actions store={store} run={run} selected={selected} />
       </div>
       <Relations run={run} />

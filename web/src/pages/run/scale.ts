@@ -40,7 +40,7 @@ export function useScales(
   const intervals = useMemo(() => scaleIntervals([...steps, ...inside], pauses), [steps, inside, pauses]);
   const opened = [...unfolded].join();
   const whole = useMemo(
-    () => buildScale(intervals, [begin, end], width, { folding, unfolded }),
+    () => buildScale(intervals, [begin, end], width, { folding, unfolded, until: end === edge ? serverNow() : end }),
     [intervals, begin, end, width, folding, opened],
   );
   const [from, to] = zoom ?? [null, null];

@@ -4,7 +4,7 @@ import { hasFailed, stepIntervals, type Row, type Segment } from "../../model/st
 import type { TimeScale } from "../../model/time-scale";
 import { Icon } from "../../ui/icon";
 import { Density } from "./density";
-import { placeOf, type Place } from "./geometry";
+import { MARK_PX, placeOf, type Place } from "./geometry";
 
 const ENVELOPE_FROM_PX = 24;
 
@@ -40,10 +40,14 @@ function Part({
   grouped: boolean;
 }) {
   const shape = grouped ? "group" : segment.shape;
-  const className = `seg seg-${shape}${place.open ? " is-open" : ""}${segment.mark === "lost" ? " is-lost" : ""}`;
-  const style = place.open
+  // what is tried again waits until then, and not until now
+  const next = !grouped && segment.mark === "next" && segment.until !== undefined ? markX(segment.until, scale) : null;
+  const isOpen = place.open && next === null;
+  const width = next === null ? place.width : Math.max(0, next - place.left);
+  const className = `seg seg-${shape}${isOpen ? " is-open" : ""}${segment.mark === "lost" ? " is-lost" : ""}`;
+  const style = isOpen
     ? { left: `${place.left}px`, width: "", "--from": `${place.left}px` }
-    : { left: `${place.left}px`, width: `${place.width}px`, "--from": "" };
+    : { left: `${place.left}px`, width: `${width}px`, "--from": "" };
   return (
     <>
       <span class={className} data-state={segment.state} style={style}>
@@ -70,12 +74,18 @@ function Mark({ segment, place, scale }: { segment: Segment; place: Place; scale
   if (segment.mark === "timeout")
     return <span class="mark mark-timeout" style={{ left: `${place.left + place.width}px` }} />;
   if (segment.until === undefined) return null;
-  const x = scale.toX(segment.until);
-  if (x < 0 || x > scale.width) return null;
+  const x = markX(segment.until, scale);
+  if (x < 0 || x >= scale.width) return null;
   if (segment.mark === "next") return <span class="mark mark-next" style={{ left: `${x}px` }} />;
   return segment.shape === "signal" && place.open ? (
     <span class="mark mark-timeout" style={{ left: `${x}px` }} />
   ) : null;
+}
+
+/** Within what is painted; the end of the scale, if it is not shown. */
+function markX(ms: number, scale: TimeScale): number {
+  const x = scale.toX(ms);
+  return x > scale.width ? scale.width : Math.min(x, scale.width - MARK_PX);
 }
 
 const STRIP_BUCKETS = 160;

@@ -78,7 +78,7 @@ export function RunLine({ row, level, childRows, context }: RunLineProps) {
         {run.attempt > 1 ? run.attempt : <span class="dim">1</span>}
       </td>
       <td role="cell" class="runs-number" data-name="age">
-        <Since ms={toMs(run.created_at)} />
+        <Since short ms={toMs(run.created_at)} />
       </td>
       <td role="cell" class="runs-number" data-name="took">
         <Took run={run} />

@@ -122,7 +122,12 @@ function Facts({ schedule }: { readonly schedule: ScheduleView }) {
           <A href={href("/runs", { schedule: schedule.schedule })}>All runs it started</A>
         </dd>
       </dl>
-      {input !== "null" && <JsonTree text={input} label="Input of each run" />}
+      {input !== "null" && (
+        <div>
+          <h3>Input of each run</h3>
+          <JsonTree text={input} label="Input of each run" />
+        </div>
+      )}
     </section>
   );
 }

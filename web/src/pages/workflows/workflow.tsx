@@ -123,7 +123,14 @@ function Overview({ type, stats, queues, from, onChanged }: Shown & { readonly o
   ];
   return (
     <>
-      <section class="section" aria-label="The last 24 hours">
+      <section class="section strip" aria-label="The last 24 hours">
+        <div class="strip-head">
+          <span class="strip-totals">
+            <span>What ended in the last 24 hours, by hour</span>
+            <span data-state="completed">{groupThousands(totals.completed)} completed</span>
+            <span data-state="failed">{groupThousands(totals.failed)} failed</span>
+          </span>
+        </div>
         <Bars bars={hourBars(stats.minutes, from, HOUR_MS, HOURS)} label="What ended in the last 24 hours, by hour" />
       </section>
       <div class="grid">
