@@ -18,6 +18,13 @@ class Approval(msgspec.Struct):
     approved: bool
 
 
+class Review(msgspec.Struct):
+    """A decision with a reason."""
+
+    approved: bool
+    note: str = ""
+
+
 class Address(msgspec.Struct):
     street: str
     country: Literal["DE", "FR", "IT"] = "DE"
@@ -56,6 +63,7 @@ class Trip(msgspec.Struct):
 
 
 approve = Signal("approve", Approval)
+review = Signal("review", Review)
 proceed = Signal("go", Any)
 TWICE_AT_ONCE = Retry(
     max_attempts=5,
@@ -128,6 +136,12 @@ async def approval(ctx: Context, amount: int) -> bool:
     ctx.set_status(f"waits for a person: {amount} EUR", progress=0.5)
     decision = await ctx.wait_for(approve)
     return decision.approved
+
+
+@workflow
+async def reviewed(ctx: Context) -> Review:
+    """Waits for a person who may say why."""
+    return await ctx.wait_for(review)
 
 
 @workflow

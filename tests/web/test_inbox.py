@@ -51,6 +51,21 @@ def test_19_an_approval_is_answered_by_keyboard_and_others_lose_it(
     assert each_dashboard.ended(other_id)["output"] is False
 
 
+def test_a_decision_with_more_to_say_is_two_buttons_below_the_rest(dashboard: Dashboard, page: Page) -> None:
+    first, second = dashboard.start("reviewed"), dashboard.start("reviewed")
+    for run_id in (first, second):
+        dashboard.reached(run_id, {"awaits_signal": 1})
+    page.goto(f"{dashboard.url}inbox?signal=review")
+    expect(card(page, first).get_by_role("checkbox")).to_have_count(0)
+    card(page, first).get_by_role("textbox", name="note").fill("too dear")
+    card(page, first).get_by_role("button", name="Decline").click()
+    expect(card(page, first)).to_contain_text("Answered: Decline")
+    assert dashboard.ended(first)["output"] == {"approved": False, "note": "too dear"}
+    focus_by_keys(page, card(page, second))
+    page.keyboard.press("a")
+    assert dashboard.ended(second)["output"] == {"approved": True, "note": ""}
+
+
 def test_two_clicks_and_a_lost_answer_are_one_answer(dashboard: Dashboard, page: Page, problems: object) -> None:
     run_id = dashboard.start("approval", 77)
     dashboard.reached(run_id, {"awaits_signal": 1})

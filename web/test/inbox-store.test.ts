@@ -36,10 +36,15 @@ test("one boolean, alone or in an object, is two buttons", () => {
   const of = (schema: unknown, signal: string) => twoButtonsOf(fieldsOf(JSON.stringify(schema)), signal);
   assert.equal(of({ type: "boolean" }, "approve")?.yes, "true");
   const approval = { type: "object", properties: { approved: { type: "boolean" } }, required: ["approved"] };
-  const words = { yes: '{"approved": true}', no: '{"approved": false}', yesWord: "Approve", noWord: "Decline" };
+  const words = { yes: '{"approved": true}', no: '{"approved": false}', yesWord: "Approve", noWord: "Decline", field: null };
   assert.deepEqual(of(approval, "decision"), words);
   assert.deepEqual(of({ $ref: "#/$defs/Approval", $defs: { Approval: approval } }, "decision"), words);
   assert.equal(of({ type: "boolean" }, "is-fraud")?.yesWord, "Yes");
   assert.equal(of({ type: "object", properties: { a: { type: "boolean" }, b: { type: "string" } } }, "x"), null);
   assert.equal(of({}, "x"), null);
+  const reasoned = { type: "object", properties: { approved: { type: "boolean" }, note: { type: "string" } } };
+  const beside = { yes: "true", no: "false", yesWord: "Approve", noWord: "Decline", field: "approved" };
+  assert.deepEqual(of(reasoned, "x"), beside);
+  const two = { ...reasoned.properties, urgent: { type: "boolean" } };
+  assert.equal(of({ type: "object", properties: two }, "x"), null);
 });

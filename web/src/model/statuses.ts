@@ -98,8 +98,14 @@ const ICONS: Record<StateName, IconName> = {
   abandoned: "minus",
 };
 
-export function iconOf(state: StateName): IconName {
-  return ICONS[state];
+/** `child`: what is waited for is a run of its own, and nobody has to answer. */
+export function iconOf(state: StateName, child = false): IconName {
+  return child && state === "waiting" ? "child" : ICONS[state];
+}
+
+/** A run that waits for a child, and for no signal. */
+export function awaitsChild(run: RunStanding): boolean {
+  return run.status === "sleeping" && run.wait_reason === "child" && (run.awaits_signal ?? 0) === 0;
 }
 
 export function isEnded(status: RunStatus | StepStatus | StateName): boolean {

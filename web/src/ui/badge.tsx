@@ -1,11 +1,18 @@
 import { iconOf, wordOf, type StateName } from "../model/statuses";
 import { Icon } from "./icon";
 
+interface BadgeProps {
+  readonly state: StateName;
+  readonly word?: string;
+  /** It waits for a child. */
+  readonly child?: boolean;
+}
+
 /** A state: icon, word and hue, so that none of them is needed to tell it. */
-export function Badge({ state, word }: { readonly state: StateName; readonly word?: string }) {
+export function Badge({ state, word, child = false }: BadgeProps) {
   return (
     <span class="badge" data-state={state}>
-      <Icon name={iconOf(state)} />
+      <Icon name={iconOf(state, child)} />
       {word ?? wordOf(state)}
     </span>
   );

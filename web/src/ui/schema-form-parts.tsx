@@ -10,11 +10,11 @@ import { Tabs } from "./tabs";
 type Of<K extends FormValue["kind"]> = PartProps & { readonly value: Extract<FormValue, { kind: K }> };
 
 /** The fields of an object, then what the text has besides. */
-export function ObjectPart(props: Of<"object">) {
+export function ObjectPart(props: Of<"object"> & { readonly without?: string | undefined }) {
   const { field, value, path, errors, onChange } = props;
   return (
     <>
-      {field.properties.map((each) => (
+      {field.properties.filter((each) => each.name !== props.without).map((each) => (
         <FieldPart
           key={each.name}
           field={each.field}

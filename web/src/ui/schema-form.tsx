@@ -13,14 +13,16 @@ interface SchemaFormProps {
   readonly onChange: (value: FormValue) => void;
   /** What a value that is not an object is called. */
   readonly label?: string;
+  /** A field of the object that is asked for elsewhere. */
+  readonly without?: string;
 }
 
 /** A form from a JSON Schema. What is typed stays as it is typed. */
-export function SchemaForm({ field, value, errors, onChange, label = "Value" }: SchemaFormProps) {
+export function SchemaForm({ field, value, errors, onChange, label = "Value", without }: SchemaFormProps) {
   const byPath = new Map(errors.map((each) => [each.path, each.message]));
   const part = { field, value, path: "", label, required: true, errors: byPath, onChange };
   const fields = field.kind === "object" && value.kind === "object";
-  return <div class="schema-form">{fields ? <ObjectPart {...part} value={value} /> : <FieldPart {...part} />}</div>;
+  return <div class="schema-form">{fields ? <ObjectPart {...part} value={value} without={without} /> : <FieldPart {...part} />}</div>;
 }
 
 export interface PartProps {
@@ -224,7 +226,7 @@ function helpOf(field: SchemaField): string {
     minLength !== null && minLength > 1 ? `at least ${minLength} characters` : "",
     maxLength !== null ? `at most ${maxLength} characters` : "",
     pattern ? `matches ${pattern}` : "",
-    field.fallback !== null && field.fallback !== "null" && !field.isConst ? `default ${field.fallback}` : "",
+    field.fallback !== null && field.fallback !== "null" && field.fallback !== '""' && !field.isConst ? `default ${field.fallback}` : "",
   ];
   return parts.filter((part) => part !== "").join(" · ");
 }

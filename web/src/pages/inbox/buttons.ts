@@ -6,25 +6,29 @@ export interface TwoButtons {
   readonly no: string;
   readonly yesWord: string;
   readonly noWord: string;
+  /** The field that they set, if there are others to be filled in; null: they are all of the answer. */
+  readonly field: string | null;
 }
 
 const APPROVAL = /approv|accept|allow|confirm|release|agree/i;
 
-/** Of one boolean, alone or as the only field of an object. Null: it is something else. */
+/** Of one boolean, alone or as the only one of an object; beside other fields it must be about an approval. Null: it is
+ * something else. */
 export function twoButtonsOf(field: Field, signal: string): TwoButtons | null {
-  if (isYesOrNo(field)) return named("true", "false", signal);
+  if (isYesOrNo(field)) return named("true", "false", signal, null);
   if (field.kind !== "object" || field.nullable) return null;
-  const [only, ...others] = field.properties;
-  if (only === undefined || others.length > 0 || !isYesOrNo(only.field)) return null;
+  const [only, ...others] = field.properties.filter((each) => isYesOrNo(each.field));
+  if (only === undefined || others.length > 0) return null;
+  if (field.properties.length > 1) return APPROVAL.test(only.name) ? named("true", "false", only.name, only.name) : null;
   const name = JSON.stringify(only.name);
-  return named(`{${name}: true}`, `{${name}: false}`, `${signal} ${only.name}`);
+  return named(`{${name}: true}`, `{${name}: false}`, `${signal} ${only.name}`, null);
 }
 
 function isYesOrNo(field: Field): boolean {
   return field.kind === "boolean" && !field.nullable;
 }
 
-function named(yes: string, no: string, about: string): TwoButtons {
+function named(yes: string, no: string, about: string, field: string | null): TwoButtons {
   const approval = APPROVAL.test(about);
-  return { yes, no, yesWord: approval ? "Approve" : "Yes", noWord: approval ? "Decline" : "No" };
+  return { yes, no, field, yesWord: approval ? "Approve" : "Yes", noWord: approval ? "Decline" : "No" };
 }

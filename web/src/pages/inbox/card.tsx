@@ -5,12 +5,10 @@ import { toMs } from "../../model/times";
 import type { Card, InboxStore } from "../../state/inbox-store";
 import { href } from "../../state/route";
 import { A } from "../../ui/a";
-import { Button } from "../../ui/button";
 import { ErrorBox } from "../../ui/error-box";
 import { Icon } from "../../ui/icon";
-import { Keys } from "../../ui/shortcuts";
 import { Elapsed, Until } from "../../ui/time";
-import { AnswerForm } from "./form";
+import { AnswerForm, YesOrNo } from "./form";
 import { twoButtonsOf } from "./buttons";
 
 interface CardProps {
@@ -69,17 +67,10 @@ function Answer({ card, store }: { readonly card: Card; readonly store: InboxSto
   const field = useMemo(() => (schema instanceof RawJson && schema.text !== "null" ? fieldsOf(schema.text) : null), [card]);
   const buttons = useMemo(() => (field === null ? null : twoButtonsOf(field, signal)), [field]);
   const busy = card.state.value === "sending";
-  if (buttons === null) {
-    return <AnswerForm field={field} signal={signal} busy={busy} onAnswer={(text) => void store.answer(card, text, text)} />;
-  }
-  return (
-    <p class="row">
-      <Button kind="primary" busy={busy} class="inbox-yes" onClick={() => void store.answer(card, buttons.yes, buttons.yesWord)}>
-        {buttons.yesWord} <Keys keys="a" />
-      </Button>
-      <Button busy={busy} class="inbox-no" onClick={() => void store.answer(card, buttons.no, buttons.noWord)}>
-        {buttons.noWord} <Keys keys="d" />
-      </Button>
-    </p>
+  const answer = (text: string, word: string) => void store.answer(card, text, word);
+  return buttons === null || buttons.field !== null ? (
+    <AnswerForm field={field} signal={signal} buttons={buttons} busy={busy} onAnswer={answer} />
+  ) : (
+    <YesOrNo buttons={buttons} busy={busy} onChoose={answer} />
   );
 }

@@ -48,7 +48,7 @@ export function LoginPage() {
           Log in
         </Button>
         <p class="dim">
-          Make a key for the dashboard: <code>kagzi keys create me --scope client</code>
+          Make a key for the dashboard: <code class="nowrap">kagzi keys create me --scope client</code>
         </p>
       </form>
     </div>

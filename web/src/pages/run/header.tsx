@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { api } from "../../api/client";
 import type { RunView, TimelineStepView, WholeRunView } from "../../api/types";
 import { formatDuration } from "../../model/durations";
-import { isEnded, stateOfRun, wordOf } from "../../model/statuses";
+import { awaitsChild, isEnded, stateOfRun, wordOf } from "../../model/statuses";
 import { toMs } from "../../model/times";
 import { now } from "../../state/clock";
 import { go, href } from "../../state/route";
@@ -32,7 +32,7 @@ export function Header({ store, selected }: { store: RunStore; selected: Timelin
             </span>
           ) : null}
           <span role="status" aria-live="polite" class="run-state">
-            <Badge state={stateOfRun(run)} word={wordOf(stateOfRun(run))} />
+            <Badge state={stateOfRun(run)} word={wordOf(stateOfRun(run))} child={awaitsChild(run)} />
           </span>
           <Facts run={run} failing={failingSteps(store)} />
         </div>

@@ -50,7 +50,7 @@ export function Inspector({ store, selection }: { store: RunStore; selection: Se
     <section class="inspector" ref={root} onKeyDown={leave}>
       <header class="inspector-head">
         <h2 tabIndex={-1}>{row.step_id}</h2>
-        <Badge state={stateOfStep(row)} word={wordOf(stateOfStep(row))} />
+        <Badge state={stateOfStep(row)} word={wordOf(stateOfStep(row))} child={row.kind === "child"} />
         <Button kind="quiet" icon="cross" label="Close the step" onClick={() => select(null, null)} />
       </header>
       {step.error !== null && shown === null ? <ErrorBox problem={step.error} onRetry={step.reload} /> : null}

@@ -74,7 +74,7 @@ function Label({ row, onToggle }: { row: Row; onToggle: (row: Row) => void }) {
         <span class="row-toggle-space" />
       )}
       <span class="row-icon" title={row.state}>
-        <Icon name={iconOf(row.state)} />
+        <Icon name={iconOf(row.state, row.step?.kind === "child")} />
       </span>
       <span class="row-name" title={row.label}>
         {row.label}

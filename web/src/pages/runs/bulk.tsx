@@ -3,7 +3,7 @@ import { api, asProblem, type Problem } from "../../api/client";
 import type { OperationView, PreviewView, RunView } from "../../api/types";
 import { groupThousands } from "../../model/durations";
 import { describeFilter, filterToBody, type RunFilter } from "../../model/filters";
-import { stateOfRun } from "../../model/statuses";
+import { awaitsChild, stateOfRun } from "../../model/statuses";
 import { serverNow } from "../../state/clock";
 import { notice } from "../../state/notices";
 import { prefs } from "../../state/prefs";
@@ -160,7 +160,7 @@ function Samples({ runs, all }: { readonly runs: readonly RunView[]; readonly al
       <ul class="bulk-samples">
         {runs.map((run) => (
           <li key={run.run_id} data-run={run.run_id}>
-            <Badge state={stateOfRun(run)} />
+            <Badge state={stateOfRun(run)} child={awaitsChild(run)} />
             <span>{run.workflow}</span>
             <span class="mono">{run.workflow_id}</span>
           </li>

@@ -1,5 +1,5 @@
 import type { RunView } from "../../api/types";
-import { stateOfRun } from "../../model/statuses";
+import { awaitsChild, stateOfRun } from "../../model/statuses";
 import { toMs } from "../../model/times";
 import { href } from "../../state/route";
 import type { RunRow } from "../../state/runs-store";
@@ -51,7 +51,7 @@ export function RunLine({ row, level, childRows, context }: RunLineProps) {
         />
       </td>
       <td role="cell" class="runs-status">
-        <Badge state={stateOfRun(run)} />
+        <Badge state={stateOfRun(run)} child={awaitsChild(run)} />
       </td>
       <td role="cell" class="runs-workflow">
         <A href={context.hrefWith("workflow", run.workflow)} title={`Only ${run.workflow}`} tabIndex={-1}>
