@@ -104,7 +104,7 @@ async def test_a_step_is_its_columns(harness: StoreHarness) -> None:
         started_at=again,
         finished_at=again,
         attempts=((began, failed, "worker-1"),),
-        error="shop.Declined: first line",
+        error="Declined: first line",
         parallel_group_id="group",
         worker_id="worker-1",
     )

@@ -50,10 +50,11 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def first_line(type: str | None, message: str | None) -> str:
-    """Of an error, bounded."""
+    """Of an error, bounded: as `ErrorDetail.text` begins."""
     lines = (message or "").splitlines()
     line = lines[0] if lines else ""
-    text = f"{type}: {line}" if type and line else type or line
+    name = (type or "").rpartition(".")[2]
+    text = f"{name}: {line}" if name and line else name or line
     return text if len(text) <= _LINE_CHARS else f"{text[: _LINE_CHARS - 1]}…"
 
 
