@@ -43,6 +43,16 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
     metadata: Mapping[str, str] | None = None
 
 
+ENCODING = "encoding"
+"""In the metadata: how the data are written."""
+_JSON_ENCODINGS = frozenset({"", "json", "json/plain"})
+
+
+def is_encoded(metadata: Mapping[str, str] | None) -> bool:
+    """Whether data are something else than JSON. Clients of other languages may say that they are JSON."""
+    return bool(metadata) and metadata.get(ENCODING, "") not in _JSON_ENCODINGS
+
+
 class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
     """What a start says about a run for good. Starts, records and exports have these fields in common;
     `store/columns.py` says what becomes of each in a fork and in a run that is continued as new."""

@@ -9,7 +9,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument
-from kagzi.sdk.transport.payload_codec import CLEAR, ENCODING, MessageCodec, Undecodable, refuse_encoded
+from kagzi.core.records import ENCODING
+from kagzi.sdk.transport.payload_codec import CLEAR, MessageCodec, Undecodable, refuse_encoded
 from kagzi.v1 import (
     admin_pb2,
     common_pb2,
@@ -164,3 +165,16 @@ def test_a_codec_must_say_how_it_encodes() -> None:
 
     with pytest.raises(InvalidArgument, match="must name its encoding under 'encoding'"):
         MessageCodec(Silent()).encode(common_pb2.Payload(data=b"1"))
+
+
+@pytest.mark.parametrize("encoding", ["", "json", "json/plain"])
+def test_a_payload_that_says_it_is_json_is_read_as_json_and_encoded_on_its_way_out(encoding: str) -> None:
+    """Clients of other languages may say so."""
+    refuse_encoded({ENCODING: encoding, "content-type": "application/json"}, "input")
+    payload = common_pb2.Payload(data=b"1", metadata={ENCODING: encoding})
+    request = workflow_pb2.StartWorkflowRequest(input=payload)
+    CODEC.decode(request)
+    assert request.input.data == b"1"
+    CODEC.encode(request)
+    assert request.input.data != b"1"
+    assert request.input.metadata[ENCODING] == "flipped"

@@ -8,6 +8,8 @@ import httpx
 import msgspec
 import pytest
 
+from kagzi.core.records import Payload
+from kagzi.server.http.payloads import payload_view
 from tests.server.http.world import World
 from tests.support.timeouts import LOADED_MACHINE_S
 
@@ -88,6 +90,11 @@ def test_values_keep_every_byte(each_api: World) -> None:
 
 
 SEALED = {"$encoding": "aes-gcm", "$bytes": "AP+Adw==", "$metadata": {"encoding-key": "2026"}}
+
+
+@pytest.mark.parametrize("encoding", ["json", "json/plain"])
+def test_a_value_of_which_a_client_says_that_it_is_json_is_shown_as_json(encoding: str) -> None:
+    assert bytes(payload_view(Payload(b'{"a": 1}', {"encoding": encoding}))) == b'{"a": 1}'
 
 
 def test_values_that_are_not_json_go_in_as_they_come_out(each_api: World) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from ...core.error_details import ErrorDetail
 from ...core.public import exported
-from ...core.records import Explanation
+from ...core.records import ENCODING, Explanation, is_encoded
 from ...core.states import RunStatus, WaitReason
 from ...v1 import workflow_pb2 as pb
 from ...v1.common_pb2 import Payload
@@ -101,4 +101,4 @@ read_explanation = reader(pb.ExplainWorkflowResponse, Explanation)
 
 
 def payload_encoding(payload: Payload) -> str:
-    return payload.metadata.get("encoding", "") if payload.metadata else ""
+    return payload.metadata[ENCODING] if is_encoded(payload.metadata) else ""

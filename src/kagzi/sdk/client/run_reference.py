@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.ids import is_uuid
-from ...core.records import RunKey
+from ...core.records import ENCODING, RunKey
 from ...core.states import RunStatus
 from ...v1 import workflow_pb2 as pb
 from ...wire.requests import read_run_status
-from ..transport.payload_codec import ENCODING, refuse_encoded
+from ..transport.payload_codec import refuse_encoded
 from ..workflow.codec import ANY, Codec, codec_for
 from .backend import Backend, Request, Response
 from .run_records import RunInfo

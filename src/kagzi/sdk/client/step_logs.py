@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ...core.public import exported
-from ...core.records import Payload, RunKey
+from ...core.records import ENCODING, Payload, RunKey, is_encoded
 from ...core.times import to_datetime
 from ...v1 import worker_pb2 as pb
 from ...v1.admin_pb2 import ListStepLogsRequest
-from ..transport.payload_codec import ENCODING
 from ..workflow.codec import codec_for, read_payload
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def _read_logs(messages: "list[pb.StepLog]") -> StepLogs:
 
 def _read_line(step_id: str, line: pb.StepLogLine) -> LogLine:
     metadata = dict(line.text.metadata)
-    if ENCODING in metadata:
+    if is_encoded(metadata):
         text = f"[encoded: {metadata[ENCODING]}, {len(line.text.data)} bytes]"
     else:
         text = read_payload(codec_for(str), Payload(line.text.data), what=f"log line of step {step_id!r}")

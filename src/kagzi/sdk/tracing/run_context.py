@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from ...core.errors import RequestError
-from ...core.records import Payload
+from ...core.records import Payload, is_encoded
 from ...core.traces.ids import (
     TRACEPARENT,
     TRACESTATE,
@@ -19,7 +19,6 @@ from ...core.traces.ids import (
     usual_start,
 )
 from ...v1.worker_pb2 import Task
-from ..transport.payload_codec import ENCODING
 from ..workflow.codec import ANY, read_payload, write_context
 
 Context = dict[str, Any]
@@ -63,7 +62,7 @@ def readable_context(task: Task) -> Context | None:
     if not context.data:
         return {}
     try:
-        encoded = context.metadata and ENCODING in context.metadata
+        encoded = is_encoded(context.metadata)
         value: object = None if encoded else read_payload(ANY, Payload(context.data), what="context")
     except RequestError:
         return None

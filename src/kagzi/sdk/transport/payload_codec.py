@@ -20,12 +20,12 @@ from ...core import limits
 from ...core.error_details import OWN_CODE
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.public import exported
+from ...core.records import ENCODING, is_encoded
 from ...v1 import common_pb2 as common
 from .channel import Channel
 
 M = TypeVar("M", bound=Message)
 
-ENCODING = "encoding"
 UNDECODABLE = "undecodable"
 """In the metadata of a payload that this side could not decode: why."""
 CLEAR = "none"
@@ -65,7 +65,7 @@ class Undecodable(PreconditionFailed):
 
 def refuse_encoded(metadata: Mapping[str, str] | None, what: str) -> None:
     """Raises Undecodable for a payload that is still encoded."""
-    if metadata and ENCODING in metadata:
+    if metadata and is_encoded(metadata):
         why = metadata.get(UNDECODABLE) or (
             f"it is encoded as {metadata[ENCODING]!r}, and there is no codec here. "
             "Give the one that it was encoded with: Kagzi.connect(codec=...), Worker(codec=...)"
@@ -131,7 +131,7 @@ class MessageCodec:
 
     def _decode_payload(self, payload: common.Payload) -> None:
         metadata = payload.metadata
-        if self.codec is None or ENCODING not in metadata:
+        if self.codec is None or not is_encoded(metadata):
             return
         try:
             payload.data = self.codec.decode(payload.data, dict(metadata))
@@ -253,7 +253,7 @@ def _part() -> "re.Pattern[str]":
 
 
 def _encode_payload(codec: Codec, payload: common.Payload) -> None:
-    if not payload.data or ENCODING in payload.metadata:
+    if not payload.data or is_encoded(payload.metadata):
         return
     data, metadata = _checked(*codec.encode(payload.data))
     payload.data = data

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from ...core.error_details import ErrorDetail, ErrorKind
 from ...core.errors import ChildError, RequestError, StepError
+from ...core.records import ENCODING
 from ...core.retry.policy import SERVER_DEFAULT
 from ...core.retry.reasons import why_not_retried
 from ...core.text.printable import brief, with_margin
 from ...core.times import US_PER_S
 from ...v1 import worker_pb2 as pb
-from ..transport.payload_codec import CLEAR, ENCODING
+from ..transport.payload_codec import CLEAR
 from ..workflow.failures import leaves_of
 from ..workflow.retry import Retry
 from .log_context import fields_of, is_about_run, name_of

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 import msgspec
 
 from ...core.errors import InvalidArgument
-from ...core.records import Payload
+from ...core.records import ENCODING, Payload, is_encoded
 
-_ENCODING = "encoding"  # of the metadata
 _JSON = "json"
 _UNKNOWN = "unknown"
 _NULL = msgspec.Raw(b"null")
@@ -54,9 +53,9 @@ def payload_view(payload: Payload | None) -> msgspec.Raw:
     if payload is None or not payload.data:
         return _NULL
     metadata = payload.metadata or {}
-    if _ENCODING in metadata or not is_json(payload.data):
-        encoding = metadata.get(_ENCODING) or _UNKNOWN
-        rest = {key: value for key, value in metadata.items() if key != _ENCODING}
+    if is_encoded(metadata) or not is_json(payload.data):
+        encoding = metadata.get(ENCODING) or _UNKNOWN
+        rest = {key: value for key, value in metadata.items() if key != ENCODING}
     elif not _is_envelope(payload.data):
         return msgspec.Raw(payload.data)
     else:
@@ -93,7 +92,7 @@ def _opened(data: bytes, field: str) -> Payload:
             field=field,
         ) from None
     if envelope.encoding != _JSON:
-        named = {} if envelope.encoding == _UNKNOWN else {_ENCODING: envelope.encoding}
+        named = {} if envelope.encoding == _UNKNOWN else {ENCODING: envelope.encoding}
         return Payload(envelope.data, {**named, **envelope.metadata} or None)
     if envelope.metadata or not is_json(envelope.data):
         raise InvalidArgument(

@@ -9,6 +9,7 @@ import msgspec
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorKind
 from ...core.errors import InternalError, InvalidArgument, NotFound, PreconditionFailed
+from ...core.records import ENCODING
 from ...core.run.commands import StartChild
 from ...core.run.misfits import misfit_of
 from ...core.states import RunStatus
@@ -16,7 +17,7 @@ from ...core.times import Timestamp
 from ...core.transfers.images import RunImage, StepImage, write_data
 from ...core.workflow_types.versions import best_first
 from ...sdk.execution.state import Suspended
-from ...sdk.transport.payload_codec import CLEAR, ENCODING, Codec, MessageCodec, message_codec
+from ...sdk.transport.payload_codec import CLEAR, Codec, MessageCodec, message_codec
 from ...sdk.worker.registry import AnyWorkflow, Registry
 from ...sdk.workflow.codec import ANY
 from ...sdk.workflow.failures import describe
