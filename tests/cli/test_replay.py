@@ -105,7 +105,7 @@ def test_replay_tells_of_another_end(shop: Shop, tmp_path: Path) -> None:
     file = changed_file(tmp_path, '"status": "rejected"', '"status": "refused"')
     done = kagzi(shop, "replay", "rejected", "--code", str(file), code=1)
     assert 'completed  {"status": "refused"' in done.stdout
-    assert 'another end than recorded: completed, {"status": "rejected"' in done.stderr
+    assert 'the code does not end as recorded: completed, {"status": "rejected"' in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_exported_test_of_a_failed_run_passes_and_fails_when_the_workflow_is
 ) -> None:
     file = tmp_path / "test_declined.py"
     done = kagzi(shop, "export", "declined", "--pytest", "--code", CODE, "--output", str(file))
-    assert done.stderr == "test_declined: 3 recorded steps, with values in clear\n"
+    assert done.stderr == "test_declined: 3 recorded steps, with values in plain text\n"
     assert done.stdout == ""
     assert file.read_text() == kagzi(shop, "export", "declined", "--pytest", "--code", CODE).stdout
 

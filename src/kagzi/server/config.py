@@ -113,7 +113,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         raise CannotStart(
             f"{self.open_to_others[0]} can be reached from other machines, and nothing asks who they are. "
             f"Create a key (`{self.first_key_command}`) and start with --auth keys, and with TLS (--tls-cert, "
-            "--tls-key, or a proxy that has it): keys must not travel in clear. Or require client certificates with "
+            "--tls-key, or a proxy that has it): keys must not be sent unencrypted. Or require client certificates with "
             "--tls-client-ca, or listen on 127.0.0.1. In a network that is private, --insecure allows it as it is."
         )
 

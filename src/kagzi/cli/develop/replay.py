@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--at", metavar="STEP", help="With --pdb: stop at this step.  [default: the workflow's first line]")
 @server_command
 def replay(*, run: str | None, code: str, file: Path | None, debug: bool, at: str | None, server: Server) -> Output:
-    """Run the code of a workflow with what a run has recorded.
+    """Run the code of a workflow with the recorded results of a run.
 
     \b
     kagzi replay RUN --code app.flows
@@ -44,7 +44,7 @@ def replay(*, run: str | None, code: str, file: Path | None, debug: bool, at: st
     kagzi replay --from run.jsonl --code app/flows.py
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run). No step is executed: each call gets its
-    recorded result. Ends with 1 if the code does not fit the run, or comes to another end.
+    recorded result. The exit code is 1 if the code does not fit the run, or ends differently.
     """
     if at is not None and not debug:
         raise click.UsageError("--at needs --pdb: it says where to stop.")
@@ -128,7 +128,7 @@ def _put(history: History, played: Replay) -> None:
         return
     put(_end(played))
     if played.as_recorded is False:
-        warn(f"the code comes to another end than recorded: {_recorded_end(history)}")
+        warn(f"the code does not end as recorded: {_recorded_end(history)}")
         hint("it fits the recorded steps; the difference is after the last one, or in what it makes of them")
 
 

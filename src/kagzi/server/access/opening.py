@@ -25,7 +25,7 @@ async def open_access(stack: AsyncExitStack, engine: Engine, config: ServerConfi
         )
     for address in config.keys_in_clear:
         logger.warning(
-            "%s has no TLS: keys travel in clear unless a proxy encrypts them. To do it here: --tls-cert, --tls-key",
+            "%s has no TLS: keys are sent unencrypted unless a proxy encrypts them. To use TLS: --tls-cert, --tls-key",
             address,
         )
     if access.asks:
