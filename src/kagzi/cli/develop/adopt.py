@@ -133,9 +133,9 @@ async def _replayed(history: History, code: Code) -> Replay:
 
 def _ask(comparison: Comparison) -> None:
     if not sys.stdin.isatty():
-        raise Stop(Exit.USAGE, "this lets the run go on, and there is no terminal to ask at", "add --yes")
+        raise Stop(Exit.USAGE, "this lets the run continue, and there is no terminal to confirm it", "add --yes")
     comparison.show()
-    click.confirm(f"Let {comparison.info.id} go on with this code only?", abort=True, err=True)
+    click.confirm(f"Let {comparison.info.id} continue with this code only?", abort=True, err=True)
 
 
 async def _workers_of(client: Kagzi, info: RunInfo, build_id: str) -> list[str]:
@@ -203,7 +203,7 @@ class Comparison(NamedTuple):
     def _next(self) -> str:
         replay = self.replay
         if replay.outcome == "open":
-            return replay.waits_for or "it goes on"
+            return replay.waits_for or "it continues"
         if replay.outcome == "failed" and replay.error is not None:
             return f"it fails: {replay.error.text}"
         return {"completed": "it completes", "cancelled": "it is cancelled", "continued": "it continues as new"}.get(

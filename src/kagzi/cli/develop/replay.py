@@ -81,7 +81,7 @@ def _debugged(history: History, workflows: tuple[Workflow[Any, Any], ...], at: s
         sys.settrace(before)
     if at and not replayer.stops.reached:
         called = ", ".join(step.id for step in played.steps) or "none"
-        raise Stop(Exit.NOT_FOUND, f"the code does not come to step {at}", f"it comes to: {called}")
+        raise Stop(Exit.NOT_FOUND, f"the code does not reach step {at}", f"it reaches: {called}")
     return played
 
 
