@@ -111,6 +111,7 @@ def test_a_second_server_on_one_file_is_refused(tmp_path: Path) -> None:
         first.says("kagzi server ready")
         done = kagzi("server", *NO_PORTS, cwd=tmp_path)
         assert done.returncode == 5, done.stderr
+        assert "or choose another database (--db, or --data for kagzi dev and kagzi demo)" in done.stderr
         assert "Traceback" not in done.stderr
 
 
