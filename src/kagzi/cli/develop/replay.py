@@ -12,7 +12,7 @@ from ..exits import Exit, Stop
 from ..options import Server
 from ..output import Output, server_command
 from ..times import local, span_text, took_text
-from .code import load_code
+from .code import load_code, short_path
 from .recordings import file_option, history_of, step_view
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _row(history: History, step: ReplayedStep) -> dict[str, str]:
         "status": status_text(str(step.status)),
         "at": after,
         "took": took_text(step.started_at, step.finished_at),
-        "line": f"{step.file}:{step.line}" if step.line else "",
+        "line": f"{short_path(step.file)}:{step.line}" if step.line else "",
         "value": value,
     }
 
