@@ -47,6 +47,7 @@ def free_port() -> int:
         (["keys", "create", "x"], "--scope", "hint: add --scope read|client|worker|admin; see"),
         (["db", "status", "--db", ":memory:"], "--db", "nothing to migrate"),
         (["bench", "--duration", "5"], "--duration", 'Write "5s"'),
+        (["workers", "-n", "shop", "drain", "w"], "'drain'", "Write kagzi workers drain ..., then the options."),
     ],
 )
 def test_a_bad_value_names_its_option_and_the_remedy(

@@ -130,7 +130,7 @@ def _view(info: KeyInfo) -> dict[str, Any]:
 
 
 def _row(info: KeyInfo) -> dict[str, str]:
-    state = "revoked" if info.revoked_at is not None else "good"
+    state = "revoked" if info.revoked_at is not None else "valid"
     return {
         "key": info.id,
         "name": info.name,
