@@ -25,7 +25,7 @@ class AesGcm:
 
     Args:
         keys: Secret keys of 32 bytes (16 and 24 work as well), by a name of your own. The name is stored with what is
-            encrypted, in clear.
+            encrypted, unencrypted itself.
         current: The name of the key to encrypt with. Default: the only key.
 
     To rotate keys, first give the new key to all clients and workers beside the old one. Then make it the `current` one

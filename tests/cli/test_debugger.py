@@ -172,8 +172,8 @@ def test_another_debugger_stops_in_the_code_of_the_workflow(
 def test_a_step_that_never_comes_and_breakpoints_that_are_off_are_named(directory: Path) -> None:
     with replaying(directory, "--pdb", "--at", "refund") as terminal:
         assert terminal.end() == 3
-        assert "does not come to step refund" in terminal.shown
-        assert "it comes to: tax, charge, nap" in terminal.shown
+        assert "does not reach step refund" in terminal.shown
+        assert "it reaches: tax, charge, nap" in terminal.shown
     with replaying(directory, "--pdb", PYTHONBREAKPOINT="0") as terminal:
         assert terminal.end() == 2
         assert "PYTHONBREAKPOINT=0" in terminal.shown

@@ -114,6 +114,13 @@ def test_a_file_that_is_broken_from_the_start_is_served_once_it_is_mended(tmp_pa
         ready(dev)
 
 
+def test_a_file_that_does_not_return_when_it_is_imported_is_named(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text("import threading\nthreading.Event().wait()\n")
+    with running("dev", "flow.py", *NO_PORTS, cwd=tmp_path) as dev:
+        dev.says(r"^flow.py is still being loaded\..* put that below: if __name__ == \"__main__\":")
+        assert dev.interrupt() == 0
+
+
 def test_a_worker_that_dies_comes_back(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(simple_flow("one"))
     with running("dev", "flow.py", *NO_PORTS, cwd=tmp_path) as dev:

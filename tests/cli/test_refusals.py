@@ -43,9 +43,11 @@ def free_port() -> int:
         (["dev", "--http", "x"], "--http", "HOST:PORT"),
         (["dev", "no_such_file.py"], "no_such_file.py", "Give a Python file"),
         (["worker", "no_such_file.py"], "no_such_file.py", "Give a Python file"),
-        (["db", "status"], "--db", "missing option"),
+        (["db", "status"], "--db", "hint: add --db URL; see"),
+        (["keys", "create", "x"], "--scope", "hint: add --scope read|client|worker|admin; see"),
         (["db", "status", "--db", ":memory:"], "--db", "nothing to migrate"),
         (["bench", "--duration", "5"], "--duration", 'Write "5s"'),
+        (["workers", "-n", "shop", "drain", "w"], "'drain'", "Write kagzi workers drain ..., then the options."),
     ],
 )
 def test_a_bad_value_names_its_option_and_the_remedy(
@@ -111,6 +113,7 @@ def test_a_second_server_on_one_file_is_refused(tmp_path: Path) -> None:
         first.says("kagzi server ready")
         done = kagzi("server", *NO_PORTS, cwd=tmp_path)
         assert done.returncode == 5, done.stderr
+        assert "or choose another database (--db, or --data for kagzi dev and kagzi demo)" in done.stderr
         assert "Traceback" not in done.stderr
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from kagzi import Kagzi, Worker
 from kagzi.cli.demo import shop as shop_code
+from kagzi.cli.develop.code import short_path
 from tests.cli.recorded_shop import CODE, Shop, record
 from tests.support.kagzi_inline import kagzi_inline
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -72,7 +73,7 @@ def test_replay_prints_the_steps_with_values_times_and_lines_and_the_end(shop: S
         'retry=Retry.exponential(5, initial="2s", max="30s")).run(') + 1  # fmt: skip
     row = next(row for row in done.stdout.splitlines() if row.startswith("charge-card"))
     assert row.split()[1:3] == ["function", "completed"]
-    assert f"{shop_code.__file__}:{line}" in row
+    assert f" {short_path(shop_code.__file__)}:{line} " in row
     assert '"amount": "300.00 EUR"' in row
     assert "reserve[kettle]" in done.stdout
     assert '{"approved": false, "note": "too dear"}' in done.stdout
@@ -105,7 +106,7 @@ def test_replay_tells_of_another_end(shop: Shop, tmp_path: Path) -> None:
     file = changed_file(tmp_path, '"status": "rejected"', '"status": "refused"')
     done = kagzi(shop, "replay", "rejected", "--code", str(file), code=1)
     assert 'completed  {"status": "refused"' in done.stdout
-    assert 'another end than recorded: completed, {"status": "rejected"' in done.stderr
+    assert 'the code does not end as recorded: completed, {"status": "rejected"' in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_replay_tells_of_another_end(shop: Shop, tmp_path: Path) -> None:
         (["replay", "nobody", "--code", CODE], 3, "run nobody not found"),
         (["replay", "declined", "--code", "nowhere"], 2, "nowhere cannot be loaded"),
         (["replay", "declined", "--code", "kagzi.cli.bench.flows"], 3, "'process-order' version 1, which is not here"),
-        (["replay", "declined"], 2, "'--code'"),
+        (["replay", "declined"], 2, "missing option --code\nhint: add --code MODULE"),
         (["diff", "declined"], 2, "is not a fork"),
         (["export", "declined", "--pytest"], 2, "--pytest needs --code MODULE"),
         (["export", "declined", "--code", CODE], 2, "--code needs --pytest"),
@@ -181,7 +182,7 @@ def test_the_exported_test_of_a_failed_run_passes_and_fails_when_the_workflow_is
 ) -> None:
     file = tmp_path / "test_declined.py"
     done = kagzi(shop, "export", "declined", "--pytest", "--code", CODE, "--output", str(file))
-    assert done.stderr == "test_declined: 3 recorded steps, with values in clear\n"
+    assert done.stderr == "test_declined: 3 recorded steps, with values in plain text\n"
     assert done.stdout == ""
     assert file.read_text() == kagzi(shop, "export", "declined", "--pytest", "--code", CODE).stdout
 

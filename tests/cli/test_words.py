@@ -11,7 +11,7 @@ from kagzi.cli.main import kagzi
 from kagzi.cli.option_names import in_options
 from kagzi.cli.options import Kebab
 from kagzi.cli.runs.tail import event_day, event_line
-from kagzi.cli.times import age_text, local_text, span_text, took_text
+from kagzi.cli.times import age_text, local_text, span_text, took_text, with_local_times
 from kagzi.core.text.plurals import counted
 
 NOON = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
@@ -66,6 +66,12 @@ def test_times_are_local_and_say_so() -> None:
     event = {"kind": "step_started", "at": "2026-11-16T23:30:00.123456Z", "step": "pay"}
     assert event_day(event) == "2026-11-17 UTC+01:00"
     assert click.unstyle(event_line(event)) == "00:30:00.123  step started      pay"
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_times_in_a_text_of_the_server_are_local() -> None:
+    text = "It sleeps until 2026-11-16T23:30:00.500Z, in step 2026-11-16."
+    assert with_local_times(text) == "It sleeps until 2026-11-17 00:30:00+01:00, in step 2026-11-16."
 
 
 def test_numbers_and_nouns() -> None:

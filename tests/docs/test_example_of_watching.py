@@ -1,7 +1,7 @@
 """e09 as it is: a web application that starts orders and tells its browsers what happens to them, as it happens."""
 
-import ast
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -37,7 +37,7 @@ async def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 def events_of(text: str) -> list[dict[str, Any]]:
-    return [ast.literal_eval(line.removeprefix("data: ")) for line in text.splitlines() if line]
+    return [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line]
 
 
 async def test_an_order_is_placed_once_and_can_be_watched(browser: httpx.AsyncClient) -> None:

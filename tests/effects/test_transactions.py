@@ -71,7 +71,7 @@ async def test_a_transaction_that_began_by_itself_is_refused(kind: str, url: str
     with step(1):
         async with opened(kind, url) as database:
             await database.execute("select 1")
-            with pytest.raises(NonRetryable, match=r"began by itself .* Commit it first, or open it as a block: `"):
+            with pytest.raises(NonRetryable, match=r"began implicitly, .* Commit it first, or open it as a block: `"):
                 async with database.effect():
                     await database.pay("a")
             await database.commit()

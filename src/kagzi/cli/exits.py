@@ -85,6 +85,10 @@ def message_and_hint(stop: click.ClickException) -> tuple[str, str]:
     context = stop.ctx if isinstance(stop, click.UsageError) else None
     if context is None:
         return message, ""
+    if isinstance(stop, click.MissingParameter) and isinstance(stop.param, click.Option):
+        option, choices = max(stop.param.opts, key=len), getattr(stop.param.type, "choices", ())
+        value = stop.param.metavar or "|".join(choices) or stop.param.type.name.upper()
+        return f"missing option {option}", f"add {option} {value}; see {context.command_path} --help"
     if isinstance(stop, click.MissingParameter) or message.startswith("got unexpected "):
         usage = " ".join(context.get_usage().removeprefix("Usage:").split())
         return message, f"write {usage}; see {context.command_path} --help"

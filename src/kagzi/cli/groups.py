@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any
 
 import click
 
 from .exits import Exit, stop_of
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \(([\w-]+)")  # click's
 
 
 class Commands(click.Group):
@@ -51,6 +54,18 @@ class Listing(Commands):
         if not args or (args[0].startswith("-") and args[0] not in self.get_help_option_names(ctx)):
             args = ["list", *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            extra = _EXTRA.match(error.message)
+            if extra is None or self.get_command(ctx, extra[1]) is None:
+                raise
+            raise click.UsageError(
+                f"{extra[1]!r} comes before the options. Write {ctx.command_path} {extra[1]} ..., then the options.",
+                ctx,
+            ) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

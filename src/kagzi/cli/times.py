@@ -1,6 +1,9 @@
 """Times and spans for people: the local zone, as in logs. JSON has RFC 3339 in UTC. `TZ=UTC kagzi ...` shows UTC."""
 
+import re
 from datetime import UTC, datetime, timedelta
+
+_UTC_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
 def now() -> datetime:
@@ -25,6 +28,11 @@ def local_text(at: datetime | str | None) -> str:
     if at is None or at == "":
         return ""
     return local(at).isoformat(sep=" ", timespec="seconds")
+
+
+def with_local_times(text: str) -> str:
+    """The text of a server, with its times in UTC written as `local_text` does."""
+    return _UTC_TIME.sub(lambda time: local_text(time[0]), text)
 
 
 def local(at: datetime | str) -> datetime:

@@ -111,18 +111,18 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.insecure or not self.open_to_others:
             return
         raise CannotStart(
-            f"{self.open_to_others[0]} can be reached from other machines, and nothing asks who they are. "
+            f"{self.open_to_others[0]} can be reached from other machines, and everyone may call this server. "
             f"Create a key (`{self.first_key_command}`) and start with --auth keys, and with TLS (--tls-cert, "
-            "--tls-key, or a proxy that has it): keys must not travel in clear. Or require client certificates with "
-            "--tls-client-ca, or listen on 127.0.0.1. In a network that is private, --insecure allows it as it is."
+            "--tls-key, or in a proxy): keys must not be sent unencrypted. Or require client certificates with "
+            "--tls-client-ca, or listen on 127.0.0.1. In a private network, you can allow this with --insecure."
         )
 
     def refuse_open_outbox(self) -> None:
         """Raises CannotStart for an outbox that goes around the keys."""
         if self.outbox and self.asks_for_keys and not self.outbox_namespaces:
             raise CannotStart(
-                "--auth keys asks everybody for a key, and whoever can write into the table of --outbox starts runs "
-                "without one. Name the namespaces where that is allowed: --outbox-namespaces shop,billing."
+                "--auth keys requires a key for every call, but everyone who can write into the table of --outbox can "
+                "start runs without one. Name the namespaces where that is allowed: --outbox-namespaces shop,billing."
             )
 
     def load_tls(self, clock: Clock) -> "ServerTls | None":

@@ -177,7 +177,10 @@ def lock_or_refuse(database: Path) -> FileLock:
     if not acquired:
         pid = lock.holder_pid()
         who = "another process" if pid is None else f"process {pid}"
-        raise CannotStart(f"{database} is in use by {who}. Stop it, connect to it, or choose another file.")
+        raise CannotStart(
+            f"{database} is in use by {who}. Stop it, connect to it, or choose another database (--db, or --data for "
+            "kagzi dev and kagzi demo)."
+        )
     return lock
 
 

@@ -159,7 +159,7 @@ def _use(context: ssl.SSLContext, files: TlsFiles) -> None:
         raise _refusal(
             "tls_key",
             files.key,
-            f"is encrypted, and nobody is there to ask for its password. "
+            f"is encrypted, and a server cannot ask for its password. "
             f"Decrypt it: openssl pkey -in {files.key} -out plain.pem",
         ) from None
     except ssl.SSLError as error:

@@ -198,6 +198,9 @@ async def test_since_may_be_how_long_ago(server: FakeServer, client: Kagzi) -> N
     (sent,) = server.requests("ListWorkflows")
     ago = datetime.now(UTC) - sent.filter.created_after.ToDatetime(UTC)
     assert timedelta(hours=1, minutes=59) < ago < timedelta(hours=2, minutes=1)
+    seconds: Any = 5
+    with pytest.raises(InvalidArgument, match=r'since=5 is neither a duration nor a datetime\. Write "2h"'):
+        [run async for run in client.list(since=seconds)]
 
 
 async def test_steps_of_all_pages(server: FakeServer, client: Kagzi) -> None:

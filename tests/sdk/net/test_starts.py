@@ -309,7 +309,7 @@ async def test_an_input_over_the_servers_own_limit_is_not_sent(server: FakeServe
 
 
 async def test_inputs_must_fit_the_workflow(client: Kagzi) -> None:
-    with pytest.raises(InvalidArgument, match="needs an input"):
+    with pytest.raises(InvalidArgument, match=r"needs an input\. Pass it after the workflow"):
         await client.start(greet)
     with pytest.raises(InvalidArgument, match="takes no input"):
         await client.start(tick, 5)  # type: ignore[call-overload]

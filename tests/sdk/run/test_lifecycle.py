@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from kagzi.core.errors import InvalidArgument
 from kagzi.core.run.commands import CompleteRun, CompleteStep, RecordStep
 from kagzi.core.states import RunStatus, StepKind
 from kagzi.sdk.worker.registry import Registry
+from kagzi.sdk.worker.worker import Worker
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -506,6 +507,8 @@ def test_registrations_that_cannot_work_are_refused() -> None:
         workflow(three)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(InvalidArgument, match="must be an `async def` function"):
         Registry([("sync", len)])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidArgument, match=r"is not a list\. Write workflows=\[take_order\]"):
+        Worker(":memory:", workflows=cast("Any", take_order))
     with pytest.raises(InvalidArgument, match=r"is not a workflow\. Decorate the function"):
         Registry([three])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 

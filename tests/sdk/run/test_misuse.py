@@ -7,11 +7,13 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from kagzi.core.errors import InvalidArgument
 from kagzi.core.states import RunStatus
 from kagzi.sdk.client.client import Kagzi
 from kagzi.sdk.worker.blocked_by import blocked_by
@@ -92,6 +94,45 @@ async def test_a_step_that_is_awaited_without_its_function() -> None:
     remedy = "Write: await ctx.step('charge').run(function, argument, ...)"
     text = f"ctx.step('charge') does nothing without a function. {remedy}"
     assert await error_of(flow) == text
+
+
+async def test_a_step_that_is_called_like_a_function() -> None:
+    @workflow
+    async def flow(ctx: Context) -> int:
+        call: Any = ctx.step("charge")
+        return await call(charge)
+
+    remedy = "Write: await ctx.step('charge').run(function, argument, ...)"
+    assert await error_of(flow) == f"ctx.step('charge') is not called like a function. {remedy}"
+
+
+async def test_a_result_that_was_not_awaited_says_so() -> None:
+    @workflow
+    async def flow(ctx: Context) -> Any:
+        forgotten = [ctx.step("charge").run(charge)]
+        return forgotten[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = await error_of(flow)
+        gc.collect()
+    here = line_of('forgotten = [ctx.step("charge").run(charge)]')
+    assert f"ctx.step('charge'), called at test_misuse.py:{here} is a coroutine that was not awaited." in text
+    assert "Write await before the call" in text
+
+
+def test_a_workflow_without_a_context() -> None:
+    @dataclass
+    class Order:
+        item: str
+
+    async def plain(name: str) -> None: ...
+    async def model(order: Order, note: str = "") -> None: ...
+    async def postponed(name: "str") -> None: ...
+
+    for fn, written in ((plain, "name: str"), (model, "order: "), (postponed, "name: 'str'")):
+        with pytest.raises(InvalidArgument, match=rf"is the Context, but .*def {fn.__name__}\(ctx: Context, {written}"):
+            workflow(cast("Any", fn))
 
 
 async def test_a_workflow_that_is_called_like_a_function() -> None:

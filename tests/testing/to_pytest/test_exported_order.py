@@ -4,9 +4,9 @@ Written by: kagzi export declined --pytest --code kagzi.cli.demo.shop
 
 The test replays the run: the code of the workflow runs, and its calls get what is
 recorded below; no step is executed. It fails if the workflow makes other calls, makes
-them with other arguments, or comes to another end. Edit it as you like.
+them with other arguments, or ends differently. Edit it as you like.
 
-It contains what was recorded, in clear: input, results, errors and signals.
+It contains recorded values in plain text: input, results, errors and signals.
 """
 
 from kagzi import ErrorDetail, ErrorKind

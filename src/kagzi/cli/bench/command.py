@@ -86,7 +86,7 @@ def bench(
     W3   idle: start a 1-step run and await its result; ms
     W4   starts/s, 50 in flight, no worker
     W5   one run with 100 concurrent steps; ms
-    W6   10,000 sleeping runs due at once: how late the last goes on; ms
+    W6   10,000 sleeping runs due at once: how late the last one continues; ms
     W7   a run of 10,000 steps whose worker is killed: its replay; s
     W8   at rest with 100,000 sleeping runs: CPU of all processes
     """

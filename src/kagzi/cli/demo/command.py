@@ -40,10 +40,11 @@ SERVER_GRACE_S = 1.0
 )
 @log_options
 def demo(*, data: Path, every: float, log_level: str | None, log_format: str | None, **flags: object) -> int:
-    """Run a shop with orders, approvals and schedules, to look at in the dashboard.
+    """Run a sample shop, to explore in the dashboard.
 
-    Payments fail now and then, shipments are children of orders, expensive orders wait for a person, and a catalogue is
-    indexed by a slow fan-out. State is kept in the directory --data, apart from that of `kagzi dev`.
+    Orders are placed all the time. Some payments fail, shipments are children of orders, expensive orders wait for a
+    person, schedules fire, and a catalogue is indexed by a slow fan-out. State is kept in the directory --data, apart
+    from that of kagzi dev.
     """
     show_logs(log_level, log_format, default="critical")  # payments are meant to fail
     data.mkdir(parents=True, exist_ok=True)

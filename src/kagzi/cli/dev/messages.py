@@ -44,6 +44,14 @@ def broken_text(setup: DevSetup, message: str) -> str:
     return f"{setup.target} cannot be served:\n{message}\n{remedy}"
 
 
+def slow_text(setup: DevSetup) -> str:
+    """The user's code takes long to load: perhaps it never returns."""
+    return (
+        f"{setup.target} is still being loaded. If it runs a program when it is imported, such as worker.serve() or "
+        'asyncio.run(main()), put that below: if __name__ == "__main__":'
+    )
+
+
 def _options(namespace: str, address: str) -> list[str]:
     options: list[str] = []
     if address.startswith("https:") or address.rpartition(":")[2] != DEFAULT_PORT:

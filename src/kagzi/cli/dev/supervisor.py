@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.run.addresses import LAST_SERVER
 from ..console import say
 from .child import WorkerChild
-from .messages import banner, broken_text
+from .messages import banner, broken_text, slow_text
 from .reload import Watched
 from .setup import DevSetup
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 RESTART_PAUSE_S = 1.0
 NOTICE_AFTER_S = 1.0  # the worker may take this long to end without a message
 SERVER_GRACE_S = 1.0
+SLOW_LOAD_S = 5.0  # the user's code may take this long to load without a message
 
 
 class Supervisor:
@@ -37,6 +38,7 @@ class Supervisor:
         self._changing = False  # the worker's end is our doing
         self._broken = False  # the worker could not load the user's code: only a change helps
         self._was_ready = False
+        self._slow: asyncio.TimerHandle | None = None  # runs out if the worker does not report that it is loaded
         self._loaded: dict[str, Any] = {"workflows": []}  # what the worker reported about itself
 
     async def run(self) -> None:
@@ -44,7 +46,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
-        await self._child.start()  # first: it imports the user's code while the server starts
+        await self._start_child()  # first: it imports the user's code while the server starts
         try:
             from ...server.app import Server  # now, while the worker process imports its own things
 
@@ -94,6 +96,8 @@ class Supervisor:
 
     def _on_report(self, report: dict[str, Any]) -> None:
         """A report of the worker process about itself."""
+        if self._slow is not None:
+            self._slow.cancel()
         match report["event"]:
             case "loaded":
                 self._loaded = report
@@ -140,6 +144,10 @@ class Supervisor:
             await self._child.stop_to_reload()
         finally:
             self._changing = self._broken = False
-        await self._child.start()
+        await self._start_child()
         if self._server is not None:
             self._child.connect(self._server.client_address)
+
+    async def _start_child(self) -> None:
+        await self._child.start()
+        self._slow = asyncio.get_running_loop().call_later(SLOW_LOAD_S, say, slow_text(self._setup))

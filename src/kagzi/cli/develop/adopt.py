@@ -29,10 +29,10 @@ _STEPS_SHOWN = 20
 @click.option(
     "--build-id",
     metavar="ID",
-    help="The build id of its workers, if you set one.  [default: as kagzi worker makes it from the code]",
+    help="The build id of its workers, if you set one.  [default: a hash of the code]",
 )
-@click.option("--any-build", is_flag=True, help="Take it back: every worker may take the run again.")
-@click.option("--reason", default="", help="Why; kept in the audit.")
+@click.option("--any-build", is_flag=True, help="Remove the pin: every worker may take the run again.")
+@click.option("--reason", default="", help="Reason, kept in the audit log.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @server_command
 def adopt(
@@ -45,10 +45,10 @@ def adopt(
     yes: bool,
     server: Server,
 ) -> Output:
-    """Let one stuck run go on with repaired code, and only with that.
+    """Let one stuck run continue with repaired code.
 
     \b
-    kagzi adopt RUN --code app.py       replay RUN against the code, show the difference, and let it go on
+    kagzi adopt RUN --code app.py       replay RUN against the code, show the difference, and pin it
     kagzi worker app.py                 a worker with the same code takes it
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run). It is replayed here: no step is executed.
@@ -133,9 +133,9 @@ async def _replayed(history: History, code: Code) -> Replay:
 
 def _ask(comparison: Comparison) -> None:
     if not sys.stdin.isatty():
-        raise Stop(Exit.USAGE, "this lets the run go on, and there is no terminal to ask at", "add --yes")
+        raise Stop(Exit.USAGE, "this lets the run continue, and there is no terminal to confirm it", "add --yes")
     comparison.show()
-    click.confirm(f"Let {comparison.info.id} go on with this code only?", abort=True, err=True)
+    click.confirm(f"Let {comparison.info.id} continue with this code only?", abort=True, err=True)
 
 
 async def _workers_of(client: Kagzi, info: RunInfo, build_id: str) -> list[str]:
@@ -203,7 +203,7 @@ class Comparison(NamedTuple):
     def _next(self) -> str:
         replay = self.replay
         if replay.outcome == "open":
-            return replay.waits_for or "it goes on"
+            return replay.waits_for or "it continues"
         if replay.outcome == "failed" and replay.error is not None:
             return f"it fails: {replay.error.text}"
         return {"completed": "it completes", "cancelled": "it is cancelled", "continued": "it continues as new"}.get(

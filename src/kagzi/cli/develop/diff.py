@@ -32,7 +32,7 @@ def diff(*, run: str, other: str | None, file: Path | None, server: Server) -> O
     """Compare two runs: the first step that differs, with values and times.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run). Without OTHER, RUN is a fork and is
-    compared with the run it was forked from. The original, or RUN, is on the left. Ends with 1 if they differ.
+    compared with the run it was forked from. The original, or RUN, is on the left. The exit code is 1 if they differ.
     """
     from .differences import compare
 

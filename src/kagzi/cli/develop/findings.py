@@ -111,7 +111,7 @@ class Findings:
         counts = [(count, text) for verdict, text in _WORDS.items() if (count := self.count(verdict))]
         every = [(self.fit, ("fits", "fit")), *counts]
         if self.gone:
-            meanwhile = "ended or went on meanwhile"
+            meanwhile = "ended or continued during the check"
             every.append((self.gone, (meanwhile, meanwhile)))
         return ", ".join(f"{count} {one if count == 1 else many}" for count, (one, many) in every)
 

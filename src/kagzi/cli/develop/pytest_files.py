@@ -38,7 +38,7 @@ def test_of(run: str, code: str | None, server: Server) -> bytes:
             f"keep the history in a file: kagzi export {run} -o run.jsonl. Then a test replays it with "
             'kagzi.testing: await Replayer([workflow]).run(History.load("run.jsonl"))',
         )
-    say(f"{file.test}: {counted(len(history.steps), 'recorded step')}, with values in clear")
+    say(f"{file.test}: {counted(len(history.steps), 'recorded step')}, with values in plain text")
     problem = _problem(file)
     if problem:
         warn(f"the test fails with the code at hand: {problem}")

@@ -12,7 +12,7 @@ from ..exits import Exit, Stop
 from ..options import Server
 from ..output import Output, server_command
 from ..times import local, span_text, took_text
-from .code import load_code
+from .code import load_code, short_path
 from .recordings import file_option, history_of, step_view
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--at", metavar="STEP", help="With --pdb: stop at this step.  [default: the workflow's first line]")
 @server_command
 def replay(*, run: str | None, code: str, file: Path | None, debug: bool, at: str | None, server: Server) -> Output:
-    """Run the code of a workflow with what a run has recorded.
+    """Run the code of a workflow with the recorded results of a run.
 
     \b
     kagzi replay RUN --code app.flows
@@ -44,7 +44,7 @@ def replay(*, run: str | None, code: str, file: Path | None, debug: bool, at: st
     kagzi replay --from run.jsonl --code app/flows.py
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run). No step is executed: each call gets its
-    recorded result. Ends with 1 if the code does not fit the run, or comes to another end.
+    recorded result. The exit code is 1 if the code does not fit the run, or ends differently.
     """
     if at is not None and not debug:
         raise click.UsageError("--at needs --pdb: it says where to stop.")
@@ -81,7 +81,7 @@ def _debugged(history: History, workflows: tuple[Workflow[Any, Any], ...], at: s
         sys.settrace(before)
     if at and not replayer.stops.reached:
         called = ", ".join(step.id for step in played.steps) or "none"
-        raise Stop(Exit.NOT_FOUND, f"the code does not come to step {at}", f"it comes to: {called}")
+        raise Stop(Exit.NOT_FOUND, f"the code does not reach step {at}", f"it reaches: {called}")
     return played
 
 
@@ -128,7 +128,7 @@ def _put(history: History, played: Replay) -> None:
         return
     put(_end(played))
     if played.as_recorded is False:
-        warn(f"the code comes to another end than recorded: {_recorded_end(history)}")
+        warn(f"the code does not end as recorded: {_recorded_end(history)}")
         hint("it fits the recorded steps; the difference is after the last one, or in what it makes of them")
 
 
@@ -144,7 +144,7 @@ def _row(history: History, step: ReplayedStep) -> dict[str, str]:
         "status": status_text(str(step.status)),
         "at": after,
         "took": took_text(step.started_at, step.finished_at),
-        "line": f"{step.file}:{step.line}" if step.line else "",
+        "line": f"{short_path(step.file)}:{step.line}" if step.line else "",
         "value": value,
     }
 

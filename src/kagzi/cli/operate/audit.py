@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--since", type=DURATION, help="Only changes since this long ago.")
 @click.option("--until", type=DURATION, help="Only changes until this long ago.")
-@click.option("--everywhere", is_flag=True, help="Every namespace, instead of one.")
+@click.option("--everywhere", is_flag=True, help="All namespaces instead of one.")
 @list_command("change", limit=100)
 def audit(
     *, since: timedelta | None, until: timedelta | None, everywhere: bool, limit: int, server: Server

@@ -27,7 +27,7 @@ _SCOPES = ("read", "client", "worker", "admin")
 _FIELDS = ("created_at", "expires_at", "revoked_at", "rotated_at", "last_used_at")
 
 _where = options(
-    click.option("--everywhere", is_flag=True, help="Every namespace, instead of one."),
+    click.option("--everywhere", is_flag=True, help="All namespaces instead of one."),
     click.option(
         "--db",
         metavar="URL",
@@ -45,7 +45,7 @@ def keys() -> None:
 @_where
 @list_command("key", limit=100)
 def list_keys(*, everywhere: bool, db: str | None, limit: int, server: Server) -> Rows[KeyInfo]:
-    """List keys, newest first, also those that are not good any more."""
+    """List keys, newest first, including revoked and expired ones."""
     if db is None:
         records = server.ask_all(lambda client: client.keys.list(everywhere=everywhere, limit=limit))
     else:
@@ -61,9 +61,9 @@ def list_keys(*, everywhere: bool, db: str | None, limit: int, server: Server) -
     multiple=True,
     required=True,
     type=click.Choice(_SCOPES),
-    help="What the key is good for. Repeatable; client includes read, admin includes all.",
+    help="What the key allows. Repeatable; client includes read, admin includes all.",
 )
-@click.option("--expires-in", type=DURATION, help="The key ends after this time.  [default: never]")
+@click.option("--expires-in", type=DURATION, help="The key expires after this time.  [default: never]")
 @_where
 @server_command
 def create(
@@ -92,7 +92,7 @@ def create(
 
 @keys.command()
 @click.argument("key_id", metavar="KEY_ID")
-@click.option("--grace", type=DURATION, help="The old secret stays good for this time.  [default: it ends at once]")
+@click.option("--grace", type=DURATION, help="The old secret stays valid for this time.  [default: it ends at once]")
 @_where
 @server_command
 def rotate(*, key_id: str, grace: timedelta | None, everywhere: bool, db: str | None, server: Server) -> Output:
@@ -130,7 +130,7 @@ def _view(info: KeyInfo) -> dict[str, Any]:
 
 
 def _row(info: KeyInfo) -> dict[str, str]:
-    state = "revoked" if info.revoked_at is not None else "good"
+    state = "revoked" if info.revoked_at is not None else "valid"
     return {
         "key": info.id,
         "name": info.name,

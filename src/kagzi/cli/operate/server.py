@@ -17,13 +17,13 @@ _TIMINGS = {
     "retention": "Keep runs this long after they have ended.  [default: 30d]",
     "housekeeping": "Interval between rounds of background maintenance.  [default: 1m]",
     "keys-check": "Interval between checks whether keys in use were revoked.  [default: 3s]",
-    "trace-max-age": "Age from which on a run has a trace for each further claim by a worker.  [default: 1h]",
+    "trace-max-age": "Begin a new trace when a worker takes a run that is older.  [default: 1h]",
     "grace": "Time for a graceful shutdown.  [default: 10s]",
 }
 
 _POSTGRESQL = (
     ("schema", "NAME", "Schema of the tables in PostgreSQL; created if missing.  [default: the role's search_path]"),
-    ("pool-size", "N", "Most PostgreSQL connections of a server process, 8 to 200.  [default: 12]"),
+    ("pool-size", "N", "Maximum number of PostgreSQL connections per process, 8 to 200.  [default: 12]"),
     ("statement-timeout", "DURATION", "Longest time for a statement in PostgreSQL.  [default: 15s]"),
     ("lock-timeout", "DURATION", "Longest wait for a lock in PostgreSQL.  [default: 2s]"),
 )
@@ -63,11 +63,11 @@ _POSTGRESQL = (
     metavar="N",
     help="Serve with this many processes on the same addresses; PostgreSQL and Linux only.  [default: 1]",
 )
-@click.option("--jitter/--no-jitter", default=None, help="Randomize retry delays.  [default: jitter]")
+@click.option("--jitter/--no-jitter", default=None, help="Randomise retry delays.  [default: jitter]")
 @click.option("--no-migrate", is_flag=True, default=None, help="Refuse to start if the database needs migrating.")
-@click.option("--auth", metavar="keys|off", help="What callers are asked for; see kagzi keys.  [default: off]")
+@click.option("--auth", metavar="keys|off", help="Whether callers need an API key; see kagzi keys.  [default: off]")
 @click.option(
-    "--http-hosts", metavar="NAMES", help="Names, separated by commas, by which browsers may reach the HTTP port."
+    "--http-hosts", metavar="NAMES", help="Host names, separated by commas, that browsers may use for the HTTP port."
 )
 @click.option("--http-base-path", metavar="PATH", help="Path below which a proxy serves the dashboard, such as /kagzi.")
 @click.option(
@@ -76,15 +76,15 @@ _POSTGRESQL = (
     help="Proxies whose X-Forwarded-Prefix is trusted, separated by commas, or off.  [default: those on this machine]",
 )
 @click.option("--otlp", metavar="URL", help="Send spans of calls to this collector (OTLP over HTTP), http://host:4318.")
-@click.option("--public-url", metavar="URL", help="Where people reach the HTTP port, if not at its own address.")
+@click.option("--public-url", metavar="URL", help="Public address of the HTTP port, if it differs from --http.")
 @click.option(
     "--trace-url",
     metavar="URL",
-    help="Where people look at a trace, with {trace_id} in it; the page of a run has the link.",
+    help="Address of a trace in your tracing tool, with {trace_id} in it; the page of a run links to it.",
 )
 @click.option("--reflection", is_flag=True, default=None, help="Serve gRPC reflection, for tools such as grpcurl.")
 @click.option(
-    "--insecure", is_flag=True, default=None, help="Allow a public address without asking for keys. Not recommended."
+    "--insecure", is_flag=True, default=None, help="Allow a public address without API keys. Not recommended."
 )
 @log_options
 def server(*, log_level: str | None, log_format: str | None, **flags: object) -> int:

@@ -65,7 +65,7 @@ def _refuse(config: ServerConfig) -> None:
     elif sys.platform != "linux":
         problem = (
             f"{config.processes} processes cannot share an address on this system: only Linux distributes connections "
-            "among them. Start servers on ports of their own, and name all of them in the address of clients."
+            "among them. Start several servers on different ports, and name all of them in the address of clients."
         )
     elif config.listen.unix_path:
         problem = f"{config.processes} processes cannot share --listen {config.listen}. Use HOST:PORT, or one process."

@@ -125,11 +125,20 @@ def _let_import_from(directory: Path) -> None:
 
 
 def _own_traceback(error: BaseException) -> str:
-    """From the user's file on: the frames before it are ours and the importer's."""
-    ours = str(Path(__file__).parents[1])
+    """The user's frames only: the others are the importer's and Kagzi's own."""
+    ours = f"{Path(__file__).parents[2]}/"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "importlib" not in frame.filename and not frame.filename.startswith(ours)]
-    return "".join(traceback.format_list(own) + traceback.format_exception_only(error)).rstrip("\n")
+    return "".join([*traceback.format_list(own), *traceback.format_exception_only(error), _import_hint(error)]).rstrip()
+
+
+def _import_hint(error: BaseException) -> str:
+    if isinstance(error, ImportError) and "no known parent package" in str(error):
+        return (
+            "A relative import works only in a package: add an empty __init__.py beside the file, or write "
+            "`from helpers import ...` instead of `from .helpers import ...`."
+        )
+    return ""
 
 
 def _attribute(module: ModuleType, target: Target) -> object:
@@ -147,8 +156,11 @@ def _loaded(target: Target, names: Mapping[str, object]) -> Loaded:
     workers = {name: value for name, value in names.items() if isinstance(value, Worker)}
     workflows: dict[str, Workflow[Any, Any]] = {}
     for value in names.values():
-        if _is_workflow(value):
-            workflows.setdefault(f"{value.name}@{value.version}", value)
+        if _is_workflow(value) and workflows.setdefault(f"{value.name}@{value.version}", value) is not value:
+            raise click.UsageError(
+                f"{target} has two workflows with the name {value.name!r} and the version {value.version}. Give one of "
+                f'them another name, @workflow("..."), or another version, @workflow({value.name!r}, version=2).'
+            )
     # Several workers and none named: the one called `worker` is meant.
     worker = workers.get("worker") or (next(iter(workers.values())) if len(workers) == 1 else None)
     if worker is not None:

@@ -9,6 +9,7 @@ import click
 from ..console import hint, put, say_page
 from ..options import Server
 from ..output import Output, server_command
+from ..times import with_local_times
 from ..views import view
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def explain(*, run: str, server: Server) -> Output:
     handle, explanation = server.ask(lambda client: _explain(client, run))
 
     def show() -> None:
-        put(explanation.sentence)
+        put(with_local_times(explanation.sentence))
         if explanation.remedy:
-            hint(explanation.remedy)
+            hint(with_local_times(explanation.remedy))
         say_page(handle.url)
 
     return Output({"run_id": handle.id, **view(explanation, "sentence", "reason", "facts", "remedy?")}, show)

@@ -33,7 +33,9 @@ filter_options = options(
     click.option("--ended-until", type=DURATION, help="Only runs that ended longer ago than this: 24h."),
     click.option("--parent", default="", metavar="RUN_ID", help="Only children of this run; give its whole id."),
     click.option("--id", default="", metavar="WORKFLOW_ID", help="Only runs with this workflow id."),
-    click.option("--id-prefix", default="", metavar="TEXT", help="Only runs whose run id or workflow id begins so."),
+    click.option(
+        "--id-prefix", default="", metavar="TEXT", help="Only runs whose run id or workflow id begins with this."
+    ),
     click.option("--version", default="", metavar="VERSION", help="Only runs of this version."),
     click.option("--schedule", default="", metavar="ID", help="Only runs that this schedule started."),
     click.option("--concurrency-key", default="", metavar="KEY", help="Only runs with this concurrency key."),

@@ -24,9 +24,10 @@ _NO_PAGES = "start it with --http HOST:PORT, or see the run with kagzi get RUN -
 @click.argument("run", metavar="[RUN]", default="", required=False)
 @server_command
 def open_page(*, run: str, server: Server) -> Output:
-    """Open the page of a run in the browser, or without RUN the dashboard.
+    """Open the page of a run, or the dashboard, in your browser.
 
-    RUN is a run id, the beginning of one, or a workflow id (its latest run). Prints the address, too.
+    RUN is a run id, the beginning of one, or a workflow id (its latest run). Without RUN, opens the
+    dashboard. Also prints the address.
     """
     url = server.ask(lambda client: _url(client, run))
     if not url:

@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from ..console import hint, put, say, say_page, warn
 from ..exits import Exit, Stop
+from ..option_names import in_options
 from ..options import DURATION, PAIR, Kebab, Server, same_server
 from ..output import Output, server_command
 from ..views import error_view
@@ -21,6 +22,7 @@ from .pages import put_run
 from .views import payload_view, value_text
 
 if TYPE_CHECKING:
+    from ...core.errors import InvalidArgument
     from ...sdk.client.client import Kagzi
     from ...sdk.client.run import Run
     from ...sdk.client.run_records import RunInfo
@@ -91,6 +93,16 @@ def start(
     return Output({**view, "url": run.url or None}, lambda: put_run(run))
 
 
+def _input_remedy(workflow: str, data: bytes | None, error: InvalidArgument) -> str:
+    """What to type instead, if the value was understood as something else than it was meant as; or empty."""
+    if error.field != "input":
+        return ""
+    if data is None:
+        return f"no INPUT was given: kagzi start {workflow} INPUT"
+    is_bare = data[:1] not in (b'"', b"{", b"[")
+    return "to send it as text, add --text" if is_bare and "expected string" in error.message else ""
+
+
 async def _start_and_wait(
     client: Kagzi,
     workflow: str,
@@ -120,6 +132,7 @@ async def _start(
     client: Kagzi, workflow: str, data: bytes | None, options: StartKeywords, *, wait: bool
 ) -> tuple[Run[Any], bool]:
     """The run, and whether a worker is known to serve it."""
+    from ...core.errors import InvalidArgument
     from ...sdk.client.start import ABSENT
     from ...sdk.client.unserved import UNSERVED
 
@@ -131,6 +144,12 @@ async def _start(
         say("interrupted before the server responded: the run may have been started")
         hint(f"kagzi list --workflow {workflow}{same_server()} shows whether it was started")
         raise
+    except InvalidArgument as error:
+        remedy = _input_remedy(workflow, data, error)
+        if not remedy:
+            raise
+        command = click.get_current_context().command
+        raise Stop(Exit.REFUSED, in_options(str(error), command, error.field), remedy) from error
     if not run.created:
         say(f"run {run.id} already exists, with id {run.workflow_id!r}")
     elif wait:

@@ -32,7 +32,7 @@ def _outbox_option(command: Decorated) -> Decorated:
         envvar="KAGZI_OUTBOX",
         required=True,
         metavar="URL",
-        help="Your PostgreSQL database, as of kagzi server --outbox.  [env: KAGZI_OUTBOX]",
+        help="Your PostgreSQL database, as for kagzi server --outbox.  [env: KAGZI_OUTBOX]",
     )
     @wraps(command)
     def with_url(**options: object) -> int:
@@ -55,12 +55,19 @@ def _chosen(command: Decorated) -> Decorated:
 
 @click.group(cls=Commands)
 def outbox() -> None:
-    """List and repeat starts that client.start_in wrote in your database and that were refused."""
+    """List, retry and drop starts by client.start_in that a server refused."""
 
 
 @outbox.command("list")
 @click.option("--waiting", is_flag=True, help="Also those that were not refused.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, metavar="N", help="At most.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Show at most this many.",
+)
 @click.option("--jsonl", is_flag=True, help="Print JSON, one start per line.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_outbox_option
@@ -76,7 +83,7 @@ def list_outbox(*, url: str, waiting: bool, limit: int, as_json: bool, jsonl: bo
 @_outbox_option
 @json_output
 def retry(*, url: str, ids: tuple[int, ...], every: bool) -> Output:
-    """Try starts again that were refused."""
+    """Retry refused starts."""
     count = _ask(url, lambda outbox: outbox.retry(ids, every=every))
     return Output({"retried": count}, lambda: say(f"{count} starts are tried again"), _code(count))
 
@@ -86,7 +93,7 @@ def retry(*, url: str, ids: tuple[int, ...], every: bool) -> Output:
 @_outbox_option
 @json_output
 def drop(*, url: str, ids: tuple[int, ...], every: bool) -> Output:
-    """Delete starts that were refused: they will not take place."""
+    """Drop refused starts: no run is started for them."""
     count = _ask(url, lambda outbox: outbox.drop(ids, every=every))
     return Output({"dropped": count}, lambda: say(f"{count} starts are deleted"), _code(count))
 

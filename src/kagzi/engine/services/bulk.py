@@ -135,7 +135,7 @@ class Bulk:
                 failures = 0
             except (KagziError, TimeoutError) as error:  # what is wrong with one operation must not stop the server
                 failures += 1
-                logger.warning("an operation on many runs could not go on and is tried again: %s", error)
+                logger.warning("an operation on many runs failed and is tried again: %s", error)
                 self._work.set()
                 await asyncio.sleep(backoff_s(failures, most_s=_LONGEST_PAUSE_S))
 

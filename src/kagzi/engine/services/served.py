@@ -209,7 +209,7 @@ class ServedTypes:
             self._logged_at.clear()
         self._logged_at[key] = asyncio.get_running_loop().time()
         logger.warning(
-            "%s Its runs in namespace %r have waited for %.0f s and go on waiting until one does.",
+            "%s Its runs in namespace %r have waited for %.0f s and keep waiting until one does.",
             words,
             key.namespace,
             waited_s,

@@ -153,7 +153,7 @@ class Transfers:
         token = self._ids.token()
         entrance = await self._store.begin_import(image.run_id, token, *self._times())
         if entrance == "busy":
-            raise Unavailable(f"run {image.run_id} is being imported by somebody else. Try again later.")
+            raise Unavailable(f"run {image.run_id} is being imported by another client. Try again later.")
         if entrance == "exists":
             return await self._compare(run, incoming)
         try:

@@ -17,6 +17,7 @@ from ...core.providers import Clock, Ids
 from ...core.records import RunLease, Served, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
+from ...core.text.plurals import counted
 from ...core.times import Timestamp
 from ...core.workers import Diagnostic, WorkerEvent, with_liveness
 from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
@@ -221,7 +222,7 @@ class Workers:
             return False
         lost = await self._store.expire_workers(self._liveness.alive_since(now), now, _SWEPT)
         if lost:
-            logger.warning("%d workers were lost", lost)
+            logger.warning("lost %s: no more heartbeats", counted(lost, "worker"))
         return lost >= _SWEPT
 
     async def forget_old(self, now: Timestamp) -> bool:

@@ -85,7 +85,7 @@ class Kagzi:
             address: `"host:50051"`, `"https://host"`, several servers `"a:50051,b:50051"`, or embedded:
                 `"sqlite:///kagzi.db"`, `":memory:"`. Default: $KAGZI_ADDRESS, then localhost:50051.
             namespace: Where the client works. Default: $KAGZI_NAMESPACE, then "default".
-            api_key: Sent with every call, never in clear off this machine, to a server that asks for keys.
+            api_key: Sent with every call, never unencrypted to another machine.
                 Default: $KAGZI_API_KEY.
             tls: True or `Tls(...)` to encrypt; the default is what the address says (`https://`).
             codec: Encodes what user code says, for example `kagzi.crypto.AesGcm(...)`; the same as that of the workers.

@@ -106,4 +106,8 @@ def moment(at: "datetime | Duration | None", now: Timestamp, what: str) -> Times
         return None
     if isinstance(at, (str, timedelta)):
         return now - us_from_timedelta(parse_duration(at, what=what))
+    if not isinstance(at, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
+        raise InvalidArgument(
+            f'{what}={at!r} is neither a duration nor a datetime. Write "2h", or datetime(..., tzinfo=UTC).', field=what
+        )
     return from_datetime(at, what=what)

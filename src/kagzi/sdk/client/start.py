@@ -243,7 +243,10 @@ def input_payload(workflow: Workflow[Any, Any] | str, input: object) -> Payload 
     if input is ABSENT:
         if workflow.input_is_optional:
             return None
-        raise InvalidArgument(f"workflow {workflow.name!r} needs an input: .input(...).", field="input")
+        raise InvalidArgument(
+            f"workflow {workflow.name!r} needs an input. Pass it after the workflow, or write .input(value).",
+            field="input",
+        )
     return workflow.write_input(input)
 
 

@@ -270,8 +270,8 @@ class Effect:
         state, block = self._connection.state(), self._connection.explicit_block()
         if state == "implicit":
             raise NonRetryable(
-                f"kagzi.effect(connection): {self._connection.what} is in a transaction that began by itself with an "
-                f"earlier statement, and that the effect would not commit. Commit it first, or open it as a block: "
+                f"kagzi.effect(connection): {self._connection.what} is in a transaction that an earlier statement "
+                f"began implicitly, and that the effect would not commit. Commit it first, or open it as a block: "
                 f"`{block}` around everything."
             )
         if state == "block" and self._connection.dialect == "sqlite":

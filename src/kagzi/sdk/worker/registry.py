@@ -46,6 +46,15 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     apply_limits: bool = False
 
 
+def listed(workflows: Iterable[AnyWorkflow]) -> tuple[AnyWorkflow, ...]:
+    """Raises InvalidArgument for a single workflow: newcomers forget the list."""
+    if isinstance(workflows, Workflow):
+        raise InvalidArgument(
+            f"workflows={workflows!r} is not a list. Write workflows=[{workflows.fn.__name__}].", field="workflows"
+        )
+    return tuple(workflows)
+
+
 class Registry:
     """What a worker can execute. A type and version may be given once; each input and output must have a JSON form."""
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from ...core.text.plurals import counted
 from ...core.workflow_types.queues import TypeLimitKeywords
 from ...v1 import worker_pb2 as pb
 from ..client.unserved import UNSERVED
@@ -115,11 +116,14 @@ class Serving:
         handing_back_s = min(grace_s * _HANDING_BACK, _HANDING_BACK_S)
         if await self._drained(grace_s - handing_back_s):
             return
-        logger.warning("%d runs did not finish in time: they are handed back", self._executor.active)
+        logger.warning("handing back %s that did not finish in time", counted(self._executor.active, "run"))
         self._session.refuse_tasks()
         self._executor.release_all("the worker stops")
         if not await self._drained(RELEASE_S):
-            logger.warning("%d runs could not be handed back: their leases will run out", self._executor.active)
+            logger.warning(
+                "could not hand back %s: other workers take over when the leases end",
+                counted(self._executor.active, "run"),
+            )
 
     async def _drained(self, timeout_s: float) -> bool:
         """Whether no run is left. A session that cannot go on is not waited for."""

@@ -34,6 +34,7 @@ from .registry import (
     checked_number,
     checked_schedules,
     checked_text,
+    listed,
 )
 from .serving import Serving, apply_declared
 from .stop_signals import Block, on_stop_signal
@@ -101,7 +102,7 @@ class Worker:
         self._set(
             WorkerOptions(
                 address=address,
-                workflows=tuple(workflows),
+                workflows=listed(workflows),
                 namespace=namespace,
                 max_concurrent=checked_number(max_concurrent, "max_concurrent"),
                 retry=check_retry(retry) if retries is None else retry_of_extra_tries(retries),
@@ -214,7 +215,7 @@ class Worker:
 
     def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
         """The same worker for these `workflows`."""
-        return self._with(workflows=tuple(workflows))
+        return self._with(workflows=listed(workflows))
 
     def schedules(self, schedules: "Iterable[DeclaredSchedule]", *, owner: str | None = None) -> Self:
         """The same worker, which sets up these `schedules` of an `owner` when it starts."""

@@ -6,6 +6,7 @@ comes back as plain JSON. NaN and infinity have no JSON form and are refused. Py
 used when the program has imported it.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, cast
 
@@ -155,6 +156,9 @@ def _to_plain(value: Any) -> Any:
         return str.__str__(value)  # msgspec takes texts of the class str only
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
+    if inspect.iscoroutine(value):
+        call = value.__qualname__.removesuffix(" (write await),")  # of a call of ctx
+        raise TypeError(f"{call} is a coroutine that was not awaited. Write await before the call")
     raise TypeError(
         f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic "
         "model"

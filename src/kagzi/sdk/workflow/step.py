@@ -140,12 +140,19 @@ class StepCall:
         step_id = here(self._run, what).allot(options.name, self._key)
         return called(execute_step(self._run, step_id, options, fn, args, kwargs), what)
 
-    if not TYPE_CHECKING:  # a checker is to see that it cannot be awaited
+    if not TYPE_CHECKING:  # a checker is to see that it can be neither awaited nor called
 
         def __await__(self) -> NoReturn:
             name = self._options.name
             raise TypeError(
                 f"ctx.step({name!r}) does nothing without a function. Write: await ctx.step({name!r}).run(function, "
+                "argument, ...)"
+            )
+
+        def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+            name = self._options.name
+            raise TypeError(
+                f"ctx.step({name!r}) is not called like a function. Write: await ctx.step({name!r}).run(function, "
                 "argument, ...)"
             )
 

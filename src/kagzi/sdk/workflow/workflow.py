@@ -2,9 +2,12 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import is_dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+
+from msgspec import Struct
 
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
@@ -14,12 +17,14 @@ from ...core.records import Payload
 from ...core.workflow_types.names import canonical_type
 from ...core.workflow_types.queues import TypeLimitKeywords, checked_limits
 from .codec import ANY, NONE, Codec, codec_for, write_payload
+from .models import is_pydantic
 from .retry import Retry, check_retry
 from .signals import Signal
 from .signatures import check_name, default_name, is_async, type_hints
 
 I_contra = TypeVar("I_contra", contravariant=True)
 O_co = TypeVar("O_co", covariant=True)
+_PLAIN = (str, int, float, bool, bytes, list, tuple, set, dict)
 
 
 @exported
@@ -157,7 +162,22 @@ def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | N
             f"Put several values into one dataclass or model.",
             field="fn",
         )
+    if _is_data(positional[0].annotation):
+        raise InvalidArgument(
+            f"workflow {name!r}: its first parameter is the Context, but {positional[0].name!r} is annotated as "
+            f"something else. Write async def {fn.__name__}(ctx: Context, {positional[0]}).",
+            field="fn",
+        )
     return positional[1] if len(positional) > 1 else None
+
+
+def _is_data(annotation: object) -> bool:
+    """Whether it is surely no annotation of a context: a plain type or a model, or the name of a plain type."""
+    if isinstance(annotation, str):
+        return annotation in {each.__name__ for each in _PLAIN}
+    if not isinstance(annotation, type):
+        return False
+    return annotation in _PLAIN or is_dataclass(annotation) or issubclass(annotation, Struct) or is_pydantic(annotation)
 
 
 def as_workflow(value: object) -> Workflow[Any, Any]:

@@ -22,7 +22,7 @@ logger = logging.getLogger("kagzi.server")
 
 BEARER = "bearer "
 NO_KEY = (
-    "this server asks for an API key, and none was given. Pass api_key=, set KAGZI_API_KEY, or send "
+    "this server requires an API key, and none was given. Pass api_key=, set KAGZI_API_KEY, or send "
     "`authorization: Bearer kgz_...`."
 )
 _FRESH_POLLS = 3  # what was seen good counts for so many polls: one may fail, or come late
@@ -131,7 +131,7 @@ class Access:
         known = self._by_caller.get(id(caller))
         if known is None:  # it was looked up, and has been forgotten since, or no keys are asked for
             if self.asks:
-                raise Unauthenticated("this API key has changed meanwhile. Try again.")
+                raise Unauthenticated("this API key has just been changed. Try again.")
             yield
             return
         turn = asyncio.timeout(None)

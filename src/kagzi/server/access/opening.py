@@ -19,13 +19,13 @@ async def open_access(stack: AsyncExitStack, engine: Engine, config: ServerConfi
     access = Access(engine.keys, clock, asks=config.asks_for_keys, check_ms=config.settings.keys_check_ms)
     for address in config.open_to_others:
         logger.warning(
-            "INSECURE: %s can be reached from other machines, and whoever reaches it may read and change everything, "
-            "because --insecure was given. To ask for keys: --auth keys",
+            "INSECURE: %s can be reached from other machines, and everyone there may read and change everything, "
+            "because --insecure was given. To require keys: --auth keys",
             address,
         )
     for address in config.keys_in_clear:
         logger.warning(
-            "%s has no TLS: keys travel in clear unless a proxy encrypts them. To do it here: --tls-cert, --tls-key",
+            "%s has no TLS: keys are sent unencrypted unless a proxy encrypts them. To use TLS: --tls-cert, --tls-key",
             address,
         )
     if access.asks:
@@ -42,4 +42,4 @@ async def _warn_without_keys(engine: Engine, config: ServerConfig) -> None:
     except KagziError:  # a database that has just gone is not the business of this message
         return
     if not page.rows:
-        logger.warning("there is no API key yet, so that nobody can call. Create one: %s", config.first_key_command)
+        logger.warning("there is no API key yet, so all calls are refused. Create one: %s", config.first_key_command)

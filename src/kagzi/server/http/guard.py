@@ -23,7 +23,7 @@ OWN_HEADER = "kagzi-request"
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = ("GET", "HEAD")
 _NO_KEY = (
-    "this server asks for an API key, and none was given. Send `Authorization: Bearer kgz_...`, or log in with "
+    "this server requires an API key, and none was given. Send `Authorization: Bearer kgz_...`, or log in with "
     "POST /api/v1/session."
 )
 

@@ -39,7 +39,7 @@ _WORDS = {
     429: "A limit was reached; `limit` names it.",
     500: "A bug; `instance` names the incident in the server's log.",
     501: "This server does not do that.",
-    503: "The server is stopping, or its database is away.",
+    503: "The server is stopping, or its database is down.",
     504: "A deadline has passed.",
 }
 _NAMESPACE = {

@@ -148,7 +148,7 @@ METRICS = (
     Metric(
         "kagzi_session_blocked_seconds_total",
         Kind.COUNTER,
-        "Time for which sessions were held up: the journal was full, or the worker did not read what it was told.",
+        "Time for which sessions were held up: the journal was full, or the worker did not read its responses.",
     ),
     # what goes wrong
     Metric("kagzi_leases_lost_total", Kind.COUNTER, "Leases that ran out: a worker died, or was too slow to renew."),
@@ -166,12 +166,12 @@ METRICS = (
     Metric(
         "kagzi_runs_diverged_total", Kind.COUNTER, "Runs that were paused because the code did not fit their history."
     ),
-    Metric("kagzi_incidents_total", Kind.COUNTER, "Errors that nobody foresaw; each has a number in the server's log."),
+    Metric("kagzi_incidents_total", Kind.COUNTER, "Unexpected errors; each has a number in the server's log."),
     # the store
     Metric(
         "kagzi_commit_duration_seconds",
         Kind.HISTOGRAM,
-        "From taking a batch of operations to its commit, waiting for a database that is away included.",
+        "From taking a batch of operations to its commit, including the wait for a database that is down.",
         bounds=counted.COMMIT_S,
     ),
     Metric("kagzi_commit_operations", Kind.HISTOGRAM, "Operations that share a commit.", bounds=counted.OPERATIONS),

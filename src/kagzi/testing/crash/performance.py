@@ -37,7 +37,7 @@ _DELAY_MAX_S = 5.0  # a body that waits for another one is not delayed for ever
 class Plan:
     """How a run differs from one that nobody disturbs. `seen`: in words, after "seen"."""
 
-    seen: str = "in a run that nobody disturbed"
+    seen: str = "in a run without crashes"
     kill_at: Boundary | None = None
     kill_after_each: bool = False  # a fresh worker for every result
     last_first: bool = False  # of results that are there at the same time, the last is delivered first

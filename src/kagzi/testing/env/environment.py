@@ -251,7 +251,7 @@ class Environment(Kagzi):
         the code must make the calls that are recorded.
 
         Returns, or raises, what the run ended with. Raises Diverged, which names the line, if the code does not fit;
-        AssertionError if it comes to another end; PreconditionFailed if the run has not ended.
+        AssertionError if it ends differently; PreconditionFailed if the run has not ended.
         """
         from .replaying import replay  # noqa: PLC0415  many tests never replay
 

@@ -29,7 +29,7 @@ async def replay(client: Kagzi, run: Run[O], workflows: Iterable[Workflow[Any, A
 
 
 def _check(history: History, played: Replay) -> None:
-    """Raises Diverged, PreconditionFailed if the run has not ended, AssertionError if it came to another end."""
+    """Raises Diverged, PreconditionFailed if the run has not ended, AssertionError if it ended differently."""
     if played.divergence is not None:
         raise _diverged(history, played.divergence)
     if not history.status.ended:
@@ -42,7 +42,7 @@ def _check(history: History, played: Replay) -> None:
         text = played.error.text if played.error is not None else f"{played.outcome} with {played.output!r}"
         waits = f": {played.waits_for}" if played.waits_for else ""
         raise AssertionError(
-            f"the replay of run {history.run_id} came to another end.\nRecorded: {recorded}\nReplayed: {text}{waits}"
+            f"the replay of run {history.run_id} ended differently.\nRecorded: {recorded}\nReplayed: {text}{waits}"
         )
 
 

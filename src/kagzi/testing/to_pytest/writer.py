@@ -288,9 +288,9 @@ def _docstring(history: History, command: str) -> Iterator[str]:
     yield ""
     yield "The test replays the run: the code of the workflow runs, and its calls get what is"
     yield "recorded below; no step is executed. It fails if the workflow makes other calls, makes"
-    yield "them with other arguments, or comes to another end. Edit it as you like."
+    yield "them with other arguments, or ends differently. Edit it as you like."
     yield ""
-    yield "It contains what was recorded, in clear: input, results, errors and signals."
+    yield "It contains recorded values in plain text: input, results, errors and signals."
     yield '"""'
 
 

@@ -247,7 +247,7 @@ def _paused(run: RunRecord) -> Explanation:
             reason="diverged",
             facts={"step": problem.subject_id} if problem.subject == "step" else {},
             remedy="Deploy code that fits: it continues by itself when a worker with another build id registers. "
-            f"To let only this run go on with repaired code: kagzi adopt {run.run.run_id} --code FILE. "
+            f"To let only this run continue with repaired code: kagzi adopt {run.run.run_id} --code FILE. "
             f"Or try again with the same code: {resume}",
         )
     if problem.kind is ErrorKind.LOST:

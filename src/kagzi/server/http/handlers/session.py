@@ -18,7 +18,7 @@ async def log_in(request: ApiRequest[NoQuery, LogIn]) -> Answer:
     """Sets a cookie that is good for 12 hours, and not longer than the key."""
     access = request.data.access
     if not access.asks:
-        raise PreconditionFailed("this server asks for no keys (--auth off), so that nobody has to log in.")
+        raise PreconditionFailed("this server does not require keys (--auth off), so there is no need to log in.")
     token, expires_at, caller = await access.log_in(request.body.key)
     seconds = max((expires_at - request.data.clock.now()) // US_PER_S, 1)
     cookie = set_cookie(token, seconds, plain=is_plain(request.headers, request.data.info.listens_at))

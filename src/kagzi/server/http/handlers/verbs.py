@@ -114,7 +114,7 @@ ROUTES = (
     _verb("terminate", terminate, "Terminate it", body=ReasonIn),
     _verb("pause", pause, "Pause it", body=ReasonIn),
     _verb("resume", resume, "Resume it", body=NothingIn),
-    _verb("adopt", adopt, "Let only one build go on with it", body=AdoptIn),
+    _verb("adopt", adopt, "Let it continue with one build only", body=AdoptIn),
     _verb("retry", retry, "Retry it", body=RetryRunIn),
     _verb("fork", fork, "Fork it", body=ForkIn, answer=ForkedView, status=201),
 )

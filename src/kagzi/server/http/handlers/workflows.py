@@ -90,7 +90,7 @@ ROUTES = (
         path="/workflows/{workflow}/pause",
         handler=pause,
         scope=Scope.ADMIN,
-        summary="Pause a workflow type: starts are accepted and wait, what runs goes on",
+        summary="Pause a workflow type: starts are accepted and wait, running runs continue",
         answer=WorkflowTypeView,
         errors=(ErrorCode.NOT_FOUND,),
     ),
