@@ -288,10 +288,27 @@ async def test_calls_beyond_the_limit_of_a_connection_are_refused(
             call.cancel()
 
 
-async def test_requests_that_wait_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_methods_that_do_not_exist_leave_nothing_behind() -> None:
+    calls = CallServer(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: Service()}))
+    async with websocket_server(calls) as port:
+        client = PlainWebSocket()
+        await client.open(port, LISTENER_ID)
+        for number in range(20):
+            method: Any = client.channel.unary_unary(f"/kagzi.v1.WorkflowService/Made{number}")
+            assert (await refused(method(b"", timeout=TIMEOUT_S))).code() is grpc.StatusCode.UNIMPLEMENTED
+        await client.close()
+    assert not calls._handlers
+
+
+@pytest.mark.parametrize("before", [0, 5])
+async def test_requests_that_wait_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+    """`before`: calls of one request each, which have been answered. They make no room for more."""
     monkeypatch.setattr(listeners, "UNREAD_CONNECTION_BYTES", 100 * limits.KIB)
     calls = CallServer(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: world.service}))
     async with websocket_server(calls) as port, World(world.service, port).stubs() as stubs:
+        for _ in range(before):
+            request = pb.StartWorkflowRequest(workflow_type="x" * 100 * limits.KIB)
+            await stubs.workflows.StartWorkflow(request, timeout=TIMEOUT_S)
         streams = [stubs.workflows.ImportWorkflow() for _ in range(5)]
         failures: list[BaseException] = []
         for stream in streams:

@@ -96,6 +96,7 @@ class _ServedCalls(ServerCalls):
             )
             return
         end.on_unread = self._count
+        self._count(end.unread_bytes)  # a request that came with the call is taken off when it is read
         self._listener.calls.begin(opened.path, end, opened.metadata, timeout_s)
 
     def _on_message(self, call: int, end: End, data: bytes) -> None:
