@@ -74,17 +74,17 @@ async def test_a_forgotten_run_is_not_delivered(memory_stubs: Stubs) -> None:
 
 
 class Silent:
-    """A client that asks for runs that do not exist, and reads nothing until it is told to."""
+    """A client that asks for runs that do not exist, and reads nothing until it is allowed to."""
 
-    def __init__(self, asked: Sequence[Sequence[str]]) -> None:
-        self._asked = iter(asked)
+    def __init__(self, requests: Sequence[Sequence[str]]) -> None:
+        self._requests = iter(requests)
         self.taken = 0
         self.reads = asyncio.Event()
         self.not_found: list[list[str]] = []
 
     async def read(self) -> object:
         await asyncio.sleep(0)
-        run_ids = next(self._asked, None)
+        run_ids = next(self._requests, None)
         if run_ids is None:
             return grpc.aio.EOF
         self.taken += 1
@@ -110,11 +110,11 @@ class NoRuns:
 
 
 async def test_who_does_not_read_is_not_read_from_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids that name no run are kept until they are told. Who reads gets all of them, in messages of some size."""
+    """Ids that name no run are kept until they are answered. Who reads gets all of them, in messages of some size."""
     monkeypatch.setattr(limits, "WAITS_PER_STREAM", 10)
     monkeypatch.setattr(limits, "MESSAGE_SOFT_BYTES", 200)
-    asked = [[f"{message}-{number}" for number in range(10)] for message in range(100)]
-    client = Silent(asked)
+    requests = [[f"{message}-{number}" for number in range(10)] for message in range(100)]
+    client = Silent(requests)
     stream = WaitStream(
         cast("Runs", NoRuns()),
         cast("Any", client),
@@ -130,8 +130,8 @@ async def test_who_does_not_read_is_not_read_from_without_end(monkeypatch: pytes
     client.reads.set()
     async with asyncio.timeout(TIMEOUT_S):
         await serving
-    told = [run_id for message in client.not_found for run_id in message]
-    assert sorted(told) == sorted(run_id for run_ids in asked for run_id in run_ids)
+    answered = [run_id for message in client.not_found for run_id in message]
+    assert sorted(answered) == sorted(run_id for run_ids in requests for run_id in run_ids)
     assert max(map(len, client.not_found)) < 30
 
 

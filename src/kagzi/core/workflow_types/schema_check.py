@@ -274,10 +274,10 @@ def _choice_part(keywords: dict[str, Any]) -> _Part | None:
 
     def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
         if value.__class__ not in (list, dict):
-            found = value in single
+            fits = value in single
         else:
-            found = _is_spent(cost + SHOWN, visits) or value in others
-        return None if found else Misfit(path, f"expected {wanted}, got {shown(value)}")
+            fits = _is_spent(cost + SHOWN, visits) or value in others
+        return None if fits else Misfit(path, f"expected {wanted}, got {shown(value)}")
 
     return check
 

@@ -98,11 +98,11 @@ class Runs:
         by_namespace: dict[str, list[tuple[int, StartRequest]]] = {}
         versions: _KnownVersions = {}
         loop = asyncio.get_running_loop()
-        turn_ends_s = loop.time() + _TURN_S
+        yield_at_s = loop.time() + _TURN_S
         for index, request in enumerate(requests):
-            if loop.time() > turn_ends_s:  # inputs may take long to check
+            if loop.time() > yield_at_s:  # inputs may take long to check
                 await asyncio.sleep(0)
-                turn_ends_s = loop.time() + _TURN_S
+                yield_at_s = loop.time() + _TURN_S
             try:
                 checks.start(request, now, self._settings.payload_bytes)
                 if request.namespace not in by_namespace:

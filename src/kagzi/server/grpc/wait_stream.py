@@ -79,8 +79,8 @@ class WaitStream:
         self._outcomes: deque[tuple[RunEnd, int]] = deque()  # kept, with their bytes
         self._later: dict[str, None] = {}  # ended, to be read when they can be sent
         self._missing: list[str] = []  # while there are many, no more is asked
-        self._room = asyncio.Event()
-        self._room.set()
+        self._readable = asyncio.Event()
+        self._readable.set()
         self._open: set[str] = set()
         self._is_complete = False
         self._changed = asyncio.Event()
@@ -109,7 +109,7 @@ class WaitStream:
             if self._waits is None:
                 await self._admit(read_namespace(request.namespace_id))
             self._ask(request)
-            await self._room.wait()
+            await self._readable.wait()
         self._is_complete = True
         self._changed.set()
         await asyncio.Event().wait()
@@ -170,7 +170,7 @@ class WaitStream:
         self._missing.extend(run_id for run_id in missing if run_id in self._open)
         self._open.difference_update(missing)
         if len(self._missing) > limits.WAITS_PER_STREAM:
-            self._room.clear()
+            self._readable.clear()
         self._changed.set()
 
     # --- what is answered ---------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class WaitStream:
         while self._missing:
             self._missing, missing = _divided(self._missing)
             await self._write(pb.WaitStreamResponse(not_found=missing))
-        self._room.set()
+        self._readable.set()
         while self._outcomes:
             some = [self._outcomes.popleft()]
             size = some[0][1]

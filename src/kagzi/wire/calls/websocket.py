@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from picows import WSAutoPingStrategy, WSCloseCode, WSFrame, WSListener, WSMsgType, WSTransport
 from picows.common import WSHandshakeError, WSUpgradeRequest, WSUpgradeResponse, WSUpgradeResponseWithListener
@@ -213,8 +213,7 @@ class _ServerProtocol(_WSProtocol):
     """The library handles all that it has read in one turn of the loop, and reads the more, the more there is."""
 
     def get_buffer(self, size_hint: int) -> memoryview:
-        buffer: memoryview = super().get_buffer(size_hint)
-        return buffer[:_TURN_BYTES]
+        return cast("memoryview", _WSProtocol.get_buffer(self, size_hint))[:_TURN_BYTES]
 
 
 class _Side(NamedTuple):
