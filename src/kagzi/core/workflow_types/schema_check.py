@@ -10,13 +10,13 @@ does not ask for those either, because they may come by other names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from ..limits import CHECKED_PAYLOAD_BYTES, SCHEMA_DEPTH, SCHEMA_VISITS
 from ..records import Payload
-from .schema_words import SHOWN, listed, shown, word_of
+from .schema_words import SHOWN, is_list, listed, shown, word_of
 
 ACCEPTS = "x-kagzi-accepts"
 ACCEPTS_ANY = "any"
@@ -205,11 +205,7 @@ class _Compiler:
 
 def _items(value: object) -> list[Any]:
     """Of a list; of anything else none."""
-    return value if _is_list(value) else []
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
+    return value if is_list(value) else []
 
 
 def _is_tag(schema: Any) -> bool:

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
 SHOWN = 60
 _WORD_OF = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
 
 
 def word_of(value: Any) -> str:
@@ -23,8 +27,8 @@ def _beginning(value: Any, left: list[int]) -> Any:
     """No more of it than is shown. `left`: of the values in it."""
     if isinstance(value, str):
         return value[:SHOWN]
-    if isinstance(value, list):
-        return [_beginning(each, left) for each in cast("list[Any]", value)[:SHOWN] if _is_left(left)]
+    if is_list(value):
+        return [_beginning(each, left) for each in value[:SHOWN] if _is_left(left)]
     if isinstance(value, dict):
         fields = islice(cast("dict[str, Any]", value).items(), SHOWN)
         return {name[:SHOWN]: _beginning(each, left) for name, each in fields if _is_left(left)}

@@ -209,11 +209,12 @@ async def connect(
         raise ConnectionResetError("it was closed before it was open")
 
 
-class _ServerProtocol(_WSProtocol):
+def _bounded_buffer(protocol: Any, size_hint: int) -> memoryview:
     """The library handles all that it has read in one turn of the loop, and reads the more, the more there is."""
+    return cast("memoryview", _WSProtocol.get_buffer(protocol, size_hint))[:_TURN_BYTES]
 
-    def get_buffer(self, size_hint: int) -> memoryview:
-        return cast("memoryview", _WSProtocol.get_buffer(self, size_hint))[:_TURN_BYTES]
+
+_ServerProtocol: Any = type("ServerProtocol", (_WSProtocol,), {"get_buffer": _bounded_buffer})
 
 
 class _Side(NamedTuple):
