@@ -1,13 +1,17 @@
 """What a schema refuses, in which words; and that no schema or value can make a check expensive, or wrong."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 
-from kagzi.core.limits import CHECKED_PAYLOAD_BYTES, SCHEMA_VISITS
+from kagzi.core.limits import CHECKED_PAYLOAD_BYTES, SCHEMA_BYTES, SCHEMA_VISITS
 from kagzi.core.records import Payload
-from kagzi.core.workflow_types.schema_check import SchemaCheck
+from kagzi.core.workflow_types.schema_check import SchemaCheck, Visits
+
+MOST_S = 0.5
+"""Of the processor: ten times what the most expensive check takes."""
 
 ORDER: dict[str, Any] = {
     "$ref": "#/$defs/Order",
@@ -98,6 +102,64 @@ def test_a_check_looks_at_so_many_values_at_most() -> None:
     assert misfit(nested, "x") is None  # given up
     assert misfit({"type": "array", "items": {"type": "integer"}}, [*[1] * SCHEMA_VISITS, "x"]) is None
     assert misfit({"type": "array", "items": {"type": "integer"}}, [*[1] * 100, "x"]) is not None
+
+
+def _alternatives(levels: int, inner: Any) -> dict[str, Any]:
+    """Each level has three alternatives, all of them the level below."""
+    definitions: dict[str, Any] = {"d0": inner}
+    for level in range(1, levels):
+        definitions[f"d{level}"] = {"anyOf": [{"$ref": f"#/$defs/d{level - 1}"}] * 3}
+    return {"$defs": definitions, "$ref": f"#/$defs/d{levels - 1}"}
+
+
+NAMES = [str(number) for number in range(4_000)]
+
+EXPENSIVE: dict[str, tuple[Any, Any]] = {
+    "choices": ({"items": {"enum": [1] * 32_000 + [2]}}, [2] * 32_000),
+    "choices that are lists": ({"items": {"enum": [[1]] * 15_000 + [[]]}}, [[]] * 20_000),
+    "types": ({"items": {"allOf": [{"type": "number"}] * 3_200}}, [2] * 32_000),
+    "limits": ({"items": {"allOf": [{"minimum": 1}] * 4_000}}, [2] * 32_000),
+    "required fields": (_alternatives(12, {"required": [*NAMES, "missing"]}), dict.fromkeys(NAMES, 1)),
+}
+
+
+@pytest.mark.parametrize("name", EXPENSIVE)
+def test_no_schema_and_no_value_make_a_check_expensive(name: str) -> None:
+    """One step of the check counts as much as what it costs."""
+    schema, value = EXPENSIVE[name]
+    text, payload = json.dumps(schema, separators=(",", ":")), json.dumps(value, separators=(",", ":")).encode()
+    assert len(text) <= SCHEMA_BYTES
+    assert len(payload) <= CHECKED_PAYLOAD_BYTES
+    check = SchemaCheck(text)
+    began = time.process_time()
+    check.misfit(Payload(payload), "input")
+    assert time.process_time() - began < MOST_S
+
+
+def test_a_schema_that_contains_itself_is_checked_as_far_as_it_goes() -> None:
+    """Python's own limit of how deep calls go is reached before the check's."""
+    itself: dict[str, Any] = {"$ref": "#/$defs/itself"}
+    nested = itself
+    for _ in range(60):
+        nested = {"allOf": [nested, {"type": "object"}]}
+    assert misfit({**itself, "$defs": {"itself": nested}}, {}) is None
+
+
+def test_a_refusal_is_short_whatever_is_refused() -> None:
+    value: Any = "x" * 1_000
+    schema: Any = {"enum": ["a", "b"]}
+    for level in range(30):
+        value = {"k" * 1_000: value, "level": level}
+        schema = {"anyOf": [{"properties": {"k" * 1_000: schema}}, {"properties": {"level": {"type": "string"}}}]}
+    assert len(misfit(schema, value) or "") < 30 * 61 + 500
+
+
+def test_checks_that_share_visits_end_together() -> None:
+    check = SchemaCheck('{"items": {"type": "integer"}}')
+    payload = Payload(json.dumps([1] * 15_000 + ["x"]).encode())
+    visits = Visits()
+    assert check.misfit(payload, "input", visits) is not None
+    assert check.misfit(payload, "input", visits) is None  # given up
 
 
 def test_a_lax_reader_is_asked_only_for_shapes_and_fields() -> None:

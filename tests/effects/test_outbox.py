@@ -17,7 +17,7 @@ import kagzi.sync
 from kagzi import InvalidArgument, Kagzi, KagziError, PreconditionFailed, Worker
 from kagzi.cli.exits import Exit
 from kagzi.cli.main import run
-from kagzi.core.limits import Settings
+from kagzi.core.limits import MESSAGE_HARD_BYTES, Settings
 from kagzi.crypto import AesGcm
 from kagzi.server.startup import CannotStart
 from kagzi.store.postgres.outbox.outbox import PostgresOutbox
@@ -176,6 +176,36 @@ async def test_what_only_a_server_can_refuse_stays_with_the_reason(url: str) -> 
         assert (await asyncio.to_thread(ask_outbox, "drop", "--all", "--json", url=url))[1] == '{"dropped": 3}'
         assert await client.get("a", namespace="unknown").status() == "pending"
     assert await rows(url) == []
+
+
+async def test_rows_of_any_kind_keep_back_no_others(url: str) -> None:
+    """Times without end, numbers at their end, requests that nobody wrote by `start_in`."""
+    async with serving(url) as server, Kagzi.connect(server.grpc_address) as client:
+        times = ["infinity", "-infinity", "294000-01-01", "4000-01-01 BC", "2000-01-01"]
+        await committed(client, url, "x", id="first")
+        async with opened("asyncpg", url) as database:
+            for number, time in enumerate(times):
+                await database.execute(
+                    "insert into kagzi_outbox (namespace, workflow_type, workflow_id, request_id, request, created_at) "
+                    f"values ('default', 'greet', 't{number}', 't{number}', '', '{time}')"
+                )
+            await database.execute(
+                "insert into kagzi_outbox (namespace, workflow_type, workflow_id, request_id, request, attempts) "
+                "values ('default', 'greet', 'tried', 'tried', '', 2147483647), "
+                f"('default', 'greet', 'large', 'large', decode(repeat('ff', {MESSAGE_HARD_BYTES + 1}), 'hex'), 0)"
+            )
+        await committed(client, url, "x", id="good")
+        await until(partial(exists, client, "good"), what="the good one is started")
+        connection = await asyncpg.connect(url)
+
+        async def refusals() -> dict[str, str] | None:
+            kept = await connection.fetch("select workflow_id, error from kagzi_outbox where refused_at is not null")
+            return dict(kept) if len(kept) == len(times) + 2 else None
+
+        refused = await until(refusals, what="the others are refused")
+        await connection.close()
+        assert f"has {MESSAGE_HARD_BYTES + 1} bytes; the limit is {MESSAGE_HARD_BYTES}" in refused["large"]
+        assert "request_id is empty" in refused["t0"]
 
 
 def ask_outbox(*arguments: str, url: str) -> tuple[int, str]:

@@ -1,5 +1,8 @@
 """Starts and signals that the workers of a type would refuse are refused where they are sent; in doubt they are not."""
 
+import asyncio
+import time
+
 import pytest
 
 from kagzi.core.errors import InvalidArgument, NotFound
@@ -8,8 +11,12 @@ from kagzi.core.records import Payload, RunFilter, RunKey, Served
 from kagzi.core.run.commands import SendSignal, SignalReplacement, StartChild, StartRun
 from kagzi.core.run.outcomes import Refused
 from kagzi.core.schedules.schedule import ScheduleSpec
+from kagzi.core.workflow_types.schema_check import Misfit, Visits
 from kagzi.core.workflow_types.schemas import TypeSchemas
 from kagzi.engine import Engine
+from kagzi.engine.checks import schemas as checks
+from kagzi.engine.checks.schemas import TypeChecks
+from kagzi.engine.services import runs as runs_module
 from tests.engine.fakes import MovableClock, RecordingOutlet, TroubledStore, leased, start, worker
 
 NUMBER = TypeSchemas(
@@ -144,6 +151,73 @@ async def test_checks_cost_no_statement_once_they_are_known(engine: Engine, stor
         await engine.runs.start(start(input=payload("[]")))
     assert store.statements == before
     assert one_start > 0
+
+
+async def test_others_go_on_while_the_inputs_of_a_batch_are_checked(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await register(engine, NUMBER)
+    turns = 0
+    seen: set[int] = set()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    def expensive(*_: object) -> None:
+        seen.add(turns)
+        time.sleep(0.005)
+
+    monkeypatch.setattr(runs_module, "input_misfit", expensive)
+    counting = asyncio.ensure_future(count_turns())
+    await engine.runs.start_many([start(input=payload("1")) for _ in range(60)])
+    counting.cancel()
+    assert len(seen) > 10
+
+
+async def test_nothing_is_kept_of_signals_that_clients_make_up(engine: Engine) -> None:
+    await register(engine, NUMBER)
+    run = await engine.runs.start(start(input=payload("1")))
+    for name in ("go", "a", "b", "c"):
+        await engine.control.signal("default", run_id=run.run_id, signal=sent(name, payload("1")))
+    (known,) = engine.schemas._checks.values()
+    assert set(known._signals) == {"go"}
+
+
+async def test_schemas_are_remembered_up_to_so_many_bytes(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_REMEMBERED_BYTES", 3 * SCHEMA_BYTES)
+    for number in range(8):
+        schemas = TypeSchemas(input_schema=f'{{"type":"string","title":"{number}{"x" * (SCHEMA_BYTES - 100)}"}}')
+        await register(engine, schemas, f"t{number}@1")
+        with pytest.raises(InvalidArgument, match="got number"):
+            await engine.runs.start(start(f"t{number}", input=payload("1")))
+    assert 1 <= len(engine.schemas._checks) <= 3
+
+
+async def test_a_signal_for_many_versions_is_checked_within_the_bounds_of_one_check(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each version may have a schema of its own, as expensive as can be."""
+    versions = [f"hello@{number}" for number in range(12)]
+    for number, served in enumerate(versions):
+        schema = f'{{"items":{{"allOf":[{",".join([f"""{{"minimum":-{number}}}"""] * 1_000)}]}}}}'
+        await register(engine, TypeSchemas(signal_schemas={"go": schema}), served)
+    visited: list[int] = []
+    misfit = TypeChecks.signal_misfit
+
+    def counted(known: TypeChecks, name: str, value: Payload, visits: Visits) -> Misfit | None:
+        answer = misfit(known, name, value, visits)
+        visited.append(visits.left)
+        return answer or Misfit("", "")
+
+    monkeypatch.setattr(TypeChecks, "signal_misfit", counted)
+    with pytest.raises(InvalidArgument):
+        await engine.runs.signal_with_start(start(workflow_id="w"), sent("go", payload("[1,1,1,1,1,1,1,1,1,1]")))
+    assert len(visited) == len(versions)
+    assert visited == sorted(visited, reverse=True)
+    assert visited[-1] < 0
 
 
 async def test_schemas_are_told_as_they_were_registered(engine: Engine) -> None:

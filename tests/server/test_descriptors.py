@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from kagzi.server.descriptors import connection_limits
-from kagzi.server.http.protocol import ANSWER_CHECKS, TimedProtocol
+from kagzi.server.http.protocol import ANSWER_CHECKS, UPLOAD_BYTES, TimedProtocol
 from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.support.polling import until
 
@@ -182,10 +182,13 @@ class Connection:
             await asyncio.Event().wait()
         await PlainTextResponse("ok")(scope, receive, send)
 
-    async def request(self) -> None:
-        self._protocol.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    async def request(self, head: bytes = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") -> None:
+        self.receive(head)
         for _ in range(5):
             await asyncio.sleep(0)
+
+    def receive(self, data: bytes) -> None:
+        self._protocol.data_received(data)
 
     def checks_until_closed(self, most: int = 20) -> int:
         for checks in range(1, most + 1):
@@ -219,6 +222,19 @@ async def test_half_a_request_gets_one_check_and_an_unread_answer_a_few() -> Non
     assert slow.checks_until_closed() == ANSWER_CHECKS + 1
     for connection in (half, slow):
         connection.close()
+
+
+async def test_a_request_that_goes_on_coming_is_not_closed() -> None:
+    connection = Connection(answers=False)
+    await connection.request(b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(5 * ANSWER_CHECKS):
+        connection.receive(b"%x\r\n%b\r\n" % (UPLOAD_BYTES, bytes(UPLOAD_BYTES)))
+        assert not connection.check()
+    for _ in range(ANSWER_CHECKS):
+        connection.receive(b"1\r\nx\r\n")  # a trickle
+        connection.check()
+    assert connection.check()
+    connection.close()
 
 
 async def test_the_soft_limit_is_raised_to_the_hard_one(tmp_path: Path) -> None:

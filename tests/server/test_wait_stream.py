@@ -1,13 +1,20 @@
 """Many waits share one stream; each is answered once, when its run has ended."""
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import grpc
 import pytest
 
+from kagzi.core import limits
 from kagzi.core.errors import InvalidArgument, Unavailable
+from kagzi.engine import Runs
+from kagzi.engine.services.waits import Deliver
 from kagzi.server.app import Server
+from kagzi.server.grpc.answer_budget import Answers
+from kagzi.server.grpc.deadlines import Deadlines
+from kagzi.server.grpc.wait_stream import WaitStream, WaitStreams
 from kagzi.v1 import worker_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error
 from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
@@ -64,6 +71,72 @@ async def test_a_forgotten_run_is_not_delivered(memory_stubs: Stubs) -> None:
     answer = await call.read()
     assert [outcome.run_id for outcome in answer.outcomes] == [second.run_id]
     assert await call.read() is grpc.aio.EOF
+
+
+class Silent:
+    """A client that asks for runs that do not exist, and reads nothing until it is allowed to."""
+
+    def __init__(self, requests: Sequence[Sequence[str]]) -> None:
+        self._requests = iter(requests)
+        self.taken = 0
+        self.reads = asyncio.Event()
+        self.not_found: list[list[str]] = []
+
+    async def read(self) -> object:
+        await asyncio.sleep(0)
+        run_ids = next(self._requests, None)
+        if run_ids is None:
+            return grpc.aio.EOF
+        self.taken += 1
+        return workflow_pb2.WaitStreamRequest(run_ids=run_ids).SerializeToString()
+
+    async def write(self, data: bytes) -> None:
+        await self.reads.wait()
+        self.not_found.append(list(workflow_pb2.WaitStreamResponse.FromString(data).not_found))
+
+
+class NoRuns:
+    """Knows at once that a run does not exist."""
+
+    def open_waits(self, namespace: str, deliver: Deliver) -> "NoRuns":
+        self._deliver = deliver
+        return self
+
+    def add(self, run_ids: Sequence[str]) -> None:
+        self._deliver((), run_ids)
+
+    def close(self) -> None:
+        pass
+
+
+async def test_who_does_not_read_is_not_read_from_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids that name no run are kept until they are answered. Who reads gets all of them, in messages of some size."""
+    monkeypatch.setattr(limits, "WAITS_PER_STREAM", 10)
+    monkeypatch.setattr(limits, "MESSAGE_SOFT_BYTES", 200)
+    requests = [[f"{message}-{number}" for number in range(10)] for message in range(100)]
+    client = Silent(requests)
+    stream = WaitStream(
+        cast("Runs", NoRuns()),
+        cast("Any", client),
+        Deadlines(),
+        _admitted,
+        answers=Answers(limits.ANSWERS_BYTES, limits.ANSWERS_NAMESPACE_BYTES),
+        streams=WaitStreams(),
+    )
+    serving = asyncio.ensure_future(stream.serve())
+    for _ in range(1_000):
+        await asyncio.sleep(0)
+    assert client.taken < 5
+    client.reads.set()
+    async with asyncio.timeout(TIMEOUT_S):
+        await serving
+    answered = [run_id for message in client.not_found for run_id in message]
+    assert sorted(answered) == sorted(run_id for run_ids in requests for run_id in run_ids)
+    assert max(map(len, client.not_found)) < 30
+
+
+async def _admitted(namespace: str) -> None:
+    return
 
 
 async def test_a_stream_belongs_to_one_namespace(memory_stubs: Stubs) -> None:

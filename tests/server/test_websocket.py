@@ -36,6 +36,7 @@ from tests.support.transports import PlainWebSocket, preferred_channel
 
 START = "/kagzi.v1.WorkflowService/StartWorkflow"
 HEADER = msgspec.msgpack.encode((START, ()))
+PART = bytes(wire.PART_BYTES)
 CALL = write_open(1, HEADER, TIMEOUT_S, pb.StartWorkflowRequest(workflow_type="x").SerializeToString())
 
 
@@ -177,10 +178,12 @@ async def test_a_client_that_is_cut_at_any_byte_harms_nobody(size: int) -> None:
         (masked(b"\x01"), 1002, "the shortest has 5"),
         (masked(b"hello", 0x1), 1003, "binary"),
         (masked(b"", 0x0), 1002, "out of order"),
-        (masked(bytes(4 * limits.MIB), fin=False) + masked(bytes(2 * limits.MIB), 0x0), 1009, "in parts"),
+        (masked(PART, fin=False) + masked(PART, 0x0, fin=False) * 80, 1009, "in parts"),
+        (masked(bytes(wire.PART_BYTES + 1)), 1009, "exceeding max allowed size"),
         (b"\x82\x01x", 1002, "un-masked"),
         (masked(CALL) + masked(write_open(2, b"\xc1", None, b"")), 1002, "header of a call cannot be read"),
     ],
+    ids=lambda value: "frame" if isinstance(value, bytes) else None,
 )
 async def test_what_is_none_of_the_protocol_ends_the_connection(
     world: World, data: bytes, code: int, words: str
@@ -199,6 +202,60 @@ async def test_a_message_in_parts_is_a_message(world: World) -> None:
         client.writer.write(masked(CALL[:9], fin=False) + masked(b"", 0x9) + masked(CALL[9:], 0x0))
         await until(lambda: bool(world.service.requests))
     assert world.service.requests[0].workflow_type == "x"
+
+
+async def test_a_large_request_is_sent_in_parts(world: World) -> None:
+    size = limits.MESSAGE_HARD_BYTES - limits.KIB
+    async with world.stubs() as stubs:
+        request = pb.StartWorkflowRequest(workflow_type="x" * size)
+        await stubs.workflows.StartWorkflow(request, timeout=TIMEOUT_S)
+    assert len(world.service.requests[0].workflow_type) == size
+
+
+async def test_messages_that_never_come_whole_are_given_up_beyond_a_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listeners, "PARTS_BYTES", 5 * len(PART))
+    async with raw(world.port) as first, raw(world.port) as second:
+        first.writer.write(masked(PART, fin=False) + masked(PART, 0x0, fin=False))
+        await first.writer.drain()
+        await world.still_serves()
+        second.writer.write(masked(PART, fin=False) + masked(PART, 0x0, fin=False) * 3)
+        code, reason = await first.close_frame()
+        assert (code, reason[:23]) == (1013, "the rest of a message d")
+        second.writer.write(masked(CALL, 0x0))  # it goes on, and is none of ours
+        assert (await second.close_frame())[0] == 1002
+    async with raw(world.port) as third:  # nothing of the others is counted any more
+        third.writer.write(masked(CALL[:9], fin=False) + masked(PART[:100], 0x0, fin=False) + masked(CALL[9:], 0x0))
+        assert (await third.close_frame())[0] == 1002
+    await world.still_serves()
+
+
+async def test_a_flood_of_small_frames_leaves_others_their_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library reads the more at once, the more there is, and handles all of it before it returns."""
+    in_turn = most = 0
+    handle = wire.WebSocket.on_ws_frame
+
+    def counted(websocket: Any, transport: Any, frame: Any) -> None:
+        nonlocal in_turn, most
+        in_turn += 1
+        most = max(most, in_turn)
+        handle(websocket, transport, frame)
+
+    async def turns() -> None:
+        nonlocal in_turn
+        while True:
+            in_turn = 0
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(wire.WebSocket, "on_ws_frame", counted)
+    counting = asyncio.ensure_future(turns())
+    async with raw(world.port) as client:
+        pong = masked(b"", 0xA)
+        client.writer.write(pong * 300_000 + masked(CALL))
+        await until(lambda: bool(world.service.requests))
+    counting.cancel()
+    assert most <= 64 * limits.KIB // len(pong) + 10
 
 
 async def test_a_client_that_answers_no_ping_is_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,10 +345,27 @@ async def test_calls_beyond_the_limit_of_a_connection_are_refused(
             call.cancel()
 
 
-async def test_requests_that_wait_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_methods_that_do_not_exist_leave_nothing_behind() -> None:
+    calls = CallServer(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: Service()}))
+    async with websocket_server(calls) as port:
+        client = PlainWebSocket()
+        await client.open(port, LISTENER_ID)
+        for number in range(20):
+            method: Any = client.channel.unary_unary(f"/kagzi.v1.WorkflowService/Made{number}")
+            assert (await refused(method(b"", timeout=TIMEOUT_S))).code() is grpc.StatusCode.UNIMPLEMENTED
+        await client.close()
+    assert not calls._handlers
+
+
+@pytest.mark.parametrize("before", [0, 5])
+async def test_requests_that_wait_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+    """`before`: calls of one request each, which have been answered. They make no room for more."""
     monkeypatch.setattr(listeners, "UNREAD_CONNECTION_BYTES", 100 * limits.KIB)
     calls = CallServer(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: world.service}))
     async with websocket_server(calls) as port, World(world.service, port).stubs() as stubs:
+        for _ in range(before):
+            request = pb.StartWorkflowRequest(workflow_type="x" * 100 * limits.KIB)
+            await stubs.workflows.StartWorkflow(request, timeout=TIMEOUT_S)
         streams = [stubs.workflows.ImportWorkflow() for _ in range(5)]
         failures: list[BaseException] = []
         for stream in streams:

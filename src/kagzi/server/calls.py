@@ -26,7 +26,7 @@ class CallServer:
 
     def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         self._generic = tuple(handlers)
-        self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
+        self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._calls: dict[asyncio.Task[None], ServerEnd] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
         """None while it does not serve."""
@@ -62,11 +62,15 @@ class CallServer:
         self._calls.pop(call).finish(GONE)  # if it was cancelled before it began; otherwise that was done
 
     def _handler(self, path: str) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        if path not in self._handlers:
+        """None: there is no such method. Of those nothing is kept, as callers name as many as they like."""
+        handler = self._handlers.get(path)
+        if handler is None:
             details = cast("grpc.HandlerCallDetails", _Details(path))
             handlers = (generic.service(details) for generic in self._generic)
-            self._handlers[path] = next((each for each in handlers if each is not None), None)
-        return self._handlers[path]
+            handler = next((each for each in handlers if each is not None), None)
+            if handler is not None:
+                self._handlers[path] = handler
+        return handler
 
     async def _serve(self, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
         """Whatever a handler raises is a status already: the interceptor sees to that."""

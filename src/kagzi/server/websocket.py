@@ -8,6 +8,7 @@ import hmac
 import logging
 from typing import cast
 
+from picows import WSCloseCode
 from picows.common import WSUpgradeRequest
 
 from ..core import limits
@@ -29,6 +30,8 @@ UNREAD_CONNECTION_BYTES = 16 * limits.MIB
 """Requests that came on one connection, and that no handler has taken yet."""
 UNREAD_BYTES = 64 * limits.MIB
 _SHARE_BYTES = limits.MESSAGE_HARD_BYTES
+PARTS_BYTES = 128 * limits.MIB
+"""Of messages that have come in part, on all connections: beyond it, the one that began first is given up."""
 
 
 class WebSocketListener:
@@ -40,6 +43,8 @@ class WebSocketListener:
         self._listener_id = listener_id
         self._max_connections = max_connections
         self._connections: set[WebSocket] = set()
+        self._parts: dict[WebSocket, int] = {}  # bytes of the messages that have come in part, the oldest first
+        self._parts_bytes = 0
         self._stopping = False
 
     def protocol(self) -> asyncio.BufferedProtocol:
@@ -61,8 +66,22 @@ class WebSocketListener:
         calls = _ServedCalls(self)
         websocket = WebSocket(calls, REQUEST_BYTES, self._lost)
         calls.websocket = websocket
+        websocket.on_parts = self._count_parts
         self._connections.add(websocket)
         return websocket
+
+    def _count_parts(self, websocket: WebSocket, size: int) -> None:
+        self._parts_bytes += size
+        kept = self._parts.get(websocket, 0) + size
+        if kept:
+            self._parts[websocket] = kept
+        else:
+            self._parts.pop(websocket, None)
+        if size > 0 and self._parts_bytes > PARTS_BYTES:
+            oldest = next(iter(self._parts))
+            oldest.refuse(
+                WSCloseCode.TRY_AGAIN_LATER, "the rest of a message did not come while others needed the room"
+            )
 
     def _lost(self, websocket: WebSocket, reason: str) -> None:
         self._connections.discard(websocket)
@@ -96,6 +115,7 @@ class _ServedCalls(ServerCalls):
             )
             return
         end.on_unread = self._count
+        self._count(end.unread_bytes)  # a request that came with the call is taken off when it is read
         self._listener.calls.begin(opened.path, end, opened.metadata, timeout_s)
 
     def _on_message(self, call: int, end: End, data: bytes) -> None:

@@ -144,6 +144,14 @@ def test_once_as_json(http: httpx.Client, api: World) -> None:
     assert rest["events"] == []
 
 
+def test_the_head_of_a_stream_ends_with_its_headers(http: httpx.Client) -> None:
+    run_id = http.post("/runs", json={"workflow": "x"}).json()["run_id"]
+    for path in ("/runs/events", f"/runs/{run_id}/events"):
+        answer = http.head(path)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == "text/event-stream"
+
+
 def test_what_cannot_be_followed_is_refused_before_it_begins(http: httpx.Client, api: World) -> None:
     assert http.get("/runs/nobody/events").json()["status"] == 404
     run_id = api.start("nobody")

@@ -2,8 +2,7 @@
 
 What a worker would accept is never refused here. So only keywords are looked at that say the same to every reader, and
 whatever is not understood lets every value pass: patterns and formats, references to other documents, schemas that are
-too deep. Schemas come from workers and values from clients: a check visits at most so many values, whatever the two
-say.
+too deep. Schemas come from workers and values from clients: a check takes at most so many steps, whatever the two say.
 
 `x-kagzi-accepts` is how the SDK says that a reader accepts more than its schema: `any` lets everything pass from there
 on; `lax` (pydantic) tells apart only null, objects, arrays and other values, and asks for required fields; `lax-names`
@@ -11,12 +10,13 @@ does not ask for those either, because they may come by other names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from ..limits import CHECKED_PAYLOAD_BYTES, SCHEMA_DEPTH, SCHEMA_VISITS
 from ..records import Payload
+from .schema_words import SHOWN, is_list, listed, shown, word_of
 
 ACCEPTS = "x-kagzi-accepts"
 ACCEPTS_ANY = "any"
@@ -27,8 +27,10 @@ _LAX, _LAX_NAMES = 1, 2
 _MODES = {ACCEPTS_LAX: _LAX, ACCEPTS_LAX_NAMES: _LAX_NAMES}
 
 _NULL = b"null"
-_SHOWN = 60
 _SHOWN_CHOICES = 5
+_SHOWN_REASON = 400
+_CHEAP = 16  # so many names or characters are compared in the time of one visit
+_DECODED_BYTES = 64  # the same of what is decoded
 
 
 class Misfit(NamedTuple):
@@ -42,8 +44,8 @@ class Misfit(NamedTuple):
         return f"{self.path}: {self.why}"
 
 
-class _Visits:
-    """How many values the check may still look at."""
+class Visits:
+    """How much a check, or several of one value, may still do: each step of one counts, by what it costs."""
 
     __slots__ = ("left",)
 
@@ -51,7 +53,7 @@ class _Visits:
         self.left = SCHEMA_VISITS
 
 
-_Part: TypeAlias = Callable[[Any, str, int, _Visits], Misfit | None]
+_Part: TypeAlias = Callable[[Any, str, int, Visits], Misfit | None]
 """A value, its path, its depth: why it does not fit."""
 
 
@@ -67,18 +69,23 @@ class SchemaCheck:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self._check = None
 
-    def misfit(self, payload: Payload | None, what: str) -> Misfit | None:
+    def misfit(self, payload: Payload | None, what: str, visits: Visits | None = None) -> Misfit | None:
         """Why a reader would refuse the payload. None: it fits, or that cannot be told, as with a payload that a codec
-        has changed or one that is large. No payload is read as null."""
+        has changed or one that is large. No payload is read as null. `visits`: what is left for it, if several checks
+        have to share."""
         if self._check is None:
             return None
-        if payload is not None and (payload.metadata or len(payload.data) > CHECKED_PAYLOAD_BYTES):
+        data = _NULL if payload is None else payload.data or _NULL
+        if (payload is not None and payload.metadata) or len(data) > CHECKED_PAYLOAD_BYTES:
             return None
+        visits = visits or Visits()
+        if visits.left < 0:
+            return None
+        visits.left -= len(data) // _DECODED_BYTES
         try:
-            value = msgspec.json.decode(payload.data or _NULL) if payload is not None else None
+            return self._check(msgspec.json.decode(data), what, 0, visits)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        return self._check(value, what, 0, _Visits())
 
 
 # --- making it ready --------------------------------------------------------------------------------------------------
@@ -117,19 +124,20 @@ class _Compiler:
         if accepts == ACCEPTS_ANY:
             return None
         lax = max(lax, _MODES.get(accepts, 0) if isinstance(accepts, str) else 0)
+        combined = self._all(keywords, lax, depth)
         every = (
             self._reference(keywords, lax, depth),
             _type_part(keywords, lax=lax),
             None if lax else _choice_part(keywords),
             self._alternatives(keywords, lax, depth),
-            *self._all(keywords, lax, depth),
+            *combined,
             None if lax else _limits_part(keywords),
             self._object_part(keywords, lax, depth),
             self._array_part(keywords, lax, depth),
         )
         parts = [part for part in every if part is not None]
         if len(parts) > 1:
-            return _all_of(parts)
+            return _all_of(parts, len(combined))
         return parts[0] if parts else None
 
     def _reference(self, keywords: dict[str, Any], lax: int, depth: int) -> _Part | None:
@@ -142,7 +150,7 @@ class _Compiler:
             known[0] = self.part(self._resolved(reference), lax=lax, depth=depth + 1)
         kept = known
 
-        def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+        def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
             part = kept[0]
             return None if part is None or _enough(depth, visits) else part(value, path, depth + 1, visits)
 
@@ -197,11 +205,7 @@ class _Compiler:
 
 def _items(value: object) -> list[Any]:
     """Of a list; of anything else none."""
-    return value if _is_list(value) else []
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
+    return value if is_list(value) else []
 
 
 def _is_tag(schema: Any) -> bool:
@@ -225,14 +229,14 @@ def _type_part(keywords: dict[str, Any], *, lax: int) -> _Part | None:
         allowed |= types
     if keywords.get("format") == "decimal":  # which is written as text and may be read as a number
         allowed |= {int, float}
-    wanted = _listed([_WORDS.get(name, str(name)) for name in names])
+    wanted = listed([_WORDS.get(name, str(name)) for name in names])
     kept = frozenset(allowed)
     whole_only = not lax and "integer" in names and "number" not in names
 
-    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+    def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
         if value.__class__ in kept and not (whole_only and value.__class__ is float and not value.is_integer()):
             return None
-        return Misfit(path, f"expected {wanted}, got {_word_of(value)}", True)
+        return Misfit(path, f"expected {wanted}, got {word_of(value)}", True)
 
     return check
 
@@ -249,24 +253,27 @@ _TYPES: dict[str, frozenset[type]] = {
 }
 _LAX_TYPES = {name: _SCALARS if types & _SCALARS else types for name, types in _TYPES.items()}
 _WORDS = {"integer": "a whole number", "number": "number"}
-_WORD_OF = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "array"}
-
-
-def _word_of(value: Any) -> str:
-    return _WORD_OF.get(cast("type[Any]", value.__class__), "object")
 
 
 def _choice_part(keywords: dict[str, Any]) -> _Part | None:
     if "const" not in keywords and not isinstance(keywords.get("enum"), list):
         return None
     allowed: list[Any] = [keywords["const"]] if "const" in keywords else _items(keywords["enum"])
-    words = _listed([_shown(each) for each in allowed[:_SHOWN_CHOICES]])
+    words = listed([shown(each) for each in allowed[:_SHOWN_CHOICES]])
     wanted = words if len(allowed) == 1 else f"one of {words}"
     if len(allowed) > _SHOWN_CHOICES:
         wanted = f"one of {len(allowed)} values, such as {words}"
 
-    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
-        return None if value in allowed else Misfit(path, f"expected {wanted}, got {_shown(value)}")
+    single = frozenset(each for each in allowed if each.__class__ not in (list, dict))
+    others = [each for each in allowed if each.__class__ in (list, dict)]
+    cost = len(msgspec.json.encode(others)) // _CHEAP  # to which comes that of showing it
+
+    def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
+        if value.__class__ not in (list, dict):
+            fits = value in single
+        else:
+            fits = _is_spent(cost + SHOWN, visits) or value in others
+        return None if fits else Misfit(path, f"expected {wanted}, got {shown(value)}")
 
     return check
 
@@ -280,10 +287,10 @@ def _limits_part(keywords: dict[str, Any]) -> _Part | None:
         return None
     by_type = {int: numbers, float: numbers, str: texts, list: arrays}
 
-    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+    def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
         for exceeds, limit, words in by_type.get(value.__class__, ()):
             if exceeds(value, limit):
-                return Misfit(path, f"{_shown(value)} {words} {limit}")
+                return Misfit(path, f"{shown(value)} {words} {limit}")
         return None
 
     return check
@@ -300,18 +307,28 @@ def _limits_of(keywords: dict[str, Any], known: Sequence[_Limit]) -> list[tuple[
 # --- checking ---------------------------------------------------------------------------------------------------------
 
 
-def _enough(depth: int, visits: _Visits) -> bool:
+def _enough(depth: int, visits: Visits) -> bool:
     """Whether the check ends here, and lets pass what it has not seen."""
     visits.left -= 1
     return depth > SCHEMA_DEPTH or visits.left < 0
 
 
-def _never(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+def _is_spent(cost: int, visits: Visits) -> bool:
+    """Whether a step that costs so much is one too many."""
+    visits.left -= cost
+    return visits.left < 0
+
+
+def _never(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
     return Misfit(path, "is not expected")
 
 
-def _all_of(parts: Sequence[_Part]) -> _Part:
-    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+def _all_of(parts: Sequence[_Part], combined: int) -> _Part:
+    """`combined`: how many of them are of `allOf`. The others are few."""
+
+    def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
+        if _is_spent(combined, visits):
+            return None
         for part in parts:
             if (misfit := part(value, path, depth, visits)) is not None:
                 return misfit
@@ -321,7 +338,7 @@ def _all_of(parts: Sequence[_Part]) -> _Part:
 
 
 def _any_of(parts: Sequence[_Part]) -> _Part:
-    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+    def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
         misfits: list[Misfit] = []
         for part in parts:
             if _enough(depth, visits) or (misfit := part(value, path, depth + 1, visits)) is None:
@@ -331,30 +348,32 @@ def _any_of(parts: Sequence[_Part]) -> _Part:
         if len(nearer) == 1:
             return nearer[0]
         if nearer:
-            return Misfit(path, f"fits none of {len(parts)} alternatives; the first says {nearer[0]}")
+            first = f"fits none of {len(parts)} alternatives; the first says {nearer[0]}"
+            return Misfit(path, first[:_SHOWN_REASON])
         wanted = [misfit.why.removeprefix("expected ").partition(", got ")[0] for misfit in misfits]
-        return Misfit(path, f"expected {_listed(wanted)}, got {_word_of(value)}", True)
+        return Misfit(path, f"expected {listed(wanted)}, got {word_of(value)}", True)
 
     return check
 
 
 def _object(parts: Mapping[str, _Part | None], required: Sequence[str], others: _Part | None, *, closed: bool) -> _Part:
-    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
-        if value.__class__ is not dict:
+    def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
+        if value.__class__ is not dict or _is_spent(len(required) // _CHEAP, visits):
             return None
         for name in required:
             if name not in value:
-                return Misfit(path, f"the field {_shown(name)} is missing")
+                return Misfit(path, f"the field {shown(name)} is missing")
         for name, each in value.items():
             if _enough(depth, visits):
                 return None
             if name in parts:
                 part = parts[name]
             elif closed:
-                return Misfit(f"{path}.{name}"[: len(path) + _SHOWN], "there is no such field")
+                return Misfit(f"{path}.{name[:SHOWN]}", "there is no such field")
             else:
                 part = others
-            if part is not None and (misfit := part(each, f"{path}.{name}", depth + 1, visits)) is not None:
+            place = f"{path}.{name[:SHOWN]}"
+            if part is not None and (misfit := part(each, place, depth + 1, visits)) is not None:
                 return misfit
         return None
 
@@ -362,7 +381,7 @@ def _object(parts: Mapping[str, _Part | None], required: Sequence[str], others: 
 
 
 def _array(firsts: Sequence[_Part | None], others: _Part | None) -> _Part:
-    def check(value: Any, path: str, depth: int, visits: _Visits) -> Misfit | None:
+    def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
         if value.__class__ is not list:
             return None
         for index, each in enumerate(value):
@@ -374,13 +393,3 @@ def _array(firsts: Sequence[_Part | None], others: _Part | None) -> _Part:
         return None
 
     return check
-
-
-def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-def _listed(words: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(words))
-    return unique[0] if len(unique) == 1 else f"{', '.join(unique[:-1])} or {unique[-1]}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ...core import limits
 from ...core.errors import (
     InternalError,
     InvalidArgument,
@@ -18,6 +19,7 @@ from ...core.errors import (
     ResourceExhausted,
     StatementFailed,
     Unavailable,
+    limit_reached,
 )
 from ...core.run.commands import StartRequest
 from ...core.run.outcomes import Existing, Started
@@ -138,6 +140,13 @@ class OutboxDrain:
 
     def _request(self, row: OutboxRow) -> StartRequest:
         """Raises KagziError."""
+        if row.request_bytes > limits.MESSAGE_HARD_BYTES:
+            raise InvalidArgument(
+                f"the column request has {row.request_bytes} bytes; the limit is {limits.MESSAGE_HARD_BYTES}. Write "
+                "rows with client.start_in().",
+                field="request",
+                metadata=limit_reached("message_bytes", limits.MESSAGE_HARD_BYTES),
+            )
         request = self._read(row.request)
         if not request.request_id:
             raise InvalidArgument(

@@ -8,11 +8,12 @@ about to replace another one. Versions and types that nothing is known of accept
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
+from ...core import limits
 from ...core.errors import InvalidArgument, KagziError, not_found
 from ...core.providers import Clock
 from ...core.records import Payload
 from ...core.run.outcomes import Refused
-from ...core.workflow_types.schema_check import Misfit, SchemaCheck
+from ...core.workflow_types.schema_check import Misfit, SchemaCheck, Visits
 from ...core.workflow_types.schemas import SchemaRecord, TypeSchemas
 from ...core.workflow_types.versions import VersionMark
 from ...store.protocol import Store, TypeKey
@@ -21,7 +22,9 @@ from . import requests as checks
 from .refusals import refused
 
 _REMEMBERED = 2_000
+_REMEMBERED_BYTES = 16 * limits.MIB  # of their texts; made ready, they take some twenty times as much
 _READ_TIMEOUT_S = 2.0
+_PREPARED_BYTES = 16  # of a schema that are made ready in the time of one visit
 _INPUT = "input"
 _SIGNAL = "signal"
 
@@ -36,16 +39,25 @@ class TypeChecks:
         self._input: SchemaCheck | None = None
         self._signals: dict[str, SchemaCheck] = {}
 
-    def input_misfit(self, payload: Payload | None) -> Misfit | None:
+    def input_misfit(self, payload: Payload | None, visits: Visits) -> Misfit | None:
         if self._input is None:
-            self._input = SchemaCheck(self.schemas.input_schema)
-        return self._input.misfit(payload, _INPUT)
+            self._input = _made_ready(self.schemas.input_schema, visits)
+        return self._input.misfit(payload, _INPUT, visits)
 
-    def signal_misfit(self, name: str, payload: Payload) -> Misfit | None:
+    def signal_misfit(self, name: str, payload: Payload, visits: Visits) -> Misfit | None:
+        schema = self.schemas.signal_schemas.get(name)
+        if schema is None:  # nothing is kept of names that clients make up
+            return None
         known = self._signals.get(name)
         if known is None:
-            known = self._signals[name] = SchemaCheck(self.schemas.signal_schemas.get(name, ""))
-        return known.misfit(payload, _SIGNAL)
+            known = self._signals[name] = _made_ready(schema, visits)
+        return known.misfit(payload, _SIGNAL, visits)
+
+
+def _made_ready(schema: str, visits: Visits) -> SchemaCheck:
+    """It counts as well: a type may have many versions, each with schemas of its own."""
+    visits.left -= len(schema) // _PREPARED_BYTES
+    return SchemaCheck(schema)
 
 
 class Schemas:
@@ -56,6 +68,7 @@ class Schemas:
         self._clock = clock
         self.versions = versions
         self._checks: dict[tuple[str, str], TypeChecks] = {}
+        self._remembered_bytes = 0
 
     # --- starts -------------------------------------------------------------------------------------------------------
 
@@ -88,10 +101,13 @@ class Schemas:
         return [self._checks[namespace, digest] for digest in digests]
 
     def _remember(self, namespace: str, known: Mapping[str, TypeSchemas]) -> None:
-        if len(self._checks) + len(known) > _REMEMBERED:
+        added_bytes = sum(map(_size_of, known.values()))
+        if len(self._checks) + len(known) > _REMEMBERED or self._remembered_bytes + added_bytes > _REMEMBERED_BYTES:
             self._checks.clear()
+            self._remembered_bytes = 0
         for digest, schemas in known.items():
             self._checks[namespace, digest] = TypeChecks(schemas)
+        self._remembered_bytes += added_bytes
 
     async def input_misfit(self, key: TypeKey, version: str, payload: Payload | None) -> Misfit | None:
         """Why the run of this version would fail with this input."""
@@ -114,19 +130,19 @@ class Schemas:
 
     async def check_signal_of_type(self, key: TypeKey, name: str, payload: Payload) -> None:
         """For a run of whichever version: raises InvalidArgument if the signal fits none of them."""
+        visits, first = Visits(), None
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
-                markers = await self.versions.markers(key)
-                groups = [
-                    await self._checks_of(key.namespace, mark.schemas.in_force(self._clock.now())) for mark in markers
-                ]
+                for mark in await self.versions.markers(key):
+                    known = await self._checks_of(key.namespace, mark.schemas.in_force(self._clock.now()))
+                    misfit = _misfit_of_all(each.signal_misfit(name, payload, visits) for each in known)
+                    if misfit is None:
+                        return
+                    first = first or misfit
         except (KagziError, TimeoutError):
             return
-        if not groups or not all(groups):
-            return
-        misfit = _misfit_of_all(each.signal_misfit(name, payload) for known in groups for each in known)
-        if misfit is not None:
-            raise _signal_refusal(key.workflow_type, name, misfit)
+        if first is not None:
+            raise _signal_refusal(key.workflow_type, name, first)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -183,7 +199,8 @@ class SignalCheck:
             known = self._schemas.known(TypeKey(self._namespace, workflow_type), version)
         misfit = None
         if known is not None:
-            misfit = _misfit_of_all(each.signal_misfit(self._name, payload) for each in known)
+            visits = Visits()
+            misfit = _misfit_of_all(each.signal_misfit(self._name, payload, visits) for each in known)
         if known is None or (misfit is not None and loaded is None):  # others may have been registered since
             self._wanted = of
             return _NOT_LOADED
@@ -200,7 +217,13 @@ class SignalCheck:
 
 def input_misfit(known: Sequence[TypeChecks], payload: Payload | None) -> Misfit | None:
     """Why it fits none of them."""
-    return _misfit_of_all(each.input_misfit(payload) for each in known)
+    visits = Visits()
+    return _misfit_of_all(each.input_misfit(payload, visits) for each in known)
+
+
+def _size_of(schemas: TypeSchemas) -> int:
+    texts = (schemas.description, schemas.input_schema, schemas.output_schema, *schemas.signal_schemas.values())
+    return sum(map(len, texts))
 
 
 def _misfit_of_all(misfits: Iterable[Misfit | None]) -> Misfit | None:

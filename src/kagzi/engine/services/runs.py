@@ -27,6 +27,7 @@ from .versions import Versions
 from .waits import Deliver, WaitHub, Waits
 
 _KnownVersions = dict[tuple[TypeKey, str], str]
+_TURN_S = 0.01  # after that, others get theirs
 """The version that a start gets, by its type and the version asked for."""
 
 
@@ -96,7 +97,12 @@ class Runs:
         answers: list[Started | Existing | KagziError | None] = [None] * len(requests)
         by_namespace: dict[str, list[tuple[int, StartRequest]]] = {}
         versions: _KnownVersions = {}
+        loop = asyncio.get_running_loop()
+        yield_at_s = loop.time() + _TURN_S
         for index, request in enumerate(requests):
+            if loop.time() > yield_at_s:  # inputs may take long to check
+                await asyncio.sleep(0)
+                yield_at_s = loop.time() + _TURN_S
             try:
                 checks.start(request, now, self._settings.payload_bytes)
                 if request.namespace not in by_namespace:

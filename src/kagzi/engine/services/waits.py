@@ -63,7 +63,7 @@ class WaitHub:
         self._waiting: dict[RunKey, list[Waits]] = {}
         # Ordered: the first key of a dict is behind the holes of all that were deleted before it.
         self._live: dict[str, OrderedDict[str, None]] = {}
-        self._to_read: dict[RunKey, None] = {}
+        self._to_read: OrderedDict[RunKey, None] = OrderedDict()
         self._work = asyncio.Event()
 
     # --- who waits ----------------------------------------------------------------------------------------------------
@@ -178,9 +178,8 @@ class WaitHub:
             await self._work.wait()
             self._work.clear()
             while self._to_read:
-                runs = list(self._to_read)[:_READ_RUNS]
-                for run in runs:
-                    del self._to_read[run]  # before reading: who asks meanwhile wants a newer result
+                # Removed before they are read: who asks meanwhile wants a newer result.
+                runs = [self._to_read.popitem(last=False)[0] for _ in range(min(len(self._to_read), _READ_RUNS))]
                 try:
                     await self._read([run for run in runs if run in self._waiting])
                 except (Unavailable, TimeoutError) as error:

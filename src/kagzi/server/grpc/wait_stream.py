@@ -26,6 +26,7 @@ from .run_both import first_of
 
 _PAGE_RUNS = 500
 _END_BYTES = 256  # an end without output and error
+_ID_BYTES = 6  # around an id, in a message
 
 
 class WaitStreams:
@@ -77,7 +78,9 @@ class WaitStream:
         self._answers = answers
         self._outcomes: deque[tuple[RunEnd, int]] = deque()  # kept, with their bytes
         self._later: dict[str, None] = {}  # ended, to be read when they can be sent
-        self._missing: list[str] = []
+        self._missing: list[str] = []  # while there are many, no more is asked
+        self._readable = asyncio.Event()
+        self._readable.set()
         self._open: set[str] = set()
         self._is_complete = False
         self._changed = asyncio.Event()
@@ -106,6 +109,7 @@ class WaitStream:
             if self._waits is None:
                 await self._admit(read_namespace(request.namespace_id))
             self._ask(request)
+            await self._readable.wait()
         self._is_complete = True
         self._changed.set()
         await asyncio.Event().wait()
@@ -165,6 +169,8 @@ class WaitStream:
                 self._later[run_id] = None
         self._missing.extend(run_id for run_id in missing if run_id in self._open)
         self._open.difference_update(missing)
+        if len(self._missing) > limits.WAITS_PER_STREAM:
+            self._readable.clear()
         self._changed.set()
 
     # --- what is answered ---------------------------------------------------------------------------------------------
@@ -182,9 +188,10 @@ class WaitStream:
                 return
 
     async def _send_kept(self) -> None:
-        missing, self._missing = self._missing, []
-        if missing:
+        while self._missing:
+            self._missing, missing = _divided(self._missing)
             await self._write(pb.WaitStreamResponse(not_found=missing))
+        self._readable.set()
         while self._outcomes:
             some = [self._outcomes.popleft()]
             size = some[0][1]
@@ -222,6 +229,17 @@ class WaitStream:
 
     async def _write(self, message: pb.WaitStreamResponse) -> None:
         await self._writes.write(message.SerializeToString())
+
+
+def _divided(run_ids: list[str]) -> tuple[list[str], list[str]]:
+    """What is left, and as many as go into a message."""
+    size = count = 0
+    for run_id in run_ids:
+        size += len(run_id.encode(errors="replace")) + _ID_BYTES
+        if count and size > limits.MESSAGE_SOFT_BYTES:
+            break
+        count += 1
+    return run_ids[count:], run_ids[:count]
 
 
 def _messages(outcomes: Iterable[RunEnd]) -> Iterator[pb.WaitStreamResponse]:

@@ -144,6 +144,11 @@ class Api:
 
     async def _stream(self, exchange: "Exchange", stream: sse.EventStream, in_time: asyncio.Timeout) -> None:
         first = await anext(stream.frames, b"")  # what cannot be begun is refused as any other request
+        if exchange.method == "HEAD":  # whose answer ends with its headers
+            await stream.frames.aclose()
+            await exchange.begin(200, sse.HEADERS)
+            await exchange.end()
+            return
         in_time.reschedule(None)
         exchange.allow_behind(sse.BEHIND_BYTES)
         await exchange.begin(200, sse.HEADERS)

@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ...core.limits import KIB
+
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 REQUEST_S = 10.0
 """Within this, or at most twice this, a connection has sent a whole request, or another one; otherwise it is cut
 off."""
+UPLOAD_BYTES = 64 * KIB
+"""A request of which so much comes within that goes on: an import may be long, and the line slow."""
 ANSWER_CHECKS = 6
 """An answer that is not taken within so many of these ends its connection, too."""
 
@@ -24,12 +28,17 @@ class TimedProtocol(H11Protocol):
         stream = cast("asyncio.Transport", transport)
         super().connection_made(stream)
         self._checks = 0
+        self._received_bytes = 0
         self._seen: RequestResponseCycle | None = None
         self._check_timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.max_connections:
             stream.abort()
         else:
             self._check_later()
+
+    def data_received(self, data: bytes) -> None:
+        self._received_bytes += len(data)
+        super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._check_timer is not None:
@@ -41,7 +50,10 @@ class TimedProtocol(H11Protocol):
 
     def check(self) -> None:
         cycle = cast("RequestResponseCycle | None", cast("Any", self).cycle)
-        if cycle is not self._seen or _all_taken(cycle, self.transport):  # another request, or a stream that goes on
+        uploads = cycle is not None and not cycle.response_started and self._received_bytes >= UPLOAD_BYTES
+        self._received_bytes = 0
+        # Another request, one that is still coming, or a stream that goes on.
+        if cycle is not self._seen or uploads or _all_taken(cycle, self.transport):
             self._seen, self._checks = cycle, 0
         elif cycle is None or cycle.response_complete or self._checks >= ANSWER_CHECKS:
             self.transport.abort()

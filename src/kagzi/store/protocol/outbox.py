@@ -5,12 +5,14 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 
 class OutboxRow(NamedTuple):
-    """`request`: a message that the server reads. `age_us`: since it was written, by the clock of that database."""
+    """`request`: a message that the server reads, unless its `request_bytes` are more than a message may have.
+    `age_us`: since it was written, by the clock of that database."""
 
     namespace: str
     workflow_type: str
     workflow_id: str
     request: bytes
+    request_bytes: int
     age_us: int
     attempts: int  # to start it, before this one
 

@@ -83,6 +83,11 @@ class End(ABC):
         """Whether the other side had to wait until this one has read, before it sent more."""
         return len(self._unread) > WINDOW_MESSAGES or self._unread_bytes > WINDOW_BYTES
 
+    @property
+    def unread_bytes(self) -> int:
+        """Of messages that came and were not read."""
+        return self._unread_bytes
+
     def connect(self, other: Peer) -> None:
         self._other = other
         self._shares_loop = self.loop is other.loop

@@ -9,12 +9,13 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from picows import WSAutoPingStrategy, WSCloseCode, WSFrame, WSListener, WSMsgType, WSTransport
 from picows.common import WSHandshakeError, WSUpgradeRequest, WSUpgradeResponse, WSUpgradeResponseWithListener
 
-from .frames import FRAME_MARGIN_BYTES, REQUEST_BYTES, RESPONSE_BYTES, SUBPROTOCOL, BadFrame, Calls
+from ...core import limits
+from .frames import FRAME_MARGIN_BYTES, RESPONSE_BYTES, SUBPROTOCOL, BadFrame, Calls
 
 LISTENER_HEADER = "Kagzi-Listener"
 """Whom a client wants to speak to: behind a forwarded port there may be another server."""
@@ -22,6 +23,10 @@ CLIENT_PING_S = 5.0  # of silence; with the next: a server that fell silent is l
 CLIENT_PONG_S = 4.0
 SERVER_PING_S = 20.0
 SERVER_PONG_S = 10.0
+PART_BYTES = 64 * limits.KIB
+"""A client sends larger messages in parts: what a server reads into is as large as the largest frame that came, for as
+long as the connection lives."""
+_TURN_BYTES = 64 * limits.KIB  # that a server reads at once, and whose frames it handles before others have their turn
 _REASON_BYTES = 123  # of a close, in all WebSockets
 _CLOSE_S = 2.0
 
@@ -45,6 +50,9 @@ class WebSocket(WSListener):
         self._on_lost = on_lost
         self._transport: WSTransport | None = None
         self._parts: bytearray | None = None  # of a message that has not come as a whole
+        self.on_parts: Callable[[WebSocket, int], None] | None = None
+        """Told by how many bytes these have grown, or that they are gone."""
+        self.sends_parts = False
         self._reason = ""
         self._is_refused = False
 
@@ -54,7 +62,10 @@ class WebSocket(WSListener):
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         self._transport = transport
-        self.calls.send = partial(transport.send, WSMsgType.BINARY)
+        if self.sends_parts:
+            self.calls.send = partial(_send_in_parts, transport)
+        else:
+            self.calls.send = partial(transport.send, WSMsgType.BINARY)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if self._is_refused:
@@ -88,11 +99,20 @@ class WebSocket(WSListener):
             return
         parts += frame.get_payload_as_memoryview()
         if frame.fin:
-            self._parts = None
+            self._drop_parts(frame.payload_size)
             self.calls.receive(bytes(parts))
+        elif self.on_parts is not None:
+            self.on_parts(self, frame.payload_size)
+
+    def _drop_parts(self, last_bytes: int = 0) -> None:
+        """`last_bytes`: of them, nobody was told of these."""
+        parts, self._parts = self._parts, None
+        if parts is not None and self.on_parts is not None:
+            self.on_parts(self, last_bytes - len(parts))
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
         self._transport = None
+        self._drop_parts()
         self.calls.lost()
         self._on_lost(self, self._reason)
 
@@ -106,7 +126,7 @@ class WebSocket(WSListener):
         """What the other side sends is of no use: say why, and end the connection."""
         self._is_refused = True
         self._reason = reason
-        self._parts = None
+        self._drop_parts()
         if self._transport is not None:
             self._transport.send_close(code, reason.encode()[:_REASON_BYTES].decode(errors="ignore"))
             self._transport.disconnect()
@@ -130,6 +150,16 @@ class WebSocket(WSListener):
             self._transport.underlying_transport.abort()
 
 
+def _send_in_parts(transport: WSTransport, frame: bytes) -> None:
+    if len(frame) <= PART_BYTES:
+        transport.send(WSMsgType.BINARY, frame)
+        return
+    kind = WSMsgType.BINARY
+    for start in range(0, len(frame), PART_BYTES):
+        transport.send(kind, frame[start : start + PART_BYTES], start + PART_BYTES >= len(frame))
+        kind = WSMsgType.CONTINUATION
+
+
 def server_protocol(
     accept: Callable[[WSUpgradeRequest], "WebSocket | Refused"], handshake_s: float
 ) -> asyncio.BufferedProtocol:
@@ -143,8 +173,8 @@ def server_protocol(
         status, why = accepted
         return WSUpgradeResponseWithListener(WSUpgradeResponse.create_error_response(status, why.encode()), None)
 
-    side = _Side("", "", False, SERVER_PING_S, SERVER_PONG_S, REQUEST_BYTES)
-    protocol: asyncio.BufferedProtocol = _protocol(side, listener, handshake_s)
+    side = _Side("", "", False, SERVER_PING_S, SERVER_PONG_S, PART_BYTES)
+    protocol: asyncio.BufferedProtocol = _protocol(_ServerProtocol, side, listener, handshake_s)
     return protocol
 
 
@@ -161,8 +191,9 @@ async def connect(
     """Raises OSError if that is not possible; cancelled, it leaves nothing behind."""
     name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     headers = (("Sec-WebSocket-Protocol", SUBPROTOCOL), (LISTENER_HEADER, listener_id))
-    side = _Side(name, path, True, CLIENT_PING_S, CLIENT_PONG_S, RESPONSE_BYTES, headers)
-    protocol = _protocol(side, lambda: websocket, handshake_s)
+    side = _Side(name, path, True, CLIENT_PING_S, CLIENT_PONG_S, RESPONSE_BYTES + FRAME_MARGIN_BYTES, headers)
+    websocket.sends_parts = True
+    protocol = _protocol(_WSProtocol, side, lambda: websocket, handshake_s)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(lambda: protocol, host, port, ssl=context)
     try:
@@ -178,6 +209,14 @@ async def connect(
         raise ConnectionResetError("it was closed before it was open")
 
 
+def _bounded_buffer(protocol: Any, size_hint: int) -> memoryview:
+    """The library handles all that it has read in one turn of the loop, and reads the more, the more there is."""
+    return cast("memoryview", _WSProtocol.get_buffer(protocol, size_hint))[:_TURN_BYTES]
+
+
+_ServerProtocol: Any = type("ServerProtocol", (_WSProtocol,), {"get_buffer": _bounded_buffer})
+
+
 class _Side(NamedTuple):
     host_port: str
     path: str
@@ -188,8 +227,8 @@ class _Side(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def _protocol(side: _Side, listener: Callable[..., object], handshake_s: float) -> Any:
-    return _WSProtocol(
+def _protocol(made_by: Any, side: _Side, listener: Callable[..., object], handshake_s: float) -> Any:
+    return made_by(
         side.host_port,
         side.path,
         side.is_client,
@@ -202,7 +241,7 @@ def _protocol(side: _Side, listener: Callable[..., object], handshake_s: float) 
         side.pong_s,
         WSAutoPingStrategy.PING_WHEN_IDLE,
         True,  # pongs
-        side.largest_bytes + FRAME_MARGIN_BYTES,
+        side.largest_bytes,
         side.headers,
         16 * 1024,  # of the buffer for what is read, to begin with
     )

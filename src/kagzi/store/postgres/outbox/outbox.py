@@ -12,6 +12,7 @@ from functools import cache
 import asyncpg
 
 from ....core.errors import KagziError
+from ....core.limits import MESSAGE_HARD_BYTES
 from ...protocol.outbox import Fate, OutboxCounts, OutboxRow, Postponed, Refused, Start, Taken
 from ...sql_files import load_statements
 from ..connection.barrier import Connection
@@ -75,7 +76,7 @@ class PostgresOutbox:
         async with self._use() as connection:
             try:
                 async with connection.transaction():
-                    rows = await connection.fetch(_statements()["take_outbox"], limit)
+                    rows = await connection.fetch(_statements()["take_outbox"], limit, MESSAGE_HARD_BYTES)
                     if rows:
                         await self._settle(connection, rows, start)
                 return len(rows)
@@ -160,7 +161,13 @@ class PostgresOutbox:
 
 def _read(row: Row) -> OutboxRow:
     return OutboxRow(
-        row["namespace"], row["workflow_type"], row["workflow_id"], row["request"], row["age_us"], row["attempts"]
+        namespace=row["namespace"],
+        workflow_type=row["workflow_type"],
+        workflow_id=row["workflow_id"],
+        request=row["request"],
+        request_bytes=row["request_bytes"],
+        age_us=row["age_us"],
+        attempts=row["attempts"],
     )
 
 

@@ -1,7 +1,13 @@
 -- name: take_outbox
 -- SKIP LOCKED: servers divide an outbox among themselves; the locks of one that dies go with its connection.
-SELECT id, namespace, workflow_type, workflow_id, request, attempts,
-    CAST(extract(epoch FROM clock_timestamp() - created_at) * 1000000 AS bigint) AS age_us
+-- Whatever a row holds, it can be read: one that cannot would keep back all others.
+SELECT id, namespace, workflow_type, workflow_id, attempts, octet_length(request) AS request_bytes,
+    CASE WHEN octet_length(request) <= $2 THEN request ELSE '' END AS request,
+    CASE
+        WHEN created_at BETWEEN clock_timestamp() - interval '1000 years' AND clock_timestamp()
+        THEN CAST(extract(epoch FROM clock_timestamp() - created_at) * 1000000 AS bigint)
+        ELSE 0
+    END AS age_us
 FROM kagzi_outbox
 WHERE refused_at IS NULL AND due_at <= clock_timestamp()
 ORDER BY due_at, id
@@ -15,7 +21,7 @@ DELETE FROM kagzi_outbox WHERE id = ANY($1::bigint[])
 -- name: keep_outbox
 -- What has not: for later, or for people.
 UPDATE kagzi_outbox AS o
-SET attempts = o.attempts + 1, error = f.error,
+SET attempts = least(o.attempts, 1000000) + 1, error = f.error,
     due_at = clock_timestamp() + make_interval(secs => f.delay_s),
     refused_at = CASE WHEN f.refused THEN clock_timestamp() END
 FROM unnest($1::bigint[], $2::text[], $3::float8[], $4::boolean[]) AS f (id, error, delay_s, refused)
