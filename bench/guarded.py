@@ -117,10 +117,10 @@ def client_with(
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        asked, answers = process.stdin, process.stdout
+        requests, answers = process.stdin, process.stdout
 
         def measure() -> Measurement:
-            print(flush=True, file=asked)
+            print(flush=True, file=requests)
             return msgspec.json.decode(answers.readline(), type=Measurement)
 
         if answers.readline().strip() != _READY:
