@@ -1,12 +1,14 @@
 """What keys, TLS, metrics and traces cost: W1 plain, and with them, in turn.
 
-    python -m bench.guarded                       5 rounds: plain, and all four
+    python -m bench.guarded                       15 rounds: plain, and all four
     python -m bench.guarded --only traces         plain, and traces alone; repeatable
-    python -m bench.guarded --rounds 9 --duration 10
+    python -m bench.guarded --each                plain, each of the four alone, and all four
+    python -m bench.guarded --rounds 30 --duration 2
 
-Server, worker and client are processes of their own, on a new SQLite file each time; the collector of the spans is
-another one, whose CPU does not count. Every run is traced by client and worker, and calls by the server. Metrics are
-read once a second. Rounds alternate, so that the drift of a machine affects all; what counts is the ratio of medians.
+Server, worker and client are processes of their own, on a new SQLite file each; the collector of the spans is another
+one, whose CPU does not count. Every run is traced by client and worker, and calls by the server. Metrics are read once
+a second. All are started before the first is measured, and take short turns, so that what else happens on a machine
+affects all alike. What counts is the median of the ratios to the plain one of the same round.
 """
 
 import asyncio
@@ -16,9 +18,8 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +31,7 @@ from opentelemetry import trace as otel
 from bench.programs import traced_flows
 from kagzi import Kagzi
 from kagzi.cli.bench import flows
-from kagzi.cli.bench.cpu import ProcessMeter
+from kagzi.cli.bench.cpu import ProcessMeter, per_thousand
 from kagzi.cli.bench.engine import KagziEngine
 from kagzi.cli.bench.measure import Bench
 from kagzi.cli.bench.plan import Measurement, Plan
@@ -41,6 +42,9 @@ from tests.support.certificates import Authority
 PLAIN, ALL = "plain", "all"
 PARTS = ("keys", "tls", "metrics", "traces")
 _NAMESPACE = "default"
+_READY = "ready"
+_SENT_MS = 250  # how often spans are sent, at least
+_SETTLED_S = 0.5  # after which the last ones have been, so that their cost is counted
 
 
 class SetUp(msgspec.Struct, frozen=True):
@@ -56,42 +60,76 @@ class SetUp(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@click.option("--rounds", default=5, show_default=True)
+@click.option("--rounds", default=15, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(PARTS), help="Instead of all of them. Repeatable.")
-@click.option("--duration", "seconds", default=5.0, show_default=True, help="Seconds of a measurement.")
-@click.option("--one", hidden=True, help="Measure with these parts here, and print the result.")
-@click.option("--collector", hidden=True, default="")
-def main(*, rounds: int, only: Sequence[str], seconds: float, one: str | None, collector: str) -> None:
-    plan = Plan(workloads=("W1",), seconds=seconds, in_flight=(100,))
+@click.option("--each", is_flag=True, help="Each of them alone, too.")
+@click.option("--duration", "seconds", default=1.0, show_default=True, help="Seconds of a measurement.")
+@click.option("--warm-up", "warm_up_seconds", default=2.0, show_default=True, help="Seconds before the first one.")
+@click.option("--in-flight", default=100, show_default=True, help="Runs at a time.")
+@click.option("--one", hidden=True, help="Measure with these parts here, for each line of the input.")
+@click.option("--collector", default="", help="Send spans to this address instead of to a process of its own.")
+def main(  # noqa: PLR0917  options
+    rounds: int,
+    only: Sequence[str],
+    each: bool,
+    seconds: float,
+    warm_up_seconds: float,
+    in_flight: int,
+    one: str | None,
+    collector: str,
+) -> None:
     if one is not None:
+        plan = Plan(workloads=("W1",), seconds=seconds, warm_up_seconds=warm_up_seconds, in_flight=(in_flight,))
         with fast_runner() as runner, tempfile.TemporaryDirectory(prefix="kagzi-bench-") as directory:
-            parts = frozenset(one.split(",")) - {""}
-            click.echo(msgspec.json.encode(runner.run(measure(SetUp(parts, Path(directory), collector), plan))))
+            runner.run(serve(SetUp(frozenset(one.split(",")) - {""}, Path(directory), collector), plan))
         return
-    figures: dict[str, list[Measurement]] = defaultdict(list)
-    with collecting() as url:
+    compared: dict[str, Sequence[str]] = {PLAIN: ()}
+    if each:
+        compared |= {part: (part,) for part in only or PARTS}
+    compared[", ".join(only) or ALL] = only or PARTS
+    figures: dict[str, list[Measurement]] = {name: [] for name in compared}
+    options = ("--duration", seconds, "--warm-up", warm_up_seconds, "--in-flight", in_flight)
+    with ExitStack() as stack:
+        url = collector or stack.enter_context(collecting())
+        clients = {name: stack.enter_context(client_with(parts, url, *options)) for name, parts in compared.items()}
         for number in range(rounds):
-            for name, parts in ((PLAIN, ()), (", ".join(only) or ALL, only or PARTS)):
-                figures[name].append(_apart(parts, seconds, url))
-                click.echo(f"{number}  {_line(name, figures[name][-1:])}")
+            for name, measure in clients.items():
+                figures[name].append(measure())
+                click.echo(f"{number:<2} {_line(name, figures[name][-1:])}")
     click.echo("medians")
     for name, results in figures.items():
         click.echo(f"   {_line(name, results)}")
-    plain, guarded = figures.values()
-    click.echo(
-        f"   steps/s {_ratio(guarded, plain, _rate):.1%}, 1 / CPU {_ratio(plain, guarded, _cpu_us):.1%} of plain"
-    )
+    plain = figures.pop(PLAIN)
+    for name, guarded in figures.items():
+        rate, cpu = _ratio(guarded, plain, _rate), _ratio(plain, guarded, _cpu_us)
+        click.echo(f"   {name:<8} steps/s {rate:.1%}, 1 / CPU {cpu:.1%} of plain")
 
 
-def _apart(parts: Sequence[str], seconds: float, collector: str) -> Measurement:
-    """In a process of its own: it is the client, and sets up its traces once."""
-    command = [sys.executable, "-m", "bench.guarded", "--one", ",".join(parts)]
-    command += ["--duration", str(seconds), "--collector", collector]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    return msgspec.json.decode(printed, type=Measurement)
+@contextmanager
+def client_with(
+    parts: Sequence[str], collector: str, *options: object, environment: Mapping[str, str] | None = None
+) -> Generator[Callable[[], Measurement]]:
+    """Measures once when it is called. In a process of its own: it is the client, and sets up its traces once."""
+    command = [sys.executable, "-m", "bench.guarded", "--one", ",".join(parts), "--collector", collector]
+    command += map(str, options)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        requests, answers = process.stdin, process.stdout
+
+        def measure() -> Measurement:
+            print(flush=True, file=requests)
+            return msgspec.json.decode(answers.readline(), type=Measurement)
+
+        if answers.readline().strip() != _READY:
+            raise click.ClickException(f"{' '.join(command)} did not become ready; see above.")
+        yield measure
 
 
-async def measure(set_up: SetUp, plan: Plan) -> Measurement:
+async def serve(set_up: SetUp, plan: Plan) -> None:
+    """Measures for each line that is read, and prints the result, until there are no more."""
     async with AsyncExitStack() as stack:
         environment, options = await _prepare(set_up)
         ports = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
@@ -109,21 +147,28 @@ async def measure(set_up: SetUp, plan: Plan) -> Measurement:
             )
         )
         await worker.printed(r"(worker \S+ serves)")
+        os.environ.update(environment)
         if is_traced:
             provider = traced_flows.provider_to(set_up.collector)
             stack.callback(provider.shutdown)
             otel.set_tracer_provider(provider)
-        os.environ.update(environment)
-        if "metrics" in set_up.parts:
-            url = http if "://" in http else f"http{'s' if is_secure else ''}://{http}"
-            reading = asyncio.create_task(_read_metrics(f"{url}/metrics", environment))
-            stack.callback(reading.cancel)
+        url = http if "://" in http else f"http{'s' if is_secure else ''}://{http}"
         client = await stack.enter_async_context(Kagzi.connect(address, namespace=_NAMESPACE))
         meter = ProcessMeter({"server": [server.pid], "worker": [worker.pid], "client": [os.getpid()]})
         bench = Bench(KagziEngine(client), plan, meter)
         await bench.warm_up()
-        (measured,) = [each async for each in bench.measure("W1")]
-        return measured
+        print(_READY, flush=True)
+        while await asyncio.to_thread(sys.stdin.readline):
+            async with _metrics_read(f"{url}/metrics", environment, on="metrics" in set_up.parts):
+                print(msgspec.json.encode(await _measure(bench, meter)).decode(), flush=True)
+
+
+async def _measure(bench: Bench, meter: ProcessMeter) -> Measurement:
+    used = meter.cpu()
+    (measured,) = [each async for each in bench.measure("W1")]
+    await asyncio.sleep(_SETTLED_S)
+    cpu = per_thousand(meter.cpu_since(used), measured.operations)
+    return msgspec.structs.replace(measured, cpu_seconds_per_1000=cpu)
 
 
 async def _prepare(set_up: SetUp) -> tuple[dict[str, str], list[str]]:
@@ -144,11 +189,21 @@ async def _prepare(set_up: SetUp) -> tuple[dict[str, str], list[str]]:
         options += ["--auth", "keys"]
     if "traces" in set_up.parts:
         options += ["--otlp", set_up.collector]
+        environment["OTEL_BSP_SCHEDULE_DELAY"] = str(_SENT_MS)
     return environment, options
 
 
-async def _read_metrics(url: str, environment: dict[str, str]) -> None:
-    """As Prometheus does, but more often."""
+@asynccontextmanager
+async def _metrics_read(url: str, environment: Mapping[str, str], *, on: bool) -> AsyncGenerator[None]:
+    """Meanwhile, as Prometheus does, but more often."""
+    reading = asyncio.create_task(_read_metrics(url, environment)) if on else None
+    yield
+    if reading is not None:
+        reading.cancel()
+        await asyncio.wait([reading])
+
+
+async def _read_metrics(url: str, environment: Mapping[str, str]) -> None:
     key = environment.get("KAGZI_API_KEY")
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
     authority = environment.get("KAGZI_TLS_CA")
@@ -185,7 +240,8 @@ def _cpu_us(result: Measurement) -> float:
 
 
 def _ratio(over: Sequence[Measurement], under: Sequence[Measurement], figure: Callable[[Measurement], float]) -> float:
-    return median(map(figure, over)) / median(map(figure, under))
+    """Of what was measured one after the other."""
+    return median(figure(one) / figure(other) for one, other in zip(over, under, strict=True))
 
 
 def _line(name: str, results: Sequence[Measurement]) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import threading
+from collections import deque
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from kagzi.sdk.tracing.spans import StartSpan, Tracing
 from kagzi.sdk.workflow.codec import write_context
 from kagzi.v1 import workflow_pb2 as pb_workflow
 from tests.sdk.tracing.test_spans import RUN, stretch
+from tests.support.timeouts import LOADED_MACHINE_S
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def test_spans_that_are_written_as_bytes_are_those_of_the_usual_way(sent: list[b
         data = b"".join(sent) or encode_spans(exported.get_finished_spans())
         messages.append(ExportTraceServiceRequest.FromString(data))
         sent.clear()
-    (ours, usual) = ([described_message(span) for span in spans_of(each)] for each in messages)
+    (ours, usual) = (sorted(map(described_message, spans_of(each))) for each in messages)  # they come in any order
     assert ours == usual
     assert len(ours) == 12
     assert [each.resource for group in messages[:1] for each in group.resource_spans] == [
@@ -162,6 +164,7 @@ def test_a_processor_flushes_them_with_the_spans_of_the_program(
 
 
 def test_many_are_sent_early_in_requests_of_limited_size(sent: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending.EncodedSpans, "encode_at", 1)
     monkeypatch.setattr(pending, "SEND_AT", 5)
     monkeypatch.setattr(pending, "REQUEST_SPANS", 2)
     provider = batching(schedule_delay_millis=1_000_000)
@@ -179,6 +182,7 @@ def unanswered(_spans: pending.EncodedSpans) -> None:
 def test_beyond_the_limit_the_newest_are_dropped_and_counted(
     sent: list[bytes], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(pending.EncodedSpans, "encode_at", 1)
     monkeypatch.setattr(pending, "SEND_AT", 3)
     monkeypatch.setattr(pending, "PENDING_SPANS", 3)
     monkeypatch.setattr(pending.EncodedSpans, "_send", unanswered)
@@ -190,18 +194,90 @@ def test_beyond_the_limit_the_newest_are_dropped_and_counted(
     provider.shutdown()
 
 
+def encoded_spans(provider: TracerProvider) -> pending.EncodedSpans:
+    tracing = Tracing.on(provider)
+    sink = None if tracing is None else tracing._emission.find()
+    assert sink is not None
+    assert sink.encoded is not None
+    return sink.encoded
+
+
+def test_attempts_are_encoded_many_at_once_and_few_are_kept_as_objects(sent: list[bytes]) -> None:
+    provider = batching(schedule_delay_millis=1_000_000)
+    spans = encoded_spans(provider)
+    most = spans.encode_at
+    steps(provider, most - 1)
+    assert (len(spans.attempts), len(spans._spans)) == (most - 1, 0)
+    steps(provider, 2)
+    assert (len(spans.attempts), len(spans._spans)) == (1, most)
+    provider.shutdown()
+    assert len(names(sent)) == most + 1
+
+
+class WatchedLock:
+    """`wanted`: somebody wants it and waits for it."""
+
+    def __init__(self) -> None:
+        self.wanted = threading.Event()
+        self._lock = threading.RLock()
+        self.acquire, self.release = self._lock.acquire, self._lock.release
+
+    def __enter__(self) -> None:
+        self.wanted.set()
+        self.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        self.release()
+
+
+def test_whoever_sends_waits_for_what_another_thread_is_encoding(
+    sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a flush would return before they were sent."""
+    monkeypatch.setattr(pending.EncodedSpans, "encode_at", 2)
+    lock, write = WatchedLock(), pending.write_step_spans
+
+    def write_late(ended: Any, spans: Any) -> None:
+        taken = deque(ended)
+        ended.clear()
+        assert not taken or lock.wanted.wait(LOADED_MACHINE_S)
+        write(taken, spans)
+
+    monkeypatch.setattr(pending, "write_step_spans", write_late)
+    provider = batching(schedule_delay_millis=1_000_000)
+    monkeypatch.setattr(encoded_spans(provider), "_encoding", lock)
+    encoding = threading.Thread(target=steps, args=(provider, 2))
+    encoding.start()
+    while encoded_spans(provider).attempts or not encoded_spans(provider).is_queued:
+        assert encoding.is_alive()
+    provider.force_flush()
+    encoding.join()
+    assert len(names(sent)) == 2
+    provider.shutdown()
+
+
+def test_what_was_taken_is_kept_if_the_newest_is_dropped_meanwhile() -> None:
+    class Shrinking(deque[bytes]):
+        """Another thread has appended one, and drops it once its number was asked for."""
+
+        def __len__(self) -> int:
+            return super().__len__() + 1
+
+    provider = batching(schedule_delay_millis=1_000_000)
+    spans = encoded_spans(provider)
+    spans._spans = Shrinking([b"one", b"two"])
+    assert spans.take() == [b"one", b"two"]
+    provider.shutdown()
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_leaves_what_is_pending_to_its_parent(sent: list[bytes]) -> None:
     provider = batching(schedule_delay_millis=1_000_000)
     steps(provider, 3)
-    tracing = Tracing.on(provider)
-    assert tracing is not None
-    sink = tracing._emission.find()
-    assert sink is not None
-    assert sink.encoded is not None
+    spans = encoded_spans(provider)
     child = os.fork()
     if not child:
-        left = len(sink.encoded.take())
+        left = len(spans.take())
         steps(provider, 1)
         provider.force_flush()
         os._exit(len(names(sent)) + left)

@@ -18,7 +18,8 @@ _SAMPLED = 1
 _PERSON = b"kagzi-trace"
 _TRACE_BYTES = 16
 _SPAN_BYTES = 8
-_NO_SPAN, _FIRST_SPAN = bytes(_SPAN_BYTES), (1).to_bytes(_SPAN_BYTES, "big")
+_EMPTY = {size: blake2b(digest_size=size, person=_PERSON) for size in (_TRACE_BYTES, _SPAN_BYTES)}  # cheap to copy
+NO_SPAN, FIRST_SPAN = bytes(_SPAN_BYTES), (1).to_bytes(_SPAN_BYTES, "big")
 
 PART_ENTRIES = 1_000
 """Attempts and children of one claim that are in one trace; those that follow are in another."""
@@ -97,23 +98,25 @@ def attempt_id(run_id: str, step_id: str, attempt: int, claim: int) -> int:
     return AttemptIds(run_id, claim).of(step_id, attempt)
 
 
-class AttemptIds:
-    """The spans of the attempts in one claim: what they have in common is hashed once."""
+def hashed_attempt(step_id: str, attempt: int) -> bytes:
+    """What is hashed of an attempt, after what those of its claim have in common."""
+    return f"{attempt}\n{step_id}".encode()
 
-    __slots__ = ("_common",)
+
+class AttemptIds:
+    """The spans of the attempts in one claim: what they have in common is hashed once. An id is the hash of that and of
+    `hashed_attempt`; never NO_SPAN, but FIRST_SPAN instead."""
+
+    __slots__ = ("common",)
 
     def __init__(self, run_id: str, claim: int) -> None:
-        self._common = blake2b(f"step\n{run_id}\n{claim}\n".encode(), digest_size=_SPAN_BYTES, person=_PERSON)
+        self.common = _EMPTY[_SPAN_BYTES].copy()
+        self.common.update(f"step\n{run_id}\n{claim}\n".encode())
 
     def of(self, step_id: str, attempt: int) -> int:
-        return int.from_bytes(self.bytes_of(step_id, attempt), "big")
-
-    def bytes_of(self, step_id: str, attempt: int) -> bytes:
-        """The same in the form in which spans are sent."""
-        digest = self._common.copy()
-        digest.update(f"{attempt}\n{step_id}".encode())
-        made = digest.digest()
-        return made if made != _NO_SPAN else _FIRST_SPAN
+        digest = self.common.copy()
+        digest.update(hashed_attempt(step_id, attempt))
+        return int.from_bytes(digest.digest(), "big") or 1
 
 
 def stretch_of(start: SpanRef, run_id: str, claim: int, part: int = 0, *, own_traces_from: int = 0) -> SpanRef:
@@ -138,5 +141,6 @@ def stretch_before(claim: int, part: int) -> tuple[int, int] | None:
 
 def _hash(size: int, *parts: str | int) -> int:
     """Never 0, which would be no id. Step ids come last: they may hold anything."""
-    digest = blake2b("\n".join(map(str, parts)).encode(), digest_size=size, person=_PERSON).digest()
-    return int.from_bytes(digest, "big") or 1
+    digest = _EMPTY[size].copy()
+    digest.update("\n".join(map(str, parts)).encode())
+    return int.from_bytes(digest.digest(), "big") or 1

@@ -2,6 +2,7 @@
 
 from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
 
+from opentelemetry import context as otel_context
 from opentelemetry.trace import SpanContext, SpanKind
 
 from ...core.traces.ids import AttemptIds, SpanRef
@@ -16,9 +17,9 @@ from .attributes import (
     stretch_attributes,
 )
 from .emission import Sink
-from .forms import run_span, start_span, step_span, steps_head
+from .forms import run_span, start_span, steps_head
 from .light_span import SAMPLED, Description, LightSpan
-from .references import span_context
+from .references import SPAN_KEY, STEP_KEY, get_context, set_context, span_context
 
 
 class SpanOfStart(LightSpan):
@@ -99,7 +100,7 @@ class SpanOfStretch(LightSpan):
 class StepsOfPart:
     """What the spans of the attempts in one part of a stretch have in common."""
 
-    __slots__ = ("_stretch", "encoded", "head", "ids", "sink", "trace_id")
+    __slots__ = ("_stretch", "head", "ids", "pending", "sink", "trace_id")
 
     def __init__(self, stretch: SpanOfStretch, ref: SpanRef) -> None:
         run_id = stretch.run.run_id
@@ -107,7 +108,7 @@ class StepsOfPart:
         self.sink = sink = stretch.sink
         self.trace_id = ref.trace_id
         self.ids = AttemptIds(run_id, stretch.claim)
-        self.encoded = sink.encoded
+        self.pending = sink.encoded
         self.head = b"" if sink.encoded is None else steps_head(ref.trace_id, ref.span_id, run_id, stretch.worker_id)
 
     def describe(self, name: str, step_id: str, attempt: int) -> Description:
@@ -118,38 +119,43 @@ class StepsOfPart:
 
 
 class SpanOfAttempt(LightSpan):
-    """Made for every step."""
+    """Made for every step, whose body runs in it until `leave`: see `Entered`, of which this is a short form."""
 
-    __slots__ = ("_attempt", "_name", "_step_id", "_steps")
+    __slots__ = ("_before", "attempt", "end_ns", "name", "step_id", "steps")
 
     def __init__(self, steps: StepsOfPart, step_id: str, name: str, attempt: int) -> None:
         self.sink = steps.sink  # as in the base class, which is not called: that takes as long as all of this
         self._additions = None
         self._context = None
         self._has_ended = False
-        self._steps = steps
-        self._step_id = step_id
-        self._name = name
-        self._attempt = attempt
+        self.steps = steps
+        self.step_id = step_id
+        self.name = name
+        self.attempt = attempt
+        self._before = before = get_context()
+        own = {SPAN_KEY: self, STEP_KEY: self}
+        set_context(otel_context.Context({**before, **own} if before else own))
         self.start_ns = time_ns()
 
+    def leave(self) -> None:
+        set_context(self._before)
+
     def make_context(self) -> SpanContext:
-        steps = self._steps
-        return SpanContext(steps.trace_id, steps.ids.of(self._step_id, self._attempt), False, SAMPLED)
+        steps = self.steps
+        return SpanContext(steps.trace_id, steps.ids.of(self.step_id, self.attempt), False, SAMPLED)
 
     def describe(self) -> Description:
-        return self._steps.describe(self._name, self._step_id, self._attempt)
-
-    def encode(self, end_ns: int) -> bytes:
-        steps, step_id, attempt = self._steps, self._step_id, self._attempt
-        span_id = steps.ids.bytes_of(step_id, attempt)
-        return step_span(steps.head, span_id, self._name, step_id, attempt, self.start_ns, end_ns)
+        return self.steps.describe(self.name, self.step_id, self.attempt)
 
     def end(self, end_time: int | None = None) -> None:
-        """As in the base class, without asking on the way what most have not."""
-        encoded = self._steps.encoded
-        if self._additions is not None or encoded is None or self._has_ended:
+        """As in the base class, but what most of them are is written as bytes later, with others."""
+        pending = self.steps.pending
+        if self._additions is not None or pending is None or self._has_ended:
             super().end(end_time)
             return
         self._has_ended = True
-        encoded.add(self.encode(time_ns() if end_time is None else end_time))
+        self.end_ns = time_ns() if end_time is None else end_time
+        ended = pending.attempts
+        ended.append(self)
+        if len(ended) >= pending.encode_at or not pending.is_queued:
+            pending.attempt_ended()

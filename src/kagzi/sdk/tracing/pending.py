@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
@@ -20,6 +21,7 @@ from opentelemetry.trace import SpanContext, TraceFlags
 from ...core.version import __version__
 from .attributes import SCOPE
 from .encoding import encode_group, encode_span, encode_spans
+from .forms import EndedAttempt, write_step_spans
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -54,15 +56,20 @@ def pending_of(processor: SpanProcessor, exporter: object, resource: "Resource")
 
 
 class EncodedSpans(ReadableSpan):
-    """All that are pending. It is never locked: a span is appended first, and then the entry is looked for; whoever
-    sends takes the entry away first, and then the spans."""
+    """All that are pending. Who adds one never waits: a span is appended first, and then the entry is looked for;
+    whoever sends takes the entry away first, and then the spans. `attempts`: those that have ended and are not encoded;
+    they are as soon as there are `encode_at`, so that few objects are kept."""
+
+    encode_at = 128
 
     def __init__(self, on_end: Callable[[ReadableSpan], None], exporter: Any, resource: "Resource") -> None:
         super().__init__("spans", _ANY, resource=resource, instrumentation_scope=KAGZI_SCOPE)
         self._on_end = on_end
         self._exporter = exporter
         self._spans: deque[bytes] = deque()
-        self._is_queued = False
+        self.attempts: deque[EndedAttempt] = deque()
+        self._encoding = threading.RLock()  # whoever sends waits for what another thread is encoding
+        self.is_queued = False
         self._is_sending = False
         self._dropped = 0
         _forget_after_fork(self)
@@ -74,29 +81,53 @@ class EncodedSpans(ReadableSpan):
     def add(self, span: bytes) -> None:
         spans = self._spans
         spans.append(span)
-        if not self._is_queued:
-            self._is_queued = True
+        if not self.is_queued:
+            self.is_queued = True
             self._on_end(self)
         elif len(spans) >= SEND_AT:
             self._send_early()
 
+    def attempt_ended(self) -> None:
+        """One was appended to `attempts`: to be called for the first one, and if there are many."""
+        if not self.is_queued:
+            self.is_queued = True
+            self._on_end(self)
+        if len(self.attempts) >= self.encode_at and self._encoding.acquire(blocking=False):
+            try:
+                self._encode()
+            finally:
+                self._encoding.release()
+
+    def _encode(self) -> None:
+        write_step_spans(self.attempts, self._spans)
+        if len(self._spans) >= SEND_AT:
+            self._send_early()
+
     def take(self) -> list[bytes]:
         """All of them, for the exporter."""
-        self._is_queued = False
+        self.is_queued = False
+        with self._encoding:
+            self._encode()
         spans, dropped = self._spans, self._dropped
         self._dropped = 0
         if dropped:
             _log.warning("%d spans were dropped: they were made faster than they could be sent.", dropped)
-        return [spans.popleft() for _ in range(len(spans))]
+        taken: list[bytes] = []
+        with suppress(IndexError):  # the newest may be dropped meanwhile
+            for _ in range(len(spans)):
+                taken.append(spans.popleft())  # noqa: PERF401  what was taken until then is not lost
+        return taken
 
     def forget(self) -> None:
-        self._spans, self._is_queued, self._is_sending = deque(), False, False
+        self._spans, self.attempts, self._encoding = deque(), deque(), threading.RLock()
+        self.is_queued = self._is_sending = False
 
     def _send_early(self) -> None:
         spans = self._spans
         if len(spans) > PENDING_SPANS:
-            spans.pop()
-            self._dropped += 1
+            while len(spans) > PENDING_SPANS:
+                spans.pop()
+                self._dropped += 1
         elif not self._is_sending:
             self._is_sending = True
             threading.Thread(target=self._send, name="kagzi-spans", daemon=True).start()

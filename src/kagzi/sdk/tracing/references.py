@@ -12,9 +12,9 @@ from ...core.traces.ids import SpanRef
 
 _SAMPLED, _SAMPLED_OUT = TraceFlags(TraceFlags.SAMPLED), TraceFlags(TraceFlags.DEFAULT)
 
-(_SPAN_KEY,) = api.set_span_in_context(api.INVALID_SPAN, otel_context.Context())
+(SPAN_KEY,) = api.set_span_in_context(api.INVALID_SPAN, otel_context.Context())
 """Where a context has its span: `set_span_in_context` copies more than is needed for every step."""
-_STEP_KEY = otel_context.create_key("kagzi_step")
+STEP_KEY = otel_context.create_key("kagzi_step")
 
 
 def span_context(ref: SpanRef) -> SpanContext:
@@ -44,7 +44,7 @@ def _direct() -> tuple[Any, Any]:
     return otel_context.get_current, otel_context.attach
 
 
-_get, _set = _direct()
+get_context, set_context = _direct()
 
 
 class Entered:
@@ -53,24 +53,24 @@ class Entered:
     __slots__ = ("_before", "_inside")
 
     def __init__(self, span: Span) -> None:
-        self._before = before = _get()
-        own = {_SPAN_KEY: span, _STEP_KEY: span}
+        self._before = before = get_context()
+        own = {SPAN_KEY: span, STEP_KEY: span}
         self._inside = otel_context.Context({**before, **own} if before else own)
-        _set(self._inside)
+        set_context(self._inside)
 
     def again(self) -> bool:
         """Another body, where the first one was entered; False if this is another place."""
-        if _get() is not self._before:
+        if get_context() is not self._before:
             return False
-        _set(self._inside)
+        set_context(self._inside)
         return True
 
     def leave(self) -> None:
         """Not by the token of `attach`: a coroutine that is dropped is closed in another context."""
-        _set(self._before)
+        set_context(self._before)
 
 
 def trace_id_of_step() -> str:
     """Of the step that the running code belongs to, in hexadecimal, whatever spans that code has made in it."""
-    span = _get().get(_STEP_KEY)
+    span = get_context().get(STEP_KEY)
     return "" if span is None else f"{span.get_span_context().trace_id:032x}"

@@ -22,7 +22,7 @@ from ...v1.worker_pb2 import Task
 from .attributes import SCOPE, Attributes, run_name, start_attributes, start_ids, start_name
 from .emission import Emission, Sink, decision_for_roots
 from .own_spans import SpanOfStart
-from .references import span_context
+from .references import SPAN_KEY, get_context, span_context
 from .run_context import RunStart, start_of_task
 from .stretch import Stretch, record_error
 
@@ -35,19 +35,19 @@ class _Ids(IdGenerator):
     """Of Kagzi's own tracer: the ids of the span that is being made, or any."""
 
     def __init__(self, others: IdGenerator) -> None:
-        self._others = others
+        self.others = others
 
     def generate_span_id(self) -> int:
         ref = _next_ids.get()
-        return self._others.generate_span_id() if ref is None else ref.span_id
+        return self.others.generate_span_id() if ref is None else ref.span_id
 
     def generate_trace_id(self) -> int:
         ref = _next_ids.get()
-        return self._others.generate_trace_id() if ref is None else ref.trace_id
+        return self.others.generate_trace_id() if ref is None else ref.trace_id
 
     def is_trace_id_random(self) -> bool:
         """False for ids that are derived: only the first versions of the SDK do not ask."""
-        return _next_ids.get() is None and getattr(self._others, "is_trace_id_random", lambda: False)()
+        return _next_ids.get() is None and getattr(self.others, "is_trace_id_random", lambda: False)()
 
 
 class Tracing:
@@ -72,8 +72,8 @@ class Tracing:
 
     def start(self, namespace: str, workflow_type: str, context: Mapping[str, Any] | None) -> "StartSpan":
         """The span of a start. It hangs on the current one, or else on the one that the `context` names."""
-        current = api.get_current_span()
-        parent = None if current is api.INVALID_SPAN else current.get_span_context()
+        current = get_context().get(SPAN_KEY)  # without the check of its kind by `get_current_span`
+        parent = current.get_span_context() if isinstance(current, Span) else None
         if parent is None or not parent.is_valid:
             named = parse_traceparent(context.get(TRACEPARENT)) if context else None
             parent = None if named is None else span_context(named)
@@ -84,6 +84,7 @@ class Tracing:
             span = self._tracer.start_span(name, inside, SpanKind.PRODUCER, _for_otel(attributes))
             return StartSpan(span, _ref(span).traceparent, caller_id)
         ids = self._tracer.id_generator
+        ids = ids.others if isinstance(ids, _Ids) else ids
         if parent is None:
             ref = self._sampled(SpanRef(ids.generate_trace_id(), ids.generate_span_id()), None, name)
         else:

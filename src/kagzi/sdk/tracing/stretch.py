@@ -59,10 +59,10 @@ class _Part:
     """A stretch, or as much of a long one as is in one trace. `span`: None if the run is sampled out; `steps`: None if
     spans are the SDK's."""
 
-    __slots__ = ("has_content", "number", "ref", "span", "steps")
+    __slots__ = ("has_content", "ref", "span", "steps", "until")
 
     def __init__(self, number: int, ref: SpanRef, span: Span | None, steps: StepsOfPart | None) -> None:
-        self.number = number
+        self.until = (number + 1) * PART_ENTRIES  # the first entry that belongs to the next one
         self.ref = ref
         self.span = span
         self.steps = steps
@@ -76,6 +76,14 @@ class Stretch:
     out.
     """
 
+    # What most runs never have is not made for each.
+    _entries = 0  # attempts that were begun and children that were started
+    _part: _Part | None = None
+    _outside: Entered | None = None  # of a run that is sampled out
+    _history: tuple[Iterable[HistoryStep], ...] = ()  # more of it than the task has
+    _done_seq: int | None = None
+    _senders: tuple[SpanRef, ...] = ()
+
     def __init__(
         self, tracing: SpanMaker, sink: Sink | None, task: Task, worker_id: str, start: RunStart, *, encoded: bool
     ) -> None:
@@ -87,18 +95,12 @@ class Stretch:
         self._encoded = encoded
         self._claim = task.lease.counter
         self._is_sampled = start.ref.sampled
-        self._entries = 0  # attempts that were begun and children that were started
-        self._part: _Part | None = None
         self._parts: list[_Part] = []
-        self._outside: Entered | None = None  # of a run that is sampled out
         self._attempts: dict[str, tuple[Span, _Part]] = {}
-        self._history: list[Iterable[HistoryStep]] | None = None  # more of it than the task has
-        self._done_seq: int | None = None
-        self._senders: list[SpanRef] = []
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def enter(self, step_id: str, name: str, attempt: int) -> Entered:
+    def enter(self, step_id: str, name: str, attempt: int) -> Entered | SpanOfAttempt:
         """An attempt begins: what its body does belongs to its span, until `leave`. A run that is sampled out has no
         spans, and neither has what its steps do."""
         if not self._is_sampled:
@@ -106,12 +108,17 @@ class Stretch:
             if outside is None or not outside.again():
                 outside = self._outside = Entered(Outside(self._start.ref))
             return outside
-        part = self._enter_part()
-        steps = part.steps
-        if steps is None:
-            span = self._attempt_of_sdk(part, step_id, name, attempt)
+        part = self._part
+        if part is None or self._entries >= part.until or self._senders:
+            part = self._enter_part()
         else:
-            span = SpanOfAttempt(steps, step_id, name, attempt)
+            self._entries += 1
+        steps = part.steps
+        if steps is not None:
+            light = SpanOfAttempt(steps, step_id, name, attempt)
+            self._attempts[step_id] = light, part
+            return light
+        span = self._attempt_of_sdk(part, step_id, name, attempt)
         self._attempts[step_id] = span, part
         return Entered(span)
 
@@ -153,7 +160,7 @@ class Stretch:
 
     def know(self, steps: Iterable[HistoryStep]) -> None:
         """More of the history as it was claimed."""
-        self._history = [*(self._history or ()), steps]
+        self._history = (*self._history, steps)
         self._done_seq = None
 
     def received(self, seq: int, metadata: Mapping[str, str]) -> None:
@@ -163,10 +170,10 @@ class Stretch:
         if sender is None or not self._is_sampled:
             return
         if self._done_seq is None:
-            history = (self._task.history.steps, *(self._history or ()))
+            history = (self._task.history.steps, *self._history)
             self._done_seq = max((_done_seq(each) for part in history for each in part), default=0)
         if seq > self._done_seq:
-            self._senders.append(sender)
+            self._senders = (*self._senders, sender)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -200,10 +207,10 @@ class Stretch:
 
     def _enter_part(self) -> _Part:
         number = self._entries // PART_ENTRIES
-        self._entries += 1
         part = self._part
-        if part is None or part.number != number:
+        if part is None or self._entries >= part.until:
             part = self._open(number)
+        self._entries += 1
         if self._senders:
             self._link_senders(part)
         return part
@@ -215,7 +222,7 @@ class Stretch:
         if part.span is not None:
             for sender in self._senders:
                 part.span.add_link(span_context(sender))
-        self._senders.clear()
+        self._senders = ()
 
     def _open(self, number: int) -> _Part:
         ref = self._ref(self._claim, number)

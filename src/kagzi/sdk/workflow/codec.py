@@ -109,7 +109,8 @@ def write_context(context: Mapping[str, Any] | None) -> Payload | None:
     """Raises InvalidArgument, ResourceExhausted."""
     if context is None:
         return None
-    keys: Iterable[object] = context if isinstance(cast("object", context), Mapping) else (None,)
+    is_mapping = context.__class__ is dict or isinstance(cast("object", context), Mapping)
+    keys: Iterable[object] = context if is_mapping else (None,)
     if not all(isinstance(key, str) for key in keys):
         raise InvalidArgument(
             f"context={context!r} must be a dict with strings as keys, whose values have a JSON form.", field="context"
