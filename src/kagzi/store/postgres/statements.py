@@ -54,11 +54,11 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
 
 # What part_new_runs says about how many there are, and about parents and signals; and without these.
 _MANY = {
-    "given_runs": "{many_runs}",
-    "given_payloads": "{many_payloads}",
+    "run_source": "{many_runs}",
+    "payload_source": "{many_payloads}",
     "in_order": "\n{order_of_ids}",
 }
-_LONE = {"given_runs": "{one_run}", "given_payloads": "{payloads_of_one}", "in_order": ""}
+_LONE = {"run_source": "{one_run}", "payload_source": "{payloads_of_one}", "in_order": ""}
 _FAMILY = {
     "parent_columns": ", watched, parent_run_id, parent_step_id, on_close",
     "parent_values": ", p.run_id IS NOT NULL, p.parent_run_id, p.parent_step_id, p.on_close",

@@ -3,7 +3,7 @@
 -- Left out are ids and requests that are taken, and namespaces that are unknown, disabled or limited, and types that refuse
 -- runs or send others away when they are full: they are looked at after. Where running runs are limited nothing is born leased:
 -- a claim counts. Runs without a key have an empty one where keys take turns.
-WITH {given_runs}{with_signals}, made AS (
+WITH {run_source}{with_signals}, made AS (
     INSERT INTO runs (
         {run.attributes}, run_id, namespace, workflow_id, request_id, schedule_id, blocked_by, wait_reason, due_at, version,
         status, ready_at, lease, worker_id, nonce, lease_until, created_at, started_at, claimed_at,
@@ -30,7 +30,7 @@ WITH {given_runs}{with_signals}, made AS (
 ), payloads AS (
     INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)
     SELECT made.run_id, p.step_id, p.step_id, p.kind, {STEP.COMPLETED}, 0, :now, :now, p.data, p.metadata::json
-    FROM {given_payloads}
+    FROM {payload_source}
 )
 -- name: part_many_runs
 -- Any number of them.

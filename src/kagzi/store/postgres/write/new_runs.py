@@ -56,15 +56,15 @@ async def insert_runs(
 
 async def _insert_lone_run(session: Session, command: StartRun, now: Timestamp, *, limited: bool) -> dict[str, bool]:
     """As `insert_runs`, of a run that has neither parent nor labels nor a signal."""
-    given, context = command.input, command.context
+    payload, context = command.input, command.context
     rows = await session.write(
         "start_lone_run",
         **new_run_row(command, now, leased=True),
         pinned=command.version,
         now=now,
         limited=limited,
-        input=None if given is None else given.data,
-        input_meta=None if given is None else write_strings(given.metadata),
+        input=None if payload is None else payload.data,
+        input_meta=None if payload is None else write_strings(payload.metadata),
         context=None if context is None else context.data,
         context_meta=None if context is None else write_strings(context.metadata),
     )
