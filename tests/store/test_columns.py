@@ -17,6 +17,7 @@ def test_a_list_is_written_out_in_the_form_that_is_asked_for() -> None:
     assert expand_columns("{run.attributes:g}", uuid_type=True) == ", ".join(f"g.{name}" for name in names)
     assert expand_columns("{run.attributes values}", uuid_type=True) == ", ".join(f":{name}" for name in names)
     assert "priority smallint" in expand_columns("{run.attributes typed}", uuid_type=True)
+    assert ":priority::smallint AS priority" in expand_columns("{run.attributes single}", uuid_type=True)
 
 
 def test_ids_are_read_as_text_where_they_have_a_type_of_their_own() -> None:

@@ -87,7 +87,7 @@ RUN = (
     Column("own_traces_from", "bigint", Use.SHOWN),
 )
 
-_LIST = re.compile(r"\{run\.([a-z]+)(?::([a-z]+))?(?: (read|typed|values))?\}")
+_LIST = re.compile(r"\{run\.([a-z]+)(?::([a-z]+))?(?: (read|typed|single|values))?\}")
 
 
 def columns(use: Use) -> tuple[Column, ...]:
@@ -97,7 +97,8 @@ def columns(use: Use) -> tuple[Column, ...]:
 def expand_columns(text: str, *, uuid_type: bool) -> str:
     """The text with its lists of columns written out. `{run.shown}` is a list of names, `{run.shown:r}` of those of an
     alias. With ` read`, ids are text, whether or not the store has a type of its own for them; ` typed` is a list for
-    `rows()`, and ` values` one of named parameters. Raises ValueError for a list that there is not."""
+    `rows()`, ` values` one of named parameters, ` single` one of named parameters that make a row. Raises ValueError
+    for a list that there is not."""
 
     def write_out(match: re.Match[str]) -> str:
         name, alias, form = match.groups()
@@ -111,6 +112,8 @@ def expand_columns(text: str, *, uuid_type: bool) -> str:
 def _written(column: Column, alias: str | None, form: str | None, uuid_type: bool) -> str:
     if form == "typed":
         return f"{column.name} {column.type}"
+    if form == "single":
+        return f":{column.name}::{column.type} AS {column.name}"
     if form == "values":
         return f":{column.name}"
     name = column.name if alias is None else f"{alias}.{column.name}"

@@ -4,12 +4,15 @@ from collections.abc import Awaitable
 
 import asyncpg
 import msgspec
+import pytest
 
 from kagzi.core.records import RunFilter
-from kagzi.core.run.commands import Command, CompleteRun
+from kagzi.core.run.commands import Command, CompleteRun, RecordStep
 from kagzi.core.run.outcomes import Begun, Recorded, RunClosed
 from kagzi.core.states import RunStatus
 from kagzi.store.postgres import PostgresStore
+from kagzi.store.postgres.connection.connection import Rows, Session
+from kagzi.store.postgres.statements import PARAMETERS
 from kagzi.store.protocol import Want
 
 from .verbs import LEASE_US, NOW, OUTPUT, TERMS, begin, complete, running, signal, start, write
@@ -52,6 +55,27 @@ async def test_starts_of_a_batch_are_one_statement(store: PostgresStore) -> None
     statements = store.statements
     await write(store, *(start() for _ in range(100)))
     assert store.statements - statements == 1
+
+
+async def test_who_is_alone_sends_no_arrays(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They cost the database and its driver more than the row that is in them."""
+    await write(store, start())
+    sent: list[str] = []
+    read = Session.read
+
+    async def noted(session: Session, name: str, /, **values: object) -> Rows:
+        sent.append(name)
+        return await read(session, name, **values)
+
+    monkeypatch.setattr(Session, "read", noted)
+    [leased] = await running(store, 1)
+    step = RecordStep(run=leased.run, lease=leased.lease, step_id="a", name="a", output=OUTPUT)
+    await write(store, step)
+    last = msgspec.structs.replace(step, step_id="b", name="b")
+    end = CompleteRun(run=leased.run, lease=leased.lease, output=OUTPUT, after_step="b")
+    assert await write(store, last, end) == [Recorded(4, NOW), RunClosed(5, NOW, RunStatus.COMPLETED)]
+    assert sent == ["start_lone_run", "lone_step", "lone_end"]
+    assert not any(columns for name in sent for columns in PARAMETERS[name].columns.values())
 
 
 async def test_what_each_operation_costs_in_statements_and_commits(store: PostgresStore) -> None:

@@ -46,6 +46,19 @@ async def test_a_batch_of_steps_is_one_transaction(store: SqliteStore, harness: 
     assert counts.statements == inserts(count) + 1, "rows of steps, and one for all runs"
 
 
+async def test_who_is_alone_writes_no_json(store: SqliteStore, harness: StoreHarness) -> None:
+    """It costs more than the row that is in it."""
+    [holding] = await running(harness, 1)
+    await harness.write(begin(holding, "a"), complete(holding, "a"))  # from here on its fence is known
+    assert store._writer is not None
+    texts: list[str] = []
+    store._writer.database._connection.set_trace_callback(texts.append)
+    await harness.write(begin(holding, "b"), complete(holding, "b"))
+    await harness.write(begin(holding, "c"), complete(holding, "c"), complete_run(holding))
+    assert [text for text in texts if text.startswith("UPDATE runs")]
+    assert not [text for text in texts if "json_each" in text]
+
+
 @pytest.mark.parametrize("count", [1, 10, 100])
 async def test_results_of_steps_begun_before_are_one_transaction(
     store: SqliteStore, harness: StoreHarness, count: int

@@ -54,7 +54,17 @@ def reads_one_end(name: str, line: str) -> bool:
     return name in ("poll", "pending_types") and line == "SCAN runs USING INDEX runs_pending"
 
 
-@pytest.mark.parametrize("name", ["insert_steps_64", "complete_steps_64", "advance_runs", "complete_runs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "insert_steps_64",
+        "complete_steps_64",
+        "advance_runs",
+        "complete_runs",
+        "advance_run",
+        "complete_run",
+    ],
+)
 def test_the_hottest_statements_need_no_index_made_on_the_fly(database: sqlite3.Connection, name: str) -> None:
     plan = database.execute(f"EXPLAIN QUERY PLAN {TEXTS[name]}", parameters(TEXTS[name])).fetchall()
     assert not [row for row in plan if "AUTOMATIC" in row[3]], plan

@@ -30,6 +30,7 @@ from ..checks.refusals import refused
 from ..timing.store_clock import StoreClock
 from .outages import Outages, backoff_s
 from .stuck_runs import StuckRuns
+from .time_limit import TimeLimit
 from .turns import Turns
 from .write_queues import Entry, Sink, WriteQueues, weight_bytes
 
@@ -76,6 +77,7 @@ class Journal:
         self._most_tries = tries
         self._queues = WriteQueues() if queues is None else queues
         self._turns = Turns()
+        self._time_limit = TimeLimit(WRITE_TIMEOUT_S)
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -204,6 +206,7 @@ class Journal:
 
     def abandon(self) -> None:
         """After the loop has ended: whoever still waits is told that the outcome is unknown."""
+        self._time_limit.close()
         rest = self._committing + self._queues.remove_all()
         self._committing = []
         self._fail(rest, ServerUnavailable("the server stopped before this was written. Try again."))
@@ -217,9 +220,8 @@ class Journal:
             try:
                 await self._store_clock.confirm()
                 now = self._clock.now()
-                with self._outages.asking():
-                    async with asyncio.timeout(WRITE_TIMEOUT_S):
-                        written = await self._store.write(commands, now, self._terms(now))
+                with self._outages.asking(), self._time_limit:
+                    written = await self._store.write(commands, now, self._terms(now))
             except (Unavailable, TimeoutError) as error:
                 if isinstance(error, StoreBroken) and len(commands) == 1:
                     return [Failed(str(error))], NO_EFFECTS

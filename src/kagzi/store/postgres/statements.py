@@ -52,7 +52,13 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "export_links": ("step_id",),
 }
 
-# What part_new_runs says about parents and signals, and without them.
+# What part_new_runs says about how many there are, and about parents and signals; and without these.
+_MANY = {
+    "run_source": "{many_runs}",
+    "payload_source": "{many_payloads}",
+    "in_order": "\n{order_of_ids}",
+}
+_LONE = {"run_source": "{one_run}", "payload_source": "{payloads_of_one}", "in_order": ""}
 _FAMILY = {
     "parent_columns": ", watched, parent_run_id, parent_step_id, on_close",
     "parent_values": ", p.run_id IS NOT NULL, p.parent_run_id, p.parent_step_id, p.on_close",
@@ -74,8 +80,9 @@ def _load() -> dict[str, str]:
         "rolled_minutes": expand(parts["minutes"], {**parts, **rolled}),
     }
     parts |= {
-        "new_family_runs": expand(parts["new_runs"], {**parts, **_FAMILY}),
-        "new_plain_runs": expand(parts["new_runs"], _PLAIN),
+        "new_family_runs": expand(parts["new_runs"], {**parts, **_MANY, **_FAMILY}),
+        "new_plain_runs": expand(parts["new_runs"], {**parts, **_MANY, **_PLAIN}),
+        "new_lone_run": expand(parts["new_runs"], {**parts, **_LONE, **_PLAIN}),
     }
     statements = {name: expand(text, parts) for name, text in texts.items() if not _is_part(name)}
     for name, wide in _PAGES.items():

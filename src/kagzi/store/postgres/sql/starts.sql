@@ -3,11 +3,7 @@
 -- Left out are ids and requests that are taken, and namespaces that are unknown, disabled or limited, and types that refuse
 -- runs or send others away when they are full: they are looked at after. Where running runs are limited nothing is born leased:
 -- a claim counts. Runs without a key have an empty one where keys take turns.
-WITH g AS MATERIALIZED (
-    SELECT * FROM rows(:runs) AS g (
-        {run.new typed}, pinned text
-    )
-){with_signals}, made AS (
+WITH {run_source}{with_signals}, made AS (
     INSERT INTO runs (
         {run.attributes}, run_id, namespace, workflow_id, request_id, schedule_id, blocked_by, wait_reason, due_at, version,
         status, ready_at, lease, worker_id, nonce, lease_until, created_at, started_at, claimed_at,
@@ -28,16 +24,37 @@ WITH g AS MATERIALIZED (
         SELECT g.lease > 0 AND (t.limiting IS TRUE OR n.running_runs_limit IS NOT NULL) AS waits,
             g.lease > 0 AND t.limiting IS NOT TRUE AND n.running_runs_limit IS NULL AS leased
     ) AS a
-    WHERE (t.when_full = 'queue' IS NOT FALSE OR :limited){not_signalled_before}
-    ORDER BY g.namespace COLLATE "C", g.workflow_id COLLATE "C", g.request_id COLLATE "C"
+    WHERE (t.when_full = 'queue' IS NOT FALSE OR :limited){not_signalled_before}{in_order}
     ON CONFLICT DO NOTHING
     RETURNING run_id, namespace, status
 ), payloads AS (
     INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)
     SELECT made.run_id, p.step_id, p.step_id, p.kind, {STEP.COMPLETED}, 0, :now, :now, p.data, p.metadata::json
-    FROM rows(:payloads) AS p (run_id uuid, step_id text, kind smallint, data bytea, metadata text)
-    JOIN made USING (run_id)
+    FROM {payload_source}
 )
+-- name: part_many_runs
+-- Any number of them.
+g AS MATERIALIZED (
+    SELECT * FROM rows(:runs) AS g (
+        {run.new typed}, pinned text
+    )
+)
+-- name: part_many_payloads
+-- Of any number of runs.
+rows(:payloads) AS p (run_id uuid, step_id text, kind smallint, data bytea, metadata text)
+    JOIN made USING (run_id)
+-- name: part_order_of_ids
+-- That of locking.
+    ORDER BY g.namespace COLLATE "C", g.workflow_id COLLATE "C", g.request_id COLLATE "C"
+-- name: part_one_run
+-- A single one.
+g AS (SELECT {run.new single}, :pinned::text AS pinned)
+-- name: part_payloads_of_one
+-- Of a single run.
+made CROSS JOIN (VALUES ('$input', {KIND.INPUT}, :input::bytea, :input_meta::text),
+        ('$context', {KIND.CONTEXT}, :context::bytea, :context_meta::text)) AS p (step_id, kind, data, metadata)
+    WHERE p.data IS NOT NULL
+
 -- name: part_parents
 -- Of runs that have one: their parent may start them in a namespace that takes no others.
 LEFT JOIN rows(:parents) AS p (run_id uuid, parent_run_id uuid, parent_step_id text, on_close smallint) ON p.run_id = g.run_id
@@ -77,6 +94,11 @@ SELECT array_agg(run_id::text) AS run_ids, array_agg(run_id::text) FILTER (WHERE
 -- The same without parents, labels and signals, which few have: each part of a statement costs something even if there is nothing to do.
 {new_plain_runs}
 SELECT array_agg(run_id::text) AS run_ids, array_agg(run_id::text) FILTER (WHERE status = {RUN.PENDING}) AS waiting FROM made;
+
+-- name: start_lone_run
+-- The same of one run, without arrays: a lone caller waits for this round trip.
+{new_lone_run}
+SELECT status = {RUN.PENDING} AS waits FROM made;
 
 -- name: find_starts
 -- Why a start made no run: whoever has its request id, or its workflow id, and how the namespace is set.

@@ -127,6 +127,34 @@ WITH leased AS (
 )
 SELECT base FROM leased;
 
+-- name: lone_end
+-- The same of one step that begins and completes and with which its run ends.
+WITH leased AS (
+    UPDATE runs AS r
+    SET seq = r.seq + 3, result_seq = r.seq + 2, steps = r.steps + 1, lost_leases = 0, status = {RUN.COMPLETED},
+        finished_at = :now::bigint, pause_requested = false, awaits_signal = 0, retrying_steps = 0, lease_until = NULL
+    WHERE r.run_id = :run_id::uuid AND r.namespace IS NOT DISTINCT FROM :namespace::text AND r.lease = :lease::bigint AND r.nonce = :nonce::bigint
+        AND r.status + 0 = {RUN.RUNNING} AND (r.deadline_at > :now) IS NOT FALSE AND r.steps + 1 <= :most_steps::int
+        AND r.cancel_requested_at IS NULL AND NOT (r.watched OR r.has_children)
+    RETURNING r.run_id, r.seq - 3 AS base, r.lease, r.nonce, r.worker_id
+), begun AS (
+    INSERT INTO steps (
+        run_id, step_id, name, kind, status, begun_seq, seq, lease, nonce, created_at, started_at, finished_at,
+        timeout_ms, worker_id, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
+    )
+    SELECT h.run_id, s.step_id, s.name, s.kind, {STEP.COMPLETED}, h.base + s.begun, h.base + s.result, h.lease, h.nonce, :now, :now, :now,
+        s.timeout_ms, h.worker_id, s.parent_step_id, s.parallel_group_id, s.retry::json, s.input, s.input_meta::json, s.output,
+        s.output_meta::json
+    FROM leased AS h CROSS JOIN (VALUES
+        (:step_id::text, :name::text, {KIND.FUNCTION}, 1, 2, :timeout_ms::bigint, :parent_step_id::text, :parallel_group_id::text,
+            :retry::text, :input::bytea, :input_meta::text, :output::bytea, :output_meta::text),
+        ('$output', '$output', {KIND.OUTPUT}, 3, 3, 0, NULL, NULL, NULL, NULL, NULL, :result::bytea, :result_meta::text)
+    ) AS s (
+        step_id, name, kind, begun, result, timeout_ms, parent_step_id, parallel_group_id, retry, input, input_meta, output, output_meta
+    )
+)
+SELECT base FROM leased;
+
 -- name: read_for_write
 -- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.
 -- Payloads only of what is returned to the worker, and only as far as the page of its run (:page_bytes) and the answers of the batch (:answer_bytes) go,

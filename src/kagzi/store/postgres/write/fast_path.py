@@ -197,8 +197,8 @@ class FastPath:
 
     async def _write_recorded(self, writing: Writing, rows: list[_Row]) -> dict[int, int]:
         """As `_write_all`."""
-        if len(rows) == 1 and rows[0]["closes"] is None:
-            return await _write_lone_step(writing, rows[0])
+        if len(rows) == 1:
+            return await (_write_lone_step if rows[0]["closes"] is None else _write_lone_end)(writing, rows[0])
         [row] = await writing.session.write(
             "write_recorded",
             now=writing.now,
@@ -256,26 +256,45 @@ async def _write_lone_step(writing: Writing, step: _Row) -> dict[int, int]:
     """The last seq before this of the only group, if it was taken."""
     rows = await writing.session.write(
         "lone_step",
+        **_lone_values(step),
         now=writing.now,
         until=writing.terms.until,
         renew_before=writing.terms.renew_before,
-        run_id=step["run_id"],
-        namespace=step["namespace"],
-        lease=step["lease"],
-        nonce=step["nonce"],
         most_steps=STEPS_PER_RUN,
-        step_id=step["step_id"],
-        name=step["name"],
-        timeout_ms=step["timeout_ms"] or 0,
-        parent_step_id=step["parent_step_id"],
-        parallel_group_id=step["parallel_group_id"],
-        retry=step["retry"],
-        input=step["input"],
-        input_meta=step["input_meta"],
-        output=step["output"],
-        output_meta=step["output_meta"],
     )
     return {1: rows[0]["base"]} if rows else {}
+
+
+async def _write_lone_end(writing: Writing, step: _Row) -> dict[int, int]:
+    """The same of a step with which its run ends."""
+    rows = await writing.session.write(
+        "lone_end",
+        **_lone_values(step),
+        result=step["result"],
+        result_meta=step["result_meta"],
+        now=writing.now,
+        most_steps=STEPS_PER_RUN,
+    )
+    return {1: rows[0]["base"]} if rows else {}
+
+
+def _lone_values(step: _Row) -> _Row:
+    return {
+        "run_id": step["run_id"],
+        "namespace": step["namespace"],
+        "lease": step["lease"],
+        "nonce": step["nonce"],
+        "step_id": step["step_id"],
+        "name": step["name"],
+        "timeout_ms": step["timeout_ms"] or 0,
+        "parent_step_id": step["parent_step_id"],
+        "parallel_group_id": step["parallel_group_id"],
+        "retry": step["retry"],
+        "input": step["input"],
+        "input_meta": step["input_meta"],
+        "output": step["output"],
+        "output_meta": step["output_meta"],
+    }
 
 
 def _recorded_row(group: WorkerGroup) -> _Row | None:

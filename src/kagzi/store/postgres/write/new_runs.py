@@ -24,6 +24,8 @@ async def insert_runs(
 
     `parents`: of runs that have a parent, by the columns of `start_runs`.
     """
+    if len(commands) == 1 and not (parents or commands[0].labels or commands[0].signal):
+        return await _insert_lone_run(session, commands[0], now, limited=limited)
     runs = [{**new_run_row(command, now, leased=True), "pinned": command.version} for command in commands]
     payloads = [row for command in commands for row in _payload_rows(command)]
     labels = [
@@ -50,6 +52,26 @@ async def insert_runs(
         session.committed()
     waiting = set(row["waiting"] or ())
     return {run_id: run_id in waiting for run_id in row["run_ids"] or ()}
+
+
+async def _insert_lone_run(session: Session, command: StartRun, now: Timestamp, *, limited: bool) -> dict[str, bool]:
+    """As `insert_runs`, of a run that has neither parent nor labels nor a signal."""
+    payload, context = command.input, command.context
+    rows = await session.write(
+        "start_lone_run",
+        **new_run_row(command, now, leased=True),
+        pinned=command.version,
+        now=now,
+        limited=limited,
+        input=None if payload is None else payload.data,
+        input_meta=None if payload is None else write_strings(payload.metadata),
+        context=None if context is None else context.data,
+        context_meta=None if context is None else write_strings(context.metadata),
+    )
+    if not rows:
+        return {}
+    session.committed()
+    return {command.run.run_id: rows[0]["waits"]}
 
 
 def _signal_row(run_id: str, signal: SendSignal) -> dict[str, object]:

@@ -33,12 +33,22 @@ FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') 
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS wanted
 WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status = {RUN.RUNNING};
 
+-- name: complete_run
+-- The same of one run, as a row: JSON costs more than the row itself.
+UPDATE runs SET status = {RUN.COMPLETED}, seq = ?4, finished_at = ?5, worker_id = NULL, lease_until = NULL, pause_requested = 0,
+                awaits_signal = 0, retrying_steps = 0
+WHERE run_id = ?1 AND lease = ?2 AND nonce = ?3 AND status + 0 = {RUN.RUNNING};
+
 -- name: advance_runs
 -- The batch's runs move on: JSON rows of (run_id, lease, nonce, seq). Touches no indexed column.
 UPDATE runs SET seq = wanted.seq
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS lease, json_extract(value, '$[2]') AS nonce,
              json_extract(value, '$[3]') AS seq FROM json_each(:rows)) AS wanted
 WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status + 0 = {RUN.RUNNING};
+
+-- name: advance_run
+-- The same of one run, as a row.
+UPDATE runs SET seq = ?4 WHERE run_id = ?1 AND lease = ?2 AND nonce = ?3 AND status + 0 = {RUN.RUNNING};
 
 -- name: advance_and_renew_runs
 -- The same for runs whose lease is half gone.

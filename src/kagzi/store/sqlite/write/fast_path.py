@@ -249,16 +249,23 @@ class WritePlan:
             self.database.run("count_open_steps", {"rows": write_json(self._counts)})
             self._counts.clear()
         if self._endings:
-            parameters = {"rows": write_json(self._endings), "now": self.now}
-            if self.database.run("complete_runs", parameters) != len(self._endings):
-                raise NotAsPlanned
-            self._endings.clear()
-            self._ended.clear()
+            self._complete_runs()
         if self.touched:
             self._advance()
         if self._progressed:
             self.database.run("forget_lost_leases", (write_json(self._progressed),))
             self._progressed.clear()
+
+    def _complete_runs(self) -> None:
+        endings, database = self._endings, self.database
+        if len(endings) == 1:
+            completed = database.run("complete_run", (*endings[0], self.now))
+        else:
+            completed = database.run("complete_runs", {"rows": write_json(endings), "now": self.now})
+        if completed != len(endings):
+            raise NotAsPlanned
+        endings.clear()
+        self._ended.clear()
 
     def _write(self, statement: str, rows: list[Any]) -> None:
         expected = len(rows)
@@ -286,9 +293,14 @@ class WritePlan:
                 fence.lease_until = until
                 renewed.append(row)
         self.touched = {}
-        if plain and self.database.run("advance_runs", {"rows": write_json(plain)}) != len(plain):
+        if plain and self._advance_plain(plain) != len(plain):
             raise NotAsPlanned
         if renewed:
             parameters = {"rows": write_json(renewed), "until": until}
             if self.database.run("advance_and_renew_runs", parameters) != len(renewed):
                 raise NotAsPlanned
+
+    def _advance_plain(self, rows: list[tuple[str, int, int, int]]) -> int:
+        if len(rows) == 1:
+            return self.database.run("advance_run", rows[0])
+        return self.database.run("advance_runs", {"rows": write_json(rows)})
