@@ -50,7 +50,7 @@ _JSON_ENCODINGS = frozenset({"", "json", "json/plain"})
 
 def is_encoded(metadata: Mapping[str, str] | None) -> bool:
     """Whether data are something else than JSON. Clients of other languages may say that they are JSON."""
-    return bool(metadata) and metadata.get(ENCODING, "") not in _JSON_ENCODINGS
+    return metadata is not None and metadata.get(ENCODING, "") not in _JSON_ENCODINGS
 
 
 class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):

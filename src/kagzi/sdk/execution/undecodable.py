@@ -1,8 +1,9 @@
 """Recorded values that this worker's codec cannot decode: the run is paused, and nothing of it is lost."""
 
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from ...core.records import ENCODING
 from ...v1 import common_pb2 as common
-from ..transport.payload_codec import CLEAR, ENCODING, Undecodable, refuse_encoded
+from ..transport.payload_codec import CLEAR, Undecodable, refuse_encoded
 from .interruption import in_cleanup
 from .run_execution import RunExecution
 
