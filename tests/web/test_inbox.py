@@ -24,12 +24,19 @@ def focus_by_keys(page: Page, wanted: Locator) -> None:
     raise AssertionError("no key leads to the card")
 
 
+def in_order(dashboard: Dashboard, workflow: str, *inputs: object) -> list[str]:
+    """Runs of which each waits for longer than the next one: the inbox has them in this order."""
+    run_ids: list[str] = []
+    for each in inputs:
+        run_ids.append(dashboard.start(workflow, each))
+        dashboard.reached(run_ids[-1], {"awaits_signal": 1})
+    return run_ids
+
+
 def test_19_an_approval_is_answered_by_keyboard_and_others_lose_it(
     each_dashboard: Dashboard, new_page: NewPage
 ) -> None:
-    run_id, other_id = each_dashboard.start("approval", 250), each_dashboard.start("approval", 9)
-    each_dashboard.reached(run_id, {"awaits_signal": 1})
-    each_dashboard.reached(other_id, {"awaits_signal": 1})
+    run_id, other_id = in_order(each_dashboard, "approval", 250, 9)
     mine, theirs = new_page(), new_page()
     for page in (mine, theirs):
         page.goto(f"{each_dashboard.url}inbox")
@@ -52,9 +59,7 @@ def test_19_an_approval_is_answered_by_keyboard_and_others_lose_it(
 
 
 def test_a_decision_with_more_to_say_is_two_buttons_below_the_rest(dashboard: Dashboard, page: Page) -> None:
-    first, second = dashboard.start("reviewed"), dashboard.start("reviewed")
-    for run_id in (first, second):
-        dashboard.reached(run_id, {"awaits_signal": 1})
+    first, second = in_order(dashboard, "reviewed", None, None)
     page.goto(f"{dashboard.url}inbox?signal=review")
     expect(card(page, first).get_by_role("checkbox")).to_have_count(0)
     card(page, first).get_by_role("textbox", name="note").fill("too dear")

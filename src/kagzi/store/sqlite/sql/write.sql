@@ -35,9 +35,9 @@ WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce =
 
 -- name: complete_run
 -- The same of one run, as a row: JSON costs more than the row itself.
-UPDATE runs SET status = {RUN.COMPLETED}, seq = ?4, finished_at = ?5, worker_id = NULL, lease_until = NULL, pause_requested = 0,
+UPDATE runs SET status = {RUN.COMPLETED}, seq = ?, finished_at = ?, worker_id = NULL, lease_until = NULL, pause_requested = 0,
                 awaits_signal = 0, retrying_steps = 0
-WHERE run_id = ?1 AND lease = ?2 AND nonce = ?3 AND status + 0 = {RUN.RUNNING};
+WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = {RUN.RUNNING};
 
 -- name: advance_runs
 -- The batch's runs move on: JSON rows of (run_id, lease, nonce, seq). Touches no indexed column.
@@ -48,7 +48,7 @@ WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce =
 
 -- name: advance_run
 -- The same of one run, as a row.
-UPDATE runs SET seq = ?4 WHERE run_id = ?1 AND lease = ?2 AND nonce = ?3 AND status + 0 = {RUN.RUNNING};
+UPDATE runs SET seq = ? WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = {RUN.RUNNING};
 
 -- name: advance_and_renew_runs
 -- The same for runs whose lease is half gone.

@@ -259,7 +259,8 @@ class WritePlan:
     def _complete_runs(self) -> None:
         endings, database = self._endings, self.database
         if len(endings) == 1:
-            completed = database.run("complete_run", (*endings[0], self.now))
+            run_id, lease, nonce, seq = endings[0]
+            completed = database.run("complete_run", (seq, self.now, run_id, lease, nonce))
         else:
             completed = database.run("complete_runs", {"rows": write_json(endings), "now": self.now})
         if completed != len(endings):
@@ -302,5 +303,6 @@ class WritePlan:
 
     def _advance_plain(self, rows: list[tuple[str, int, int, int]]) -> int:
         if len(rows) == 1:
-            return self.database.run("advance_run", rows[0])
+            run_id, lease, nonce, seq = rows[0]
+            return self.database.run("advance_run", (seq, run_id, lease, nonce))
         return self.database.run("advance_runs", {"rows": write_json(rows)})
