@@ -11,10 +11,11 @@ from bench.compare import compare
 from bench.document import Document, new_document, read_document, write_document
 from bench.engines import ENGINES, KAGZI, PEERS, SEVERAL_SERVERS
 from bench.engines.base import Engine
+from bench.engines.before import BEFORE, engines_before
 from bench.install import install as install_peers
 from bench.launch import EngineError
 from bench.plot import draw
-from bench.report import against_the_best, fill, who_is_ahead
+from bench.report import against_before, against_the_best, fill, who_is_ahead
 from bench.soak import soak
 from bench.workloads import BRIEF, COMPARED, GROUPS, TINY, WORKLOADS, Plan, chosen
 
@@ -44,6 +45,11 @@ def install() -> None:
 @main.command("compare")
 @click.option("--engine", "names", multiple=True, type=click.Choice(tuple(ENGINES)), help="Repeatable.")
 @click.option("--kagzi", "only_kagzi", is_flag=True, help="Kagzi's set-ups only.")
+@click.option(
+    "--before",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Compare with Kagzi of another checkout instead of with peers. It needs an environment of its own (.venv).",
+)
 @click.option("--servers", is_flag=True, help="W9: also two and four servers on one PostgreSQL.")
 @click.option("--only", multiple=True, type=click.Choice((*WORKLOADS, *GROUPS)), help="A workload. Repeatable.")
 @click.option("--everything", is_flag=True, help=f"All workloads, not only {', '.join(COMPARED)}.")
@@ -62,6 +68,7 @@ def compare_command(
     *,
     names: Sequence[str],
     only_kagzi: bool,
+    before: Path | None,
     servers: bool,
     only: Sequence[str],
     everything: bool,
@@ -72,10 +79,12 @@ def compare_command(
     output: Path | None,
 ) -> None:
     """Measure engines in turn, round after round. Default: Kagzi and all peers."""
-    engines = _engines(names, only_kagzi=only_kagzi, servers=servers)
     workloads = chosen(tuple(only), everything=everything)
     plan = TINY if tiny else BRIEF if brief else Plan()
     try:
+        engines = _engines(names, only_kagzi=only_kagzi or before is not None, servers=servers)
+        if before:
+            engines = _beside(engines, engines_before(before))
         document = new_document(engines, workloads, plan, rounds=rounds, scale_rounds=scale_rounds)
     except EngineError as error:
         raise click.ClickException(str(error)) from error
@@ -129,6 +138,15 @@ def _engines(names: Sequence[str], *, only_kagzi: bool, servers: bool) -> list[t
     return [*KAGZI, *(SEVERAL_SERVERS if servers else ()), *(() if only_kagzi else PEERS)]
 
 
+def _beside(engines: Sequence[type[Engine]], before: Sequence[type[Engine]]) -> list[type[Engine]]:
+    """Each followed by itself as it was: what the machine does meanwhile is the same for both."""
+    was = {engine.name.removeprefix(BEFORE): engine for engine in before}
+    return [each for engine in engines for each in (engine, was.get(engine.name)) if each]
+
+
 def _summarise(document: Document) -> None:
+    if text := against_before(document):
+        click.echo(f"\n{text}")
+        return
     if text := who_is_ahead(document):
         click.echo(f"\n{against_the_best(document)}\n\n{text}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from bench.document import Document
+from bench.engines.before import BEFORE
 from bench.summary import Figure, advantage, comparisons, failures, figures, is_kagzi, verdict
 
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end of figures -->)", re.DOTALL)
@@ -92,6 +93,21 @@ def who_is_ahead(document: Document) -> str:
             line += f" Behind with {'; '.join(behind)}."
         lines.extend(_wrapped(line))
     return "\n".join(lines)
+
+
+def against_before(document: Document) -> str:
+    """Each set-up against itself in the other checkout; empty if the comparison had none."""
+    rows: list[tuple[str, ...]] = []
+    for workload, by_engine in figures(document).items():
+        unit, better = (document["workloads"][workload][key] for key in ("unit", "higher_is_better"))
+        for engine, now in by_engine.items():
+            if was := by_engine.get(BEFORE + engine):
+                gain = _ratio(advantage(now.median, was.median, higher_is_better=better))
+                cpu = [figure.cpu_seconds_per_1000 for figure in (was, now)]
+                less = _ratio(advantage(cpu[1], cpu[0], higher_is_better=False)) if cpu[0] and cpu[1] else ""
+                title = document["engines"][engine]["title"]
+                rows.append((f"{workload} ({unit})", title, _ranged(was), _ranged(now), gain, less))
+    return table(("Workload", "Set-up", "Before", "Now", "Gain", "Gain in CPU"), rows) if rows else ""
 
 
 def all_figures(document: Document) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.described_types import types_described_once
 from tests.support.migrated import MigratedPostgres, copied_into_memory, migrated_postgres_databases
@@ -47,7 +48,14 @@ def start_alike() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+def give_examples_time() -> None:
+    """A busy machine is not a fault of what is tested: no example has a deadline, and making them may be slow."""
+    settings.register_profile("kagzi", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("kagzi")
+
+
 start_alike()
+give_examples_time()
 keep_files_in_memory()  # before anybody asks for a temporary directory
 
 

@@ -16,6 +16,7 @@ FLOOD_SECONDS = 3_600.0  # longer than what is measured beside it
 
 
 class _Kagzi(Engine):
+    python: ClassVar[str] = sys.executable
     servers: ClassVar[int] = 1
 
     @classmethod
@@ -48,18 +49,18 @@ class _Kagzi(Engine):
         ports = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
         server = self.launcher.start(
             f"server-{number + 1}" if number else "server",
-            [sys.executable, "-m", "kagzi", "server", *ports],
+            [self.python, "-m", "kagzi", "server", *ports],
             environment={"KAGZI_DB": self._store_url()},
         )
         return server.await_output(r"kagzi server ready .*?grpc=(\S+)")
 
     def _start_worker(self, role: str, namespace: str) -> Launched:
         options = ("--address", self._address, "--namespace", namespace, "--max-concurrent", str(SLOTS))
-        command = [sys.executable, "-m", "kagzi", "worker", flows.__name__, *options]
+        command = [self.python, "-m", "kagzi", "worker", flows.__name__, *options]
         return self.launcher.start(role, command, ready=r"(worker \S+ serves)")
 
     def _start_driver(self, role: str, address: str, namespace: str) -> Driver:
-        return self.launcher.driver(role, [sys.executable, DRIVER, address, namespace])
+        return self.launcher.driver(role, [self.python, DRIVER, address, namespace])
 
     def _store_url(self) -> str:
         return self.database_url
@@ -101,6 +102,7 @@ class KagziEmbedded(Engine):
     title = "Kagzi, SQLite, in process"
     store = "sqlite"
     mode = "server, worker and client in one process, without a socket; uvloop; WAL, synchronous=FULL"
+    python: ClassVar[str] = sys.executable
     cannot: ClassVar[dict[str, str]] = {
         "W7": "its worker cannot be killed apart from its server and its client",
         "W10": "an embedded server serves the namespaces of one program",
@@ -112,4 +114,4 @@ class KagziEmbedded(Engine):
 
     def start(self) -> None:
         address = f"sqlite:///{self.directory}/kagzi.db"
-        self.driver = self.launcher.driver("process", [sys.executable, DRIVER, address, "bench", str(SLOTS)])
+        self.driver = self.launcher.driver("process", [self.python, DRIVER, address, "bench", str(SLOTS)])

@@ -1,6 +1,7 @@
 """The harness of the comparison, with an engine that only pretends and with Kagzi. No figure is judged."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,9 @@ import pytest
 from bench.compare import compare, measure, summary_of
 from bench.engines import ENGINES, PEERS
 from bench.engines.base import Engine
+from bench.engines.before import engines_before
 from bench.engines.kagzi import KagziSqlite
+from bench.launch import EngineError
 from bench.metering import TreeMeter
 from bench.workloads import COMPARED, TINY, WORKLOADS, chosen
 
@@ -144,3 +147,24 @@ def test_the_cpu_of_a_tree_has_that_of_children_that_ended() -> None:
 def test_a_workload_is_chosen_by_its_name_or_its_group(name: str) -> None:
     assert "W1@100" in [workload.name for workload in chosen((name,), everything=False)]
     assert ("W1@500" in [workload.name for workload in chosen((name,), everything=False)]) == (name == "W1")
+
+
+def test_another_checkout_runs_with_its_own_python(tmp_path: Path) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "before"]):
+        identity = ("-c", "user.name=test", "-c", "user.email=test@localhost")
+        subprocess.run(["git", "-C", tmp_path, *identity, *command], check=True)
+    _postgres, sqlite, _embedded = engines_before(tmp_path)
+    assert sqlite.name == "before-kagzi-sqlite"
+    records = list(measure(sqlite, chosen(("W3",), everything=False), TINY))
+    assert [record["error"] for record in records] == [None]
+    python.write_text("#!/bin/sh\nexit 3\n")
+    assert "ended with 3" in next(measure(sqlite, chosen(("W3",), everything=False), TINY))["error"]
+
+
+def test_a_checkout_without_an_environment_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"make \.venv/\.installed-dev"):
+        engines_before(tmp_path)

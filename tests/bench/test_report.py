@@ -9,7 +9,7 @@ import pytest
 from bench import cli
 from bench.document import read_document, write_document
 from bench.plot import draw
-from bench.report import BLOCKS, fill, number, soaked, who_is_ahead
+from bench.report import BLOCKS, against_before, fill, number, soaked, who_is_ahead
 from bench.summary import advantage, comparisons, failures, figures, verdict
 
 ENGINES = {"kagzi-postgresql": "Kagzi, PostgreSQL", "kagzi-sqlite": "Kagzi, SQLite", "one": "One", "two": "Two"}
@@ -93,6 +93,17 @@ def test_where_kagzi_is_not_ahead_is_said_first(document: dict[str, Any]) -> Non
     assert "**level**" in first
     assert "Behind with Kagzi, PostgreSQL." in who_is_ahead(document)
     assert "**ahead**, 3.00x One" in last
+
+
+def test_each_set_up_is_compared_with_itself_as_it_was(document: dict[str, Any]) -> None:
+    assert not against_before(document)
+    document["engines"]["before-kagzi-sqlite"] = document["engines"]["kagzi-sqlite"]
+    document["results"].append(record("before-kagzi-sqlite", "W1@100", 1_000.0))
+    document["results"].append(record("before-kagzi-sqlite", "W2", 1.04, p99=3.0))
+    assert against_before(document).splitlines()[2:] == [
+        "| W1@100 (steps/s) | Kagzi, SQLite | 1,000 | 1,500 | 1.50x | 1.00x |",
+        "| W2 (ms/step) | Kagzi, SQLite | 1.04, p99 3.00 | 0.52, p99 1.00 | 2.00x | 1.00x |",
+    ]
 
 
 def test_every_block_is_written_and_writing_again_changes_nothing(document: dict[str, Any]) -> None:
