@@ -15,6 +15,7 @@ REQUESTS = int(number("REQUESTS", 40))  # of each kind for each operation
 SEEDS = int(number("SEEDS", 3))
 
 
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_nothing_undocumented_is_answered(
     store: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

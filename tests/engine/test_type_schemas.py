@@ -234,6 +234,15 @@ async def test_schemas_are_told_as_they_were_registered(engine: Engine) -> None:
         await engine.schemas.get("elsewhere", "hello")
 
 
+async def test_the_schema_of_a_type_can_be_read_when_all_its_versions_are_deprecated(engine: Engine) -> None:
+    await register(engine, NUMBER, "hello@9", "hello@10")
+    for version in ("9", "10"):
+        await engine.versions.deprecate("default", "hello", version, undo=False)
+    assert (await engine.schemas.get("default", "hello")).version == "10"
+    await engine.versions.deprecate("default", "hello", "9", undo=True)
+    assert (await engine.schemas.get("default", "hello")).version == "9"
+
+
 async def test_a_schema_that_is_too_large_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidArgument, match=f"input_schema of hello has .* bytes; the limit is {SCHEMA_BYTES}"):
         await register(engine, TypeSchemas(input_schema=" " * (SCHEMA_BYTES + 1)))

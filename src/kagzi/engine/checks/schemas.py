@@ -15,7 +15,7 @@ from ...core.records import Payload
 from ...core.run.outcomes import Refused
 from ...core.workflow_types.schema_check import Misfit, SchemaCheck, Visits
 from ...core.workflow_types.schemas import SchemaRecord, TypeSchemas
-from ...core.workflow_types.versions import VersionMark
+from ...core.workflow_types.versions import VersionMark, best_first, default_version
 from ...store.protocol import Store, TypeKey
 from ..services.versions import Versions
 from . import requests as checks
@@ -147,7 +147,8 @@ class Schemas:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     async def get(self, namespace: str, workflow_type: str, version: str = "") -> SchemaRecord:
-        """What workers last registered of a version; empty: the one that new runs get. Raises NotFound."""
+        """What workers last registered of a version; empty: the one that new runs get, or the highest if all are
+        deprecated. Raises NotFound."""
         checks.name(namespace, "namespace")
         checks.name(workflow_type, "workflow_type")
         checks.optional_name(version, "version")
@@ -155,7 +156,8 @@ class Schemas:
         markers = await self.versions.markers(key)
         if not markers:
             raise not_found("workflow type", workflow_type)
-        mark = _mark_of(markers, version or await self.versions.pin(key, ""))
+        highest = best_first(mark.version for mark in markers)[0]
+        mark = _mark_of(markers, version or default_version(markers) or highest)
         if mark is None:
             raise not_found("version", f"{version} of {workflow_type}")
         record = SchemaRecord(workflow_type=workflow_type, version=mark.version)
