@@ -204,12 +204,13 @@ format: $(VENV)/.installed-dev ## Put the code in house style
 	$(BIN)/ruff check --fix $(PYTHON_DIRS)
 	$(BIN)/ruff format $(PYTHON_DIRS)
 
-gen: $(VENV)/.installed-dev ## Generate src/kagzi/v1 from proto/, web/src/api/types.ts from the table of routes, docs/reference/python from docstrings, docs/reference/http-api.md from the table of routes, metrics.md from their catalogue
+gen: $(VENV)/.installed-dev ## Generate src/kagzi/v1 from proto/, web/src/api/types.ts from the table of routes, docs/reference/python from docstrings, docs/reference/http-api.md from the table of routes, metrics.md from their catalogue, SQLite's schema.sql from its migrations
 	$(BIN)/python scripts/gen.py
 	$(BIN)/python scripts/api_reference.py
 	$(BIN)/python scripts/sync_client.py
 	$(BIN)/python scripts/http_reference.py
 	$(BIN)/python scripts/metrics_reference.py
+	$(BIN)/python scripts/sqlite_schema.py
 
 gen-check: $(VENV)/.installed-dev ## Fail if what is generated differs from what is committed
 	$(BIN)/python scripts/gen.py --check
@@ -217,6 +218,7 @@ gen-check: $(VENV)/.installed-dev ## Fail if what is generated differs from what
 	$(BIN)/python scripts/sync_client.py --check
 	$(BIN)/python scripts/http_reference.py --check
 	$(BIN)/python scripts/metrics_reference.py --check
+	$(BIN)/python scripts/sqlite_schema.py --check
 
 lock: $(VENV)/.installed-dev ## Write constraints.txt from what is installed
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt

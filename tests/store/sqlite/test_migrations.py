@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kagzi.core.errors import KagziError
 from kagzi.core.records import RunKey
 from kagzi.core.run.outcomes import Begun, RunClosed
 from kagzi.core.states import RunStatus, StepStatus
-from kagzi.store.sql_files import load_migrations
-from kagzi.store.sqlite import SqliteMigrator, SqliteStore
+from kagzi.store.sql_files import Migration, load_migrations
+from kagzi.store.sqlite import SqliteMigrator, SqliteStore, migrate
+from kagzi.store.sqlite.connection.connection import MEMORY, Database, connect
+from kagzi.store.sqlite.migrate import apply_migrations
 from kagzi.store.sqlite.statements import PACKAGE
 from tests.store.conformance.invariants import check_invariants
 from tests.store.conformance.test_open_counts import count_again, some_open_steps
@@ -143,3 +146,44 @@ async def test_minutes_that_were_noted_stay_and_are_summed_up_to_hours(tmp_path:
         (end, 2, 5),
     ]
     assert [(row.minute, row.started, row.failed, row.p50_us) for row in hours] == [(hour, 4, 2, None), (end, 2, 1, 5)]
+
+
+# --- a new database ---------------------------------------------------------------------------------------------------
+
+
+def _everything(database: Database) -> list[tuple[object, ...]]:
+    objects = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
+    return objects + database.execute("SELECT * FROM schema_migrations ORDER BY version")
+
+
+def test_a_new_database_is_what_one_migration_after_the_other_makes() -> None:
+    at_once, one_by_one = connect(MEMORY), connect(MEMORY)
+    with closing(at_once), closing(one_by_one):
+        apply_migrations(at_once, MEMORY)
+        apply_migrations(one_by_one, MEMORY, quick=False)
+        assert _everything(at_once) == _everything(one_by_one)
+
+
+def test_migrations_that_its_script_does_not_have_yet_are_applied_to_a_new_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = load_migrations(PACKAGE)
+    newer = Migration(len(known) + 1, "newer", "CREATE TABLE newer (a INTEGER) STRICT;\n", "a checksum")
+    monkeypatch.setattr(migrate, "load_migrations", lambda _package: (*known, newer))
+    with closing(connect(MEMORY)) as database:
+        apply_migrations(database, MEMORY)
+        assert database.execute("SELECT count(*) FROM newer") == [(0,)]
+        assert database.execute("SELECT max(version), count(*) FROM schema_migrations") == [(len(known) + 1,) * 2]
+
+
+async def test_a_new_database_is_made_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = tmp_path / "schema.sql"
+    schema.write_text(migrate._SCHEMA.read_text("utf-8") + "CREATE TABLE runs (again INTEGER);\n")
+    path = str(tmp_path / "kagzi.db")
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "_SCHEMA", schema)
+        with pytest.raises(KagziError, match="runs"):
+            await SqliteMigrator(path).migrate()
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT count(*) FROM sqlite_master").fetchall() == [(0,)]
+    assert (await SqliteMigrator(path).migrate()).pending == ()

@@ -8,11 +8,15 @@ from pathlib import Path
 from ...core.errors import SchemaMismatch
 from ..private_files import database_files, make_private
 from ..protocol import SchemaStatus
-from ..sql_files import AppliedMigration, load_migrations, schema_status
+from ..sql_files import AppliedMigration, Migration, load_migrations, schema_status
 from .connection.connection import MEMORY, Database, check_library, connect, create_file, path_error
 from .connection.failures import driver_error
 from .statements import PACKAGE
 
+LAST_VERSION = "-- version: "
+"""In schema.sql, before the number of the last migration that is in it."""
+
+_SCHEMA = Path(__file__).with_name("schema.sql")
 _REMEMBERED = """CREATE TABLE IF NOT EXISTS schema_migrations (
     version  INTEGER NOT NULL PRIMARY KEY,
     name     TEXT NOT NULL,
@@ -96,13 +100,16 @@ def status_of(path: str, applied: Sequence[AppliedMigration] = ()) -> SchemaStat
     return schema_status(path, load_migrations(PACKAGE), applied)
 
 
-def apply_migrations(database: Database, path: str) -> None:
-    """All that is missing, in one transaction that also is the lock."""
+def apply_migrations(database: Database, path: str, *, quick: bool = True) -> None:
+    """All that is missing, in one transaction that also is the lock. `quick=False`: one migration after the other, also
+    in an empty database, which otherwise gets at once what they come to (schema.sql)."""
     database.execute("BEGIN EXCLUSIVE")
     try:
+        is_empty = not database.execute("SELECT 1 FROM sqlite_master LIMIT 1")
         database.execute(_REMEMBERED)
-        status = read_status(database, path)
-        for migration in load_migrations(PACKAGE)[status.current :]:
+        migrations = load_migrations(PACKAGE)
+        current = _create(database, migrations) if is_empty and quick else read_status(database, path).current
+        for migration in migrations[current:]:
             for statement in _split(migration.sql):
                 database.execute(statement)
             database.remember_migration(migration.version, migration.name, migration.checksum)
@@ -110,6 +117,17 @@ def apply_migrations(database: Database, path: str) -> None:
     except BaseException:
         database.rollback()
         raise
+
+
+def _create(database: Database, migrations: Sequence[Migration]) -> int:
+    """Make what the migrations up to some version come to; returns that version."""
+    text = _SCHEMA.read_text("utf-8")
+    version = int(text.partition(LAST_VERSION)[2].partition("\n")[0])
+    for statement in _split(text):
+        database.execute(statement)
+    for migration in migrations[:version]:
+        database.remember_migration(migration.version, migration.name, migration.checksum)
+    return version
 
 
 def _split(script: str) -> Iterator[str]:
