@@ -1,6 +1,8 @@
 """A worker warns of what lint finds in its workflows: at the line, once, and without being slow or noisy about it."""
 
+import ast
 import asyncio
+import gc
 import linecache
 import socket
 import warnings
@@ -123,3 +125,34 @@ def test_a_module_is_parsed_once_for_all_its_workflows_and_workers(monkeypatch: 
     worker = Worker(workflows=WORKFLOWS)
     worker.namespace("a").max_concurrent(3)
     assert len(parsed) == 1
+
+
+def test_nothing_of_the_parsed_modules_stays() -> None:
+    """Trees of large files would stay until somebody looks for garbage, and make that slow."""
+    source = f"""
+from kagzi import Context, workflow
+
+def helper() -> None: ...
+
+@workflow
+async def flow(ctx: Context) -> None:
+    helper()
+
+{"".join(f"def f{number}() -> int: return {number}" + chr(10) for number in range(500))}
+"""
+    file = "<a file of many functions>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"__name__": "many_functions"}
+    exec(compile(source, file, "exec"), scope)  # noqa: S102  our own
+    gc.collect()
+    gc.disable()
+    try:
+        before = _nodes()
+        assert findings([scope["flow"]]) == []
+        assert _nodes() < before + 500
+    finally:
+        gc.enable()
+
+
+def _nodes() -> int:
+    return sum(isinstance(each, ast.FunctionDef) for each in gc.get_objects())

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
+from ..garbage import none_collected
 from ..workflow.signatures import unwrap
 from ..workflow.workflow import Workflow
 from . import annotations
@@ -33,18 +34,20 @@ def warn_about(workflows: Iterable[Workflow[Any, Any]]) -> None:
 
 def findings(workflows: Iterable[Workflow[Any, Any]]) -> list[Finding]:
     """What in these workflows, and in what they call, is better done otherwise. Empty without source code."""
-    sources = Sources()
     all_findings: dict[Finding, None] = {}
-    for workflow in workflows:
-        target = inspect.unwrap(unwrap(workflow.fn))
-        code = getattr(target, "__code__", None)
-        if not isinstance(code, CodeType):
-            continue
-        if code not in _known:
-            if len(_known) >= _KNOWN_MAX:
-                _known.clear()
-            _known[code] = tuple(_read(workflow, target, code, sources))
-        all_findings.update(dict.fromkeys(_known[code]))
+    with none_collected():
+        sources = Sources()
+        for workflow in workflows:
+            target = inspect.unwrap(unwrap(workflow.fn))
+            code = getattr(target, "__code__", None)
+            if not isinstance(code, CodeType):
+                continue
+            if code not in _known:
+                if len(_known) >= _KNOWN_MAX:
+                    _known.clear()
+                _known[code] = tuple(_read(workflow, target, code, sources))
+            all_findings.update(dict.fromkeys(_known[code]))
+        sources.forget()
     return list(all_findings)
 
 

@@ -55,6 +55,16 @@ class Sources:
         self._by_name.setdefault(source.name, source)
         self._own.add(source.name.partition(".")[0])
 
+    def forget(self) -> None:
+        """Let go of all modules: trees and names refer to each other, and would stay until somebody looks for garbage,
+        who would then have to look at each of their nodes."""
+        for source in (*self._by_file.values(), *self._by_name.values()):
+            if source is not None:
+                source.env.names.clear()
+                source.tree.body.clear()
+        self._by_file.clear()
+        self._by_name.clear()
+
     def find(self, path: str) -> Value:
         """What a full name stands for, if the project defines it."""
         for _ in range(_REEXPORTS_MAX):

@@ -30,6 +30,7 @@ from ...sdk.client.backend import Backend
 from ...sdk.client.client import Kagzi
 from ...sdk.client.run import Run
 from ...sdk.client.start_batching import Starter
+from ...sdk.garbage import none_collected
 from ...sdk.transport.connection import Connection
 from ...sdk.transport.payload_codec import Codec
 from ...sdk.workflow.retry import Retry
@@ -136,11 +137,12 @@ class Environment(Kagzi):
         if self._is_closed:
             raise PreconditionFailed("This TestEnv is closed. Open another one.")
         if self._server is None or self._settling is None:
-            from .server import TestServer  # noqa: PLC0415  importing kagzi.testing loads no server
-            from .settling import Settling  # noqa: PLC0415  as above
+            with none_collected():
+                from .server import TestServer  # noqa: PLC0415  importing kagzi.testing loads no server
+                from .settling import Settling  # noqa: PLC0415  as above
 
-            self._host = here
-            self._server = TestServer(here, self._clock, self._start_at)
+                self._host = here
+                self._server = TestServer(here, self._clock, self._start_at)
             self._settling = Settling(self._server, self._workers, self.timers, self._clock)
         elif here is not self._host:
             raise PreconditionFailed(
