@@ -122,6 +122,10 @@ def test_replay_tells_of_another_end(shop: Shop, tmp_path: Path) -> None:
         (["export", "declined", "--pytest"], 2, "--pytest needs --code MODULE"),
         (["export", "declined", "--code", CODE], 2, "--code needs --pytest"),
         (["export", "declined", "again", "--pytest", "--code", CODE], 2, "give one RUN"),
+        (["export", "--all", "--pytest", "--code", CODE], 2, "give one RUN"),
+        (["export", "--pytest", "--code", CODE], 2, "or a file with one run: --from FILE"),
+        (["export", "declined", "--from", __file__], 2, "--from needs --pytest"),
+        (["export", "declined", "--pytest", "--code", CODE, "--status", "failed"], 2, "need --all"),
     ],
 )
 def test_mistakes_are_named(shop: Shop, arguments: list[str], code: int, says: str) -> None:
@@ -213,6 +217,20 @@ def test_the_exported_test_of_a_failed_run_passes_and_fails_when_the_workflow_is
         test["test_declined"]()
 
 
+def test_a_test_is_exported_from_a_file_too_without_a_server(shop: Shop, tmp_path: Path) -> None:
+    nowhere = Shop("localhost:1", tmp_path)
+    export = ("--pytest", "--code", CODE)
+    from_server = kagzi(shop, "export", "declined", *export).stdout
+    from_file = kagzi(nowhere, "export", "declined", "--from", str(shop.file), *export).stdout
+    command = f"kagzi export declined --from {shop.file} --pytest --code {CODE}"
+    assert from_file == from_server.replace(f"kagzi export declined --pytest --code {CODE}", command)
+    assert command in from_file
+    assert "has 3 runs" in kagzi(nowhere, "export", "--from", str(shop.file), *export, code=2).stderr
+    one = tmp_path / "one.jsonl"
+    kagzi(shop, "export", "declined", "--output", str(one))
+    assert "def test_declined" in kagzi(nowhere, "export", "--from", str(one), *export).stdout
+
+
 def test_encoded_values_need_their_codec_and_are_written_in_clear(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,3 +269,5 @@ def test_a_run_that_makes_too_long_a_test_stays_in_a_file(shop: Shop, monkeypatc
     done = kagzi(shop, "export", "declined", "--pytest", "--code", CODE, code=5)
     assert "the limit is 500" in done.stderr
     assert "kagzi export declined -o run.jsonl" in done.stderr
+    done = kagzi(shop, "export", "declined", "--from", str(shop.file), "--pytest", "--code", CODE, code=5)
+    assert f'History.load("{shop.file}", "' in done.stderr

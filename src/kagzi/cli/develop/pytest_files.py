@@ -15,6 +15,8 @@ from .code import load_code
 from .recordings import history_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ...sdk.workflow.workflow import Workflow
     from ...testing.replay.history import History
     from ...testing.to_pytest.writer import WrittenTest
@@ -23,27 +25,37 @@ LARGEST_BYTES = 256 * 1024
 """Of a test. Nobody would read or edit a longer one."""
 
 
-def test_of(run: str, code: str | None, server: Server) -> bytes:
-    """The source of the test. Raises Stop, UsageError."""
+def test_of(run: str | None, file: Path | None, code: str | None, server: Server) -> bytes:
+    """The source of the test, of a run of the server or of a file of `kagzi export`. Raises Stop, UsageError."""
     if code is None:
         raise click.UsageError("--pytest needs --code MODULE: the module or file that has the workflow.")
     loaded = load_code(code, server)
-    history = history_of(run, None, loaded.server, loaded.codec)
-    file = _written(history, loaded.workflows, f"kagzi export {shlex.quote(run)} --pytest --code {shlex.quote(code)}")
-    data = file.source.encode()
+    history = history_of(run, file, loaded.server, loaded.codec)
+    source = [] if file is None else ["--from", str(file)]
+    command = ["kagzi", "export", *([run] if run else []), *source, "--pytest", "--code", code]
+    written = _written(history, loaded.workflows, shlex.join(command))
+    data = written.source.encode()
     if len(data) > LARGEST_BYTES:
         raise Stop(
             Exit.REFUSED,
             f"the test would have {len(data):,} bytes; the limit is {LARGEST_BYTES:,}",
-            f"keep the history in a file: kagzi export {run} -o run.jsonl. Then a test replays it with "
-            'kagzi.testing: await Replayer([workflow]).run(History.load("run.jsonl"))',
+            _remedy(run, history, file),
         )
-    say(f"{file.test}: {counted(len(history.steps), 'recorded step')}, with values in plain text")
-    problem = _problem(file)
+    say(f"{written.test}: {counted(len(history.steps), 'recorded step')}, with values in plain text")
+    problem = _problem(written)
     if problem:
         warn(f"the test fails with the code at hand: {problem}")
         hint("it passes once the code fits the run again; kagzi replay shows more")
     return data
+
+
+def _remedy(run: str | None, history: History, file: Path | None) -> str:
+    """What to do instead of a test that would be too long."""
+    if file is None:
+        loaded, first = '"run.jsonl"', f"keep the history in a file: kagzi export {run} -o run.jsonl. Then a test"
+    else:
+        loaded, first = f'"{file}", "{history.run_id}"', "let a test read the file: it"
+    return f"{first} replays it with kagzi.testing: await Replayer([workflow]).run(History.load({loaded}))"
 
 
 def _written(history: History, workflows: tuple[Workflow[Any, Any], ...], command: str) -> WrittenTest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
 )
 @click.option("--pytest", "as_test", is_flag=True, help="Write RUN as a test for pytest, which replays it.")
 @click.option("--code", metavar="MODULE", help="With --pytest: module or file that has the workflow, app.flows.")
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --pytest: take the run from this file of kagzi export instead of a server.",
+)
 @server_options
 def export(
     *,
@@ -42,6 +50,7 @@ def export(
     output: BinaryIO,
     as_test: bool,
     code: str | None,
+    file: Path | None,
     server: Server,
     **options: Any,
 ) -> int:
@@ -50,28 +59,30 @@ def export(
     \b
     kagzi export RUN > run.jsonl
     kagzi export RUN --pytest --code app.flows > test_run.py
+    kagzi export --from run.jsonl --pytest --code app.flows > test_run.py
     kagzi export --all > runs.jsonl
     kagzi import runs.jsonl --address OTHER
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run). Pause runs or stop their workers before
     you move them: a run that changes during the export is refused, and a running one is imported as pending.
     """
-    if bool(runs) == everything:
-        raise click.UsageError("give one or more RUNs, or --all with options such as --status to select runs.")
-    if code is not None and not as_test:
-        raise click.UsageError("--code needs --pytest.")
+    for option, value in (("--code", code), ("--from", file)):
+        if value is not None and not as_test:
+            raise click.UsageError(f"{option} needs --pytest.")
+    matching = chosen_runs(**options)
+    if matching and not everything:
+        raise click.UsageError("options such as --status need --all; they cannot be combined with a RUN.")
     if as_test:
-        if len(runs) != 1:
-            raise click.UsageError("--pytest writes one test: give one RUN.")
+        if everything or len(runs) > 1 or not (runs or file):
+            raise click.UsageError("--pytest writes one test: give one RUN, or a file with one run: --from FILE.")
         from ..develop.pytest_files import test_of
 
-        output.write(test_of(runs[0], code, server))
+        output.write(test_of(runs[0] if runs else None, file, code, server))
         output.flush()
         return Exit.OK
-    matching = chosen_runs(**options)
+    if bool(runs) == everything:
+        raise click.UsageError("give one or more RUNs, or --all with options such as --status to select runs.")
     refuse_search(matching)
-    if runs and matching:
-        raise click.UsageError("options such as --status need --all; they cannot be combined with a RUN.")
     count, running = server.ask(lambda client: _export(client, runs, matching, output))
     if running:
         exported = f"{counted(running, 'run')} exported while running: pending after an import"
