@@ -1,5 +1,7 @@
 """Nominal times: forwards and backwards they are the same, and the clock may be turned under them."""
 
+import functools
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
@@ -114,16 +116,23 @@ def test_next_and_latest_are_neighbours(expression: str, zone: str, moment: date
     assert times.latest(following) == following
 
 
-def expected_by_walking(expression: str, zone: str, begin: Timestamp, end: Timestamp) -> list[Timestamp]:
-    """Another way to the same answer: every minute of UTC says what the clock shows, every minute of the calendar what
-    it should show."""
-    matches = Times(Cron(expression))  # read as if it were UTC, for what the calendar says
-    every_hour = expression.split()[1] == "*"
+@functools.cache
+def shown_by_clocks(zone: str, begin: Timestamp, end: Timestamp) -> Mapping[datetime, Sequence[Timestamp]]:
+    """What clocks there show in each minute, and a little before and after, with the minutes in which they do."""
     shown: dict[datetime, list[Timestamp]] = {}
     margin = 3 * 3600 * US_PER_S
     for minute in range(begin - margin, end + margin, 60 * US_PER_S):
         local = to_datetime(minute).astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
         shown.setdefault(local, []).append(minute)
+    return shown
+
+
+def expected_by_walking(expression: str, zone: str, begin: Timestamp, end: Timestamp) -> list[Timestamp]:
+    """Another way to the same answer: every minute of UTC says what the clock shows, every minute of the calendar what
+    it should show."""
+    matches = Times(Cron(expression))  # read as if it were UTC, for what the calendar says
+    every_hour = expression.split()[1] == "*"
+    shown = shown_by_clocks(zone, begin, end)
     nominals: set[Timestamp] = set()
     first, last = min(shown), max(shown)
     for nominal in matches.after(from_datetime(first.replace(tzinfo=UTC)) - 1):
