@@ -52,11 +52,16 @@ async def models() -> list[Model | Order]: ...
 
 def unused() -> Plain: ...
 
+def opened() -> socket.socket: ...  # <- unserialisable
+
+BODIES = {"opened": opened}
+
 @workflow
 async def right(ctx: Context, order: Order) -> dict[str, Model]:
     await ctx.step("a").run(anything)
     await ctx.step("b").run(models)
     await ctx.step("c").run(use, None, print)
+    await ctx.step("d").run(BODIES["opened"])
     return {}
 
 @workflow
@@ -92,6 +97,7 @@ def test_inputs_outputs_results_and_signals(tmp_path: Path, monkeypatch: pytest.
         "a signal 'stop' cannot be sent: Plain has no JSON form.",
         "the result of step function connect() cannot be recorded: socket has no JSON form.",
         "the result of step function pages() cannot be recorded: Iterator has no JSON form.",
+        "the result of step function opened() cannot be recorded: socket has no JSON form.",
         "the input of workflow 'wrong' cannot be recorded: Plain has no JSON form.",
         "the output of workflow 'wrong' cannot be recorded: Path has no JSON form.",
     ]

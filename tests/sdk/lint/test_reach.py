@@ -168,3 +168,85 @@ def test_without_a_workflow_nothing_is_found(tmp_path: Path) -> None:
 def test_what_is_not_python_is_named(text: str, tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match=r"flow\.py"):
         linted(text, tmp_path)
+
+
+COLLECTIONS = {
+    "app/__init__.py": "",
+    "app/tools.py": """
+import time
+from kagzi import Context
+
+def early(ctx: Context) -> float:
+    return time.time()  # <- clock
+
+def late(ctx: Context) -> float:
+    return time.monotonic()  # <- clock
+
+def never(ctx: Context) -> float:
+    return time.time()
+
+HANDLERS = {"early": early, "late": late}
+LISTED = [never]
+""",
+    "app/flows.py": HEAD
+    + """
+import random
+from . import tools
+from .tools import HANDLERS
+
+async def first(ctx: Context) -> int:
+    return hash("a")  # <- random
+
+async def second(ctx: Context) -> float:
+    return random.random()  # <- random
+
+def third(ctx: Context) -> float:
+    return random.random()  # <- random
+
+def fourth(ctx: Context) -> float:
+    return random.random()  # <- random
+
+def fifth(ctx: Context) -> float:
+    return random.random()  # <- random
+
+async def body(number: int) -> float:
+    return random.random()
+
+def unused(ctx: Context) -> float:
+    return random.random()
+
+STAGES = (first, second)
+BODIES: dict[str, object] = {"body": body}
+THIRD = {"third": third}
+
+def each_of(ctx: Context, functions: list[object]) -> None:
+    for function in functions:
+        function(ctx)
+
+@workflow
+async def flow(ctx: Context, kind: str) -> None:
+    HANDLERS[kind](ctx)
+    tools.LISTED.count(1)
+    for stage in STAGES:
+        await stage(ctx)
+    STAGES[0](ctx)  # <- not-awaited
+    handler = THIRD.get(kind)
+    handler(ctx)
+    for name, function in {"fourth": fourth}.items():
+        function(ctx)
+    each_of(ctx, [fifth])
+    [random.random][0]()  # <- random
+    await ctx.step("body").run(BODIES[kind], 1)
+""",
+}
+
+
+def test_functions_in_lists_and_dicts_are_followed(tmp_path: Path) -> None:
+    for name, text in COLLECTIONS.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    places = [
+        (str(Path(each.file).relative_to(tmp_path)), each.line, each.rule)
+        for each in lint([tmp_path / "app/flows.py"], None).findings
+    ]
+    assert places == [(name, line, rule) for name, text in sorted(COLLECTIONS.items()) for line, rule in markers(text)]

@@ -17,6 +17,7 @@ _KEEPS_ORDER = frozenset(
 )
 _SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
 _VIEWS = frozenset({"keys", "values", "items", "join", "format"})
+_ELEMENTS = frozenset({"get", "values", "items", "pop", "copy"})
 _MUTATES = frozenset(
     "append appendleft extend insert add update setdefault pop popleft popitem clear remove discard sort".split()  # noqa: SIM905  a line of words reads better
 )
@@ -100,9 +101,11 @@ class CallValues:
                     for argument in (*node.args[1:], *(each.value for each in node.keywords)):
                         self._value(argument)
                 continue
-            function = self._reading.resolved(self._value(node)).function
-            if function is not None:
-                self._reading.follower.add_step(function, self._reading.chain)
+            value = self._value(node)
+            for each in value.choices or (value,):
+                function = self._reading.resolved(each).function
+                if function is not None:
+                    self._reading.follower.add_step(function, self._reading.chain)
 
     # --- other calls --------------------------------------------------------------------------------------------------
 
@@ -111,11 +114,11 @@ class CallValues:
         arguments = [self._value(each) for each in node.args]
         keywords = {each.arg or "**": self._value(each.value) for each in node.keywords}
         path = callee.plain_path
-        advice = calls.advice_for(path, node)
-        if advice is not None:
-            reading.problem(advice.rule, node, f"{written(node.func)}() in a workflow {advice.happens}", advice.instead)
+        self._check_path(node, path)
         self._check_method(node, owner)
         self._check_arguments(node, path, arguments, keywords)
+        if callee.choices:
+            return self._follow_each(callee.choices, node, arguments, keywords)
         if callee.function is not None:
             return self._follow(callee.function, node, arguments, keywords)
         if callee.cls is not None:
@@ -123,8 +126,15 @@ class CallValues:
         if path == "kagzi.ChildHandle.result":
             reading.makes_durable_call()
             return Value(pending=Pending(f"{written(node.func)}()", node))
+        chosen = reading.resolved(owner).choices if _gives_elements(node.func) else ()
         result = names.called(callee)
-        return result._replace(unordered=self._order(node, path, owner, arguments), pending=None)
+        return result._replace(unordered=self._order(node, path, owner, arguments), pending=None, choices=chosen)
+
+    def _check_path(self, node: ast.Call, path: str) -> None:
+        advice = calls.advice_for(path, node)
+        if advice is not None:
+            words = f"{written(node.func)}() in a workflow {advice.happens}"
+            self._reading.problem(advice.rule, node, words, advice.instead)
 
     def _check_arguments(
         self, node: ast.Call, path: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -211,6 +221,20 @@ class CallValues:
         if function is not None:
             self._follow(function, node, (), {})
 
+    def _follow_each(
+        self, choices: Sequence[Value], node: ast.Call, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """One of them is called, and it cannot be told which."""
+        results: list[Value] = []
+        for each in choices:
+            callee = self._reading.resolved(each)
+            self._check_path(node, callee.plain_path)
+            if callee.function is not None:
+                results.append(self._follow(callee.function, node, arguments, keywords))
+        if not results or any(each.pending is None for each in results):
+            return UNKNOWN
+        return results[0]
+
     def _follow(
         self, function: Function, node: ast.Call, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
@@ -258,6 +282,11 @@ def is_generator(node: ast.AsyncFunctionDef) -> bool:
         if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             waiting.extend(ast.iter_child_nodes(part))
     return False
+
+
+def _gives_elements(node: ast.expr) -> bool:
+    """Whether it is a method of a list or dict that returns elements of it."""
+    return isinstance(node, ast.Attribute) and node.attr in _ELEMENTS
 
 
 def _is_partial(node: ast.Call, reading: Reading) -> bool:

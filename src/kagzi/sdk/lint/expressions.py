@@ -31,6 +31,7 @@ class Expressions:
             ast.Tuple: self._collection,
             ast.Set: self._collection,
             ast.Dict: self._dict,
+            ast.Subscript: self._element,
             ast.IfExp: self._condition,
             ast.Compare: self._comparison,
             ast.ListComp: self._comprehension,
@@ -60,6 +61,15 @@ class Expressions:
                 self.value(target.slice)
             if self.calls.module_variable(target):
                 self.calls.global_write(target, written(target))
+
+    def store_element(self, target: ast.expr, collection: Value) -> None:
+        """Assign one element after the other; of a dict's items the second part is one."""
+        element = Value(choices=self._reading.resolved(collection).choices)
+        if isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            self.store(target.elts[0], UNKNOWN)
+            self.store(target.elts[1], element)
+        else:
+            self.store(target, element)
 
     def _name(self, node: ast.Name) -> Value:
         return names.lookup(node.id, self._reading.env)
@@ -106,13 +116,20 @@ class Expressions:
             return UNKNOWN if stable else Value(unordered=SET)
         spread = zip(node.elts, values, strict=True)
         unordered = any(isinstance(each, ast.Starred) and value.unordered for each, value in spread)
-        return Value(unordered=DERIVED if unordered else "")
+        return Value(unordered=DERIVED if unordered else "", choices=names.choices(values))
 
     def _dict(self, node: ast.Dict) -> Value:
-        for each in (*node.keys, *node.values):
-            if each is not None:
-                self.value(each)
-        return UNKNOWN
+        for key in node.keys:
+            if key is not None:
+                self.value(key)
+        return Value(choices=names.choices([self.value(each) for each in node.values]))
+
+    def _element(self, node: ast.Subscript) -> Value:
+        owner, index = self.value(node.value), self.value(node.slice)
+        self._reading.not_awaited(owner.pending)
+        self._reading.not_awaited(index.pending)
+        unordered = DERIVED if owner.unordered or index.unordered else ""
+        return Value(unordered=unordered, choices=self._reading.resolved(owner).choices)
 
     def _condition(self, node: ast.IfExp) -> Value:
         self._reading.not_awaited(self.value(node.test).pending)
@@ -124,7 +141,7 @@ class Expressions:
         return UNKNOWN
 
     def _operation(self, node: ast.expr) -> Value:
-        """Operators, texts with values in them, subscripts: they need values, and keep what order there is."""
+        """Operators, texts with values in them: they need values, and keep what order there is."""
         values = [self.value(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
         for value in values:
             self._reading.not_awaited(value.pending)
@@ -144,7 +161,7 @@ class Expressions:
             if iterable.unordered:
                 unordered = True
                 reading.loops.append(Loop(generator.iter, at_once=True))
-            self.store(generator.target, UNKNOWN)
+            self.store_element(generator.target, iterable)
             for condition in generator.ifs:
                 self.value(condition)
         for each in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):

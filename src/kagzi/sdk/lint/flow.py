@@ -45,7 +45,7 @@ class Linter:
     def _read_once(
         self, function: Function, chain: Chain, arguments: Mapping[str, Value], *, is_workflow: bool
     ) -> Summary:
-        known = tuple(sorted((name, each.path, each.unordered, id(each.function)) for name, each in arguments.items()))
+        known = tuple(sorted((name, *_facts(each)) for name, each in arguments.items()))
         key = (function.node, id(function.outer), known, tuple(map(id, chain.suppressions)))
         if key not in self._summaries:
             if len(self._summaries) >= _FUNCTIONS_MAX or self._depth >= _DEPTH_MAX:
@@ -174,7 +174,7 @@ class _Statements:
         reading = self._reading
         iterable = self._expressions.value(statement.iter)
         reading.not_awaited(iterable.pending)
-        self._expressions.store(statement.target, UNKNOWN)
+        self._expressions.store_element(statement.target, iterable)
         if iterable.unordered:
             reading.loops.append(Loop(statement.iter, at_once=False))
         self._block(statement.body)
@@ -251,6 +251,12 @@ class _Statements:
             if case.guard is not None:
                 self._expressions.value(case.guard)
             self._block(case.body)
+
+
+def _facts(value: Value) -> tuple[object, ...]:
+    """What of an argument may make a difference to the function that gets it."""
+    chosen = tuple((each.path, id(each.function)) for each in value.choices)
+    return value.path, value.unordered, id(value.function), chosen
 
 
 def _parameters(function: Function, arguments: Mapping[str, Value]) -> dict[str, Value]:

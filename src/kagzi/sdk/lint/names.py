@@ -99,7 +99,18 @@ def resolve(node: ast.expr, env: Env) -> Value:
         return resolve(node.value, env)
     if isinstance(node, ast.Call):
         return called(resolve(node.func, env))
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return Value(choices=choices(resolve(each, env) for each in node.elts))
+    if isinstance(node, ast.Dict):
+        return Value(choices=choices(resolve(each, env) for each in node.values))
+    if isinstance(node, ast.Subscript):
+        return Value(choices=resolve(node.value, env).choices)
     return UNKNOWN
+
+
+def choices(elements: Iterable[Value]) -> tuple[Value, ...]:
+    """Of a collection with these elements: those that have names."""
+    return tuple(each._replace(pending=None, choices=()) for each in elements if each.function is not None or each.path)
 
 
 def lookup(name: str, env: Env) -> Value:

@@ -28,7 +28,8 @@ class Value(NamedTuple):
     """`path`: the full name, `()` behind what was called: `httpx.Client().get`; empty if it is not known.
 
     `origin`: "variable" or "class" of a module, or "import"; empty for what belongs to the function. `container`: a
-    module variable that is a list, dict or set. `unordered`: SET or DERIVED for what is ordered by a set.
+    module variable that is a list, dict or set. `unordered`: SET or DERIVED for what is ordered by a set. `choices`:
+    what a list, tuple or dict has, as far as it has names, or what an element of one may be.
     """
 
     path: str = ""
@@ -38,6 +39,7 @@ class Value(NamedTuple):
     pending: Pending | None = None
     origin: str = ""
     container: bool = False
+    choices: tuple[Value, ...] = ()
 
     @property
     def plain_path(self) -> str:
