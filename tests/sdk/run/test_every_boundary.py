@@ -17,7 +17,7 @@ from tests.support.virtual_loop import run_virtually
 
 from .playback import Ending, Playback, Script
 
-COUNT = int(os.environ.get("KAGZI_TEST_PROGRAMS", "30"))
+COUNT = int(os.environ.get("KAGZI_TEST_PROGRAMS", "15"))
 pytestmark = pytest.mark.timeout(120 + 2 * COUNT)
 SEEDS = st.integers(0, 2**32)
 # Not shrunk: the failure names its program, its seed and its moment.

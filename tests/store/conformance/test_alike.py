@@ -381,7 +381,7 @@ async def two_players(url: str) -> AsyncIterator[tuple[Player, Player]]:
 suppressed = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 CANCELLED_TWICE = [("cancel", 0, 0, 0), ("cancel", 0, 0, 0), ("race", 2, 0, 0), ("ask", 2, 0, 0)]
 """Each request to cancel a run that is held takes a seq on PostgreSQL and none on SQLite."""
-SCRIPTS = int(os.environ.get("KAGZI_TEST_SCRIPTS", "15"))  # `make fast-path`: 500
+SCRIPTS = int(os.environ.get("KAGZI_TEST_SCRIPTS", "8"))  # `make fast-path`: 500
 
 
 @pytest.mark.timeout(300 + 10 * SCRIPTS)
