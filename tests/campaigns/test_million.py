@@ -136,7 +136,7 @@ async def stats(store: Store, _g: int) -> object:
 
 
 async def open_runs(store: Store, _g: int) -> object:
-    assert sum((await store.open_runs_by_type(crowd.NAMESPACE, 1_000)).values()) == 1_000
+    assert sum((await store.open_runs_by_type(crowd.NAMESPACE, 800)).values()) == 800  # the small store has 801
     return None
 
 

@@ -20,6 +20,7 @@ NOW = 1_767_323_045_000_000
 PAGE = 50
 
 # Of ten one sleeps, the rest has completed, but for a few: pending, running, failed, cancelled, paused with a problem.
+# Pending ones have no version yet; one type has had forty, and another version is that of eighty types.
 FILL = [
     f"""
     INSERT INTO runs (run_id, namespace, workflow_id, workflow_type, request_id, version, created_at, status,
@@ -27,7 +28,12 @@ FILL = [
         lease_until, wait_reason, due_at, finished_at, error, problem, schedule_id, concurrency_key, labels,
         awaits_signal, retrying_steps)
     SELECT printf('%08x-0000-7000-8000-000000000000', i), 'default', 'id-' || i,
-        iif(i % 1000 = 7, 'rare', 'type-' || (i % 3)), 'request-' || i, iif(i % 2000 = 9, '2', '1'), {NOW} + i, status,
+        CASE WHEN i % 1000 = 7 THEN 'rare' WHEN i % 50 = 13 THEN 'often deployed'
+            WHEN i % 50 = 14 THEN 'one of many-' || (i / 50 % 80) ELSE 'type-' || (i % 3) END,
+        'request-' || i,
+        CASE WHEN i % 2000 = 9 THEN '2' WHEN i % 50 = 13 THEN 'v' || (i / 50 % 40) WHEN i % 50 = 14 THEN 'many'
+            WHEN status <> 1 THEN '1' END,
+        {NOW} + i, status,
         iif(status = 1, {NOW}, NULL), iif(status = 2, 'worker', NULL), iif(status = 2, {NOW}, NULL),
         iif(status = 3, 1, NULL), iif(status = 3, {NOW}, NULL), iif(status IN (4, 5, 6), {NOW} + i, NULL),
         iif(status IN (5, 6), '{{}}', NULL), iif(status = 7, '{{}}', NULL), iif(i % 100 = 3, 'nightly', NULL),
@@ -53,6 +59,13 @@ FILTERS = {
     "type, failed": RunFilter(workflow_types=("type-1",), statuses=(RunStatus.FAILED,)),
     "version": RunFilter(version="1"),
     "rare version": RunFilter(version="2"),
+    "no such version": RunFilter(version="never"),
+    "version of many types": RunFilter(version="many"),
+    "version of one of many versions": RunFilter(version="v3"),
+    "type of many versions": RunFilter(workflow_types=("often deployed",)),
+    "types of many versions": RunFilter(workflow_types=("often deployed", "rare", "one of many-7")),
+    "no such type": RunFilter(workflow_types=("never",)),
+    "version, completed or asleep": RunFilter(version="v3", statuses=(RunStatus.COMPLETED, RunStatus.SLEEPING)),
     "rare version of a type": RunFilter(workflow_types=("type-1",), version="2"),
     "version of a rare type": RunFilter(workflow_types=("rare",), version="1"),
     "rare version, completed": RunFilter(version="2", statuses=(RunStatus.COMPLETED,)),

@@ -92,6 +92,28 @@ async def test_starts_of_a_batch_are_one_transaction(store: SqliteStore, harness
     assert counts.statements == 2 * inserts(count), "rows of runs, and of their inputs"
 
 
+async def test_an_ordinary_run_is_in_few_indexes(store: SqliteStore, harness: StoreHarness) -> None:
+    """Each one is a page that a single start writes: see docs/adr/0066."""
+    await harness.start(assignment=harness.assignment())
+    assert store._writer is not None
+    database = store._writer.database
+    indexes = {
+        name: "" if sql is None else sql.partition(" WHERE ")[2]
+        for name, sql in database.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'runs'"
+        )
+    }
+    written = {
+        name
+        for name, predicate in indexes.items()
+        if not predicate or database.execute(f"SELECT 1 FROM runs WHERE {predicate}")
+    }
+    assert written == {
+        *("sqlite_autoindex_runs_1", "runs_active", "runs_request", "runs_lease"),
+        *("runs_by_created", "runs_by_status", "runs_by_type_version", "runs_by_workflow_id"),
+    }
+
+
 @pytest.mark.parametrize("count", [2, 10, 100, 500])
 async def test_waking_and_claiming_cost_the_same_for_one_and_for_many(
     store: SqliteStore, harness: StoreHarness, count: int

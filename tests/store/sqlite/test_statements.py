@@ -54,6 +54,21 @@ def reads_one_end(name: str, line: str) -> bool:
     return name in ("poll", "pending_types") and line == "SCAN runs USING INDEX runs_pending"
 
 
+# Indexes that hold few of the runs of a namespace, or in which no more is read than a limit says.
+OF_A_NAMESPACE = {
+    *("runs_failing", "runs_waiting", "runs_by_problem", "runs_active"),
+    *("runs_by_created", "runs_by_type_version"),  # the first entry
+}
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_no_statement_reads_all_runs_of_a_namespace(database: sqlite3.Connection, name: str) -> None:
+    """The planner calls that a search."""
+    rows = database.execute(f"EXPLAIN QUERY PLAN {TEXTS[name]}", parameters(TEXTS[name])).fetchall()
+    searched = [re.search(r"INDEX (runs\w*) \(namespace=\?\)$", row[3]) for row in rows]
+    assert {match[1] for match in searched if match is not None} <= OF_A_NAMESPACE, rows
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -81,7 +96,6 @@ SORTED = {
     f"{verb}_ended_runs_by_{source}" for verb in ("older", "newer") for source in ENDED_SOURCES if source != "end"
 } | {
     *("older_runs_by_run_ids", "newer_runs_by_run_ids"),  # of those that are named, a thousand at most
-    *("older_runs_by_worker", "newer_runs_by_worker"),  # of those that one worker holds
 }
 
 

@@ -38,9 +38,7 @@ _TRANSLATIONS = (
 _RUN_SOURCES = (
     "created",
     "status",
-    "type",
     "type_version",
-    "version",
     "workflow_id",
     "run_ids",
     "parent",

@@ -67,27 +67,44 @@ def list_runs(
     if where.id_prefix:
         return _search(database, namespace, where, limit)
     newer = cursor is not None and cursor.direction == "prev"
-    place = _PLACES[order]
     verb = f"{'newer' if newer else 'older'}_{'ended_' if order == 'ended' else ''}runs"
     parameters = _parameters(namespace, where, cursor, order) | {"limit": limit + 1}
-    rows: list[Record] = []
-    boundaries: list[tuple[int, str]] = []  # the last rows of lists that go on
-    for source, bound in _sources(where, order):
-        part, more = database.page(f"{verb}_by_{source}", parameters | bound, limit)
-        rows += part
-        if more:
-            boundaries.append(place(part[-1]))
-    rows.sort(key=place, reverse=not newer)
-    page = rows
-    if boundaries:  # beyond where the first of several lists was cut, its rows are missing between the others'
-        end = min(boundaries) if newer else max(boundaries)
-        page = [row for row in rows if (place(row) <= end if newer else place(row) >= end)]
-    kept = rows_within(page, limit)
-    more = bool(boundaries) or kept < len(page)
-    page = page[:kept]
+    merged = _MergedPage(parameters, order, limit, newer=newer)
+    for source, bound in _sources(database, namespace, where, order):
+        merged.add(*database.page(f"{verb}_by_{source}", parameters | bound, limit))
+    kept = rows_within(merged.rows, limit)
+    page = merged.rows[:kept]
     if newer:
         page.reverse()
-    return Rows(tuple(map(read_run, page)), more)
+    return Rows(tuple(map(read_run, page)), merged.more or kept < len(merged.rows))
+
+
+class _MergedPage:
+    """The first page of several lists. Each one added is read no further than the page reaches by then, so that many
+    lists cost little more than one: the bound is set in the parameters of the next."""
+
+    def __init__(self, parameters: dict[str, Any], order: RunOrder, limit: int, *, newer: bool) -> None:
+        self.rows: list[Record] = []
+        self.more = False
+        self._parameters = parameters
+        self._place = _PLACES[order]
+        self._limit = limit
+        self._newer = newer
+
+    def add(self, rows: list[Record], goes_on: bool) -> None:
+        """`goes_on`: there are more rows of the list, beyond the last of these."""
+        if not rows:
+            return
+        place, merged = self._place, sorted(self.rows + rows, key=self._place, reverse=not self._newer)
+        size = min(len(merged), self._limit)
+        if goes_on:  # beyond the last of these, rows of the same list are missing
+            end = place(rows[-1])
+            size = min(size, next(count for count, row in enumerate(merged, 1) if place(row) == end))
+        self.rows = merged[:size]
+        if goes_on or size < len(merged):
+            self.more = True
+            side = "upper" if self._newer else "lower"
+            self._parameters[f"{side}_at"], self._parameters[f"{side}_id"] = place(merged[size - 1])
 
 
 def _search(database: Database, namespace: str, where: RunFilter, limit: int) -> Rows[RunRecord]:
@@ -119,9 +136,11 @@ def count_runs(database: Database, namespace: str, where: RunFilter, cap: int) -
         return row[0] if row else 0
     verb = "count_ended_runs" if order == "ended" else "count_runs"
     counted = 0
-    for source, bound in _sources(where, order):
+    for source, bound in _sources(database, namespace, where, order):
         row = database.row(f"{verb}_by_{source}", parameters | bound | {"limit": cap - counted})
         counted += row[0] if row else 0
+        if counted >= cap:
+            break
     return counted
 
 
@@ -131,7 +150,9 @@ _PLACES: dict[RunOrder, Callable[[Record], tuple[int, str]]] = {
 }
 
 
-def _sources(where: RunFilter, order: RunOrder) -> Iterator[tuple[str, dict[str, Any]]]:
+def _sources(
+    database: Database, namespace: str, where: RunFilter, order: RunOrder
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Which index reads the list, the narrowest that applies; several values of one column are several reads."""
     if order == "ended":
         yield from _ended_sources(where)
@@ -140,15 +161,25 @@ def _sources(where: RunFilter, order: RunOrder) -> Iterator[tuple[str, dict[str,
     if (narrow := _narrow_source(where)) is not None:
         yield narrow
     elif where.version and not where.workflow_types and not where.has_rare_status:
-        yield "version", {}
+        for (workflow_type,) in database.rows("types_of_version", {"namespace": namespace, "version": where.version}):
+            yield "type_version", {"workflow_type": workflow_type, "of_version": where.version}
     elif where.has_rare_status or (where.statuses and not by_type):
         for status in dict.fromkeys(where.statuses):
             yield "status", {"status": CODE_OF_RUN_STATUS[status]}
     elif by_type:
         for workflow_type in dict.fromkeys(where.workflow_types):
-            yield "type_version" if where.version else "type", {"workflow_type": workflow_type}
+            for version in _versions(database, namespace, workflow_type, where):
+                yield "type_version", {"workflow_type": workflow_type, "of_version": version}
     else:
         yield "created", {}
+
+
+def _versions(database: Database, namespace: str, workflow_type: str, where: RunFilter) -> list[str | None]:
+    """Those of a type that may be in the list; None: runs that have none yet."""
+    if where.version:
+        return [where.version]
+    rows = database.rows("versions_of_type", {"namespace": namespace, "workflow_type": workflow_type})
+    return [version for (version,) in rows]
 
 
 def _ended_sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:

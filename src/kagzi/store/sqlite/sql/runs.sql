@@ -53,18 +53,37 @@ runs AS r INDEXED BY runs_by_created WHERE r.namespace = :namespace AND {page}
 -- One status; several are read one by one and merged.
 runs AS r INDEXED BY runs_by_status WHERE r.namespace = :namespace AND r.status = :status AND {page}
 
--- name: part_runs_by_type
--- One type; several are read one by one and merged.
-runs AS r INDEXED BY runs_by_type WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND {page}
-
--- name: part_runs_by_version
--- One version, of whatever type.
-runs AS r INDEXED BY runs_by_version WHERE r.namespace = :namespace AND r.version = :version AND {page}
-
 -- name: part_runs_by_type_version
--- One version of one type; of several types they are read one by one and merged.
+-- One version of one type, or what has none yet (NULL). Lists by type, or by version alone, are merged from these.
 runs AS r INDEXED BY runs_by_type_version
-WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.version = :version AND {page}
+WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.version IS :of_version AND {page}
+
+-- name: versions_of_type
+-- The versions of which a type has runs, by skipping from one to the next in the index. The last is NULL, for runs that have none.
+WITH RECURSIVE versions (version) AS (
+    SELECT (SELECT r.version FROM runs AS r INDEXED BY runs_by_type_version
+            WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.version IS NOT NULL ORDER BY r.version LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.version FROM runs AS r INDEXED BY runs_by_type_version
+            WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.version > versions.version
+            ORDER BY r.version LIMIT 1)
+    FROM versions WHERE versions.version IS NOT NULL
+)
+SELECT version FROM versions;
+
+-- name: types_of_version
+-- The types that have runs of a version, from among all types of a namespace, as above.
+WITH RECURSIVE types (workflow_type) AS (
+    SELECT (SELECT r.workflow_type FROM runs AS r INDEXED BY runs_by_type_version WHERE r.namespace = :namespace
+            ORDER BY r.workflow_type LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.workflow_type FROM runs AS r INDEXED BY runs_by_type_version
+            WHERE r.namespace = :namespace AND r.workflow_type > types.workflow_type ORDER BY r.workflow_type LIMIT 1)
+    FROM types WHERE types.workflow_type IS NOT NULL
+)
+SELECT workflow_type FROM types WHERE EXISTS (
+    SELECT 1 FROM runs AS r INDEXED BY runs_by_type_version
+    WHERE r.namespace = :namespace AND r.workflow_type = types.workflow_type AND r.version = :version);
 
 -- name: part_runs_by_workflow_id
 -- All runs an id ever had.
@@ -87,8 +106,8 @@ runs AS r INDEXED BY runs_by_schedule WHERE r.namespace = :namespace AND r.sched
 runs AS r INDEXED BY runs_with_key WHERE r.namespace = :namespace AND r.concurrency_key = :concurrency_key AND {page}
 
 -- name: part_runs_by_worker
--- What a worker holds: no more than it has slots.
-runs AS r INDEXED BY runs_worker WHERE r.namespace = :namespace AND r.worker_id = :worker_id AND r.status = {RUN.RUNNING} AND {page}
+-- What a worker holds, among what all workers of the namespace hold: no more than they have slots.
+runs AS r INDEXED BY runs_by_status WHERE r.namespace = :namespace AND r.status = {RUN.RUNNING} AND r.worker_id = :worker_id AND {page}
 
 -- name: part_runs_by_problem
 -- What the engine paused.

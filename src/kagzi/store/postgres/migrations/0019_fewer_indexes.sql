@@ -1,0 +1,1 @@
+-- The number of a change to SQLite alone: here there are no such indexes any more.
