@@ -34,9 +34,9 @@ def engines_before(checkout: Path) -> tuple[type[Engine], ...]:
 
 
 def _commit(checkout: Path) -> str:
-    told = subprocess.run(
+    answer = subprocess.run(
         ["git", "-C", checkout, "rev-parse", "--short", "HEAD"], check=False, capture_output=True, text=True
     )
-    if told.returncode:
-        raise EngineError(f"{checkout} is not a checkout of Kagzi: {told.stderr.strip()}")
-    return told.stdout.strip()
+    if answer.returncode:
+        raise EngineError(f"{checkout} is not a checkout of Kagzi: {answer.stderr.strip()}")
+    return answer.stdout.strip()
