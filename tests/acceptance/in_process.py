@@ -93,6 +93,10 @@ class InProcessWorker:
 
     # --- what it hears ------------------------------------------------------------------------------------------------
 
+    @property
+    def sent(self) -> int:
+        return 0
+
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
         self._receive(pb.SessionResponse(tasks=[write_task(run) for run in claimed]))
 

@@ -114,6 +114,36 @@ def test_a_file_that_is_broken_from_the_start_is_served_once_it_is_mended(tmp_pa
         ready(dev)
 
 
+@pytest.mark.parametrize("target", ["nowhere", "nowhere.flows", "package.nowhere", "nowhere.py"])
+def test_what_never_existed_is_refused_at_once(tmp_path: Path, target: str) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    done = kagzi("dev", target, *NO_PORTS, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert target in done.stderr
+    assert "Give a Python file" in done.stderr
+    assert "is ready" not in done.stdout
+
+
+def test_a_module_whose_own_import_is_missing_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text("import flow_helpers\n")
+    with running("dev", "flow", *NO_PORTS, cwd=tmp_path) as dev:
+        dev.says("No module named 'flow_helpers'")
+        dev.says("Fix it and save the file")
+
+
+def test_a_file_that_was_deleted_is_waited_for(tmp_path: Path) -> None:
+    flow = tmp_path / "flow.py"
+    flow.write_text(simple_flow("one"))
+    with running("dev", "flow.py", *NO_PORTS, cwd=tmp_path) as dev:
+        ready(dev)
+        flow.unlink()
+        dev.says("flow.py does not exist any more: it is loaded as soon as it is there.")
+        flow.write_text(simple_flow("two"))
+        dev.says("reloaded: simple")
+
+
 def test_a_file_that_does_not_return_when_it_is_imported_is_named(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text("import threading\nthreading.Event().wait()\n")
     with running("dev", "flow.py", *NO_PORTS, cwd=tmp_path) as dev:

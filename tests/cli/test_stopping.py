@@ -1,4 +1,5 @@
-"""SIGTERM and Ctrl-C stop a worker alike, however it runs: it finishes what it has begun and exits with 0."""
+"""SIGTERM, Ctrl-C and a closed terminal stop a worker alike, however it runs: it finishes what it has begun and exits
+with 0."""
 
 import asyncio
 import os
@@ -81,7 +82,11 @@ class Ended(NamedTuple):
     status: RunStatus | None
 
 
-CASES = [*(Case(mode, number) for mode in MODES for number in SIGNALS), Case("reload", signal.SIGINT)]
+CASES = [
+    *(Case(mode, number) for mode in MODES for number in SIGNALS),
+    Case("reload", signal.SIGINT),
+    *(Case(mode, signal.SIGHUP) for mode in ("serve", "bare", "worker", "dev", "reload")),
+]
 
 
 def launch(stack: ExitStack, case: Case, folder: Path, address: str) -> RunningCommand:
@@ -118,6 +123,9 @@ def signalled(folder: Path, case: Case, program: RunningCommand) -> bool:
         time.sleep(0.02)
     if case.number is signal.SIGINT:
         os.killpg(program.process.pid, signal.SIGINT)  # as a terminal does it
+    elif case.number is signal.SIGHUP:  # as a terminal does it, and its shell again
+        os.killpg(program.process.pid, signal.SIGHUP)
+        os.killpg(program.process.pid, signal.SIGHUP)
     else:
         program.process.send_signal(case.number)
     return True

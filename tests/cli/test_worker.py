@@ -137,3 +137,48 @@ def test_the_collector_is_set_in_our_own_process_and_not_by_importing_the_sdk(tm
     assert worker.stdout == "user=200000 frozen=0\nthreshold=50000 frozen=True", worker.stderr
     program = subprocess.run([sys.executable, "flows.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert program.stdout == f"user={gc.get_threshold()[0]} frozen=0\n"
+
+
+EXITS = """
+import asyncio, sys
+from kagzi import Context, Retry, workflow
+
+async def interrupted() -> None:
+    await asyncio.sleep(0)
+    raise KeyboardInterrupt
+
+def interrupted_in_a_thread() -> None:
+    raise KeyboardInterrupt
+
+async def exits() -> None:
+    sys.exit(3)
+
+@workflow
+async def fails(ctx: Context, how: str) -> None:
+    if how == "the workflow itself":
+        raise KeyboardInterrupt
+    body = {"async": interrupted, "thread": interrupted_in_a_thread, "exit": exits}[how]
+    await ctx.step("body", retry=Retry.fixed(2, "1ms")).run(body)
+
+@workflow
+async def ask(ctx: Context) -> str:
+    return "still here"
+"""
+
+
+def test_a_step_that_raises_what_ends_programs_fails_and_its_worker_goes_on(address: str, tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(EXITS)
+    with running("worker", "flows.py", "--address", address, cwd=tmp_path) as worker:
+        served(worker)
+        for how, error in (
+            ("async", "KeyboardInterrupt"),
+            ("thread", "KeyboardInterrupt"),
+            ("exit", "SystemExit"),
+            ("the workflow itself", "KeyboardInterrupt"),
+        ):
+            done = kagzi("start", "fails", how, "--wait", "--address", address)
+            assert done.returncode == 1, (how, done.stderr)
+            assert error in done.stderr, how
+        assert worker.process.poll() is None
+        assert kagzi("start", "ask", "--wait", "--address", address).stdout == "still here\n"
+        assert worker.interrupt() == 0

@@ -36,6 +36,7 @@ class RecordingOutlet:
     """A worker's end of its session: remembers everything and lets a test wait for it."""
 
     def __init__(self) -> None:
+        self.sent = 0
         self.claimed_runs: list[ClaimedRun] = []
         self.deliveries: list[int] = []
         self.answered: dict[int, Outcome] = {}

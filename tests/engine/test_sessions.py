@@ -293,6 +293,7 @@ async def test_a_run_taken_over_by_another_session_frees_the_slot_of_the_first(e
 
 async def test_a_cancellation_is_notified_at_once_and_once(engine: Engine) -> None:
     session, outlet, (run,) = await working(engine)
+    session.received([leased(run)])
     status = await engine.control.cancel("default", run_id=run.run.run_id, reason="enough")
     assert status is RunStatus.RUNNING
     await session.heartbeat([leased(run)])

@@ -1,5 +1,6 @@
 """Printing. stdout is data, stderr is the rest; colours only on a terminal and never with NO_COLOR."""
 
+import errno
 import json
 import os
 import sys
@@ -27,8 +28,14 @@ def colour() -> bool | None:
 
 
 def say(text: str, *, colour: str | None = None) -> None:
-    """A line for the person at the terminal: stderr."""
-    click.secho(text, err=True, fg=colour)
+    """A line for the person at the terminal: stderr. Nobody reads it if the terminal was closed."""
+    try:
+        click.secho(text, err=True, fg=colour)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
 
 
 def warn(text: str) -> None:

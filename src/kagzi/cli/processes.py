@@ -1,7 +1,9 @@
-"""The event loop and the garbage collector of processes that serve, and the end of child processes."""
+"""The event loop and the garbage collector of processes that serve, their signals, and the end of child processes."""
 
 import asyncio
 import gc
+import signal
+from collections.abc import Callable
 
 _COLLECT_AFTER = 50_000
 
@@ -23,6 +25,13 @@ def collect_rarely() -> None:
     it takes a tenth of a start."""
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
+
+
+def on_hangup(act: Callable[[], object]) -> None:
+    """`act` is called in the running loop when the terminal is closed, perhaps twice: a shell sends SIGHUP again. Not
+    if SIGHUP is ignored (nohup)."""
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)
 
 
 async def end_process(process: asyncio.subprocess.Process, timeout_s: float) -> None:

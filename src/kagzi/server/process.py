@@ -29,7 +29,8 @@ async def run_server(
     on_ready: Callable[[Server], None] | None = None,
     peers: Peers | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT (a second one shortens the grace time to nothing). Returns the exit code.
+    """Serve until SIGTERM, SIGINT or SIGHUP (a second one of the first two shortens the grace time to nothing). Returns
+    the exit code.
     `announce` is given the line that says that it is ready, and why it stopped; without it they go to stderr.
 
     Of a supervised process: `signals` are requests of its supervisor, `on_ready` is called in place of the line, and
@@ -60,7 +61,8 @@ async def run_server(
 
 
 class StopSignals:
-    """Counts the signals that ask this process to end, while it is entered.
+    """Counts the signals that ask this process to end, while it is entered. SIGHUP, from a terminal that was closed,
+    asks once, unless it is ignored (nohup): a shell sends it again.
 
     `supervised`: only SIGTERM asks it to, however often it comes: a service manager may send it to all processes, and
     their supervisor sends it as well. Ctrl-C reaches every process of a terminal, and is the supervisor's."""
@@ -74,11 +76,13 @@ class StopSignals:
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._received, number)
+        if not self._supervised and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            loop.add_signal_handler(signal.SIGHUP, self.first.set)
         return self
 
     def __exit__(self, *_: object) -> None:
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
+        for number in (*SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(number)
 
     def _received(self, number: signal.Signals) -> None:

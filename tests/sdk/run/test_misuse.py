@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -17,10 +18,12 @@ from kagzi.core.errors import InvalidArgument
 from kagzi.core.states import RunStatus
 from kagzi.sdk.client.client import Kagzi
 from kagzi.sdk.worker.blocked_by import blocked_by
+from kagzi.sdk.workflow.branching import BranchCalls
+from kagzi.sdk.workflow.call_sites import _USAGE
 from kagzi.sdk.workflow.context import Context
 from kagzi.sdk.workflow.decorator import workflow
 from kagzi.sdk.workflow.signals import Signal
-from kagzi.sdk.workflow.step import step
+from kagzi.sdk.workflow.step import StepCall, step
 
 from .fake import fake_server
 
@@ -104,6 +107,48 @@ async def test_a_step_that_is_called_like_a_function() -> None:
 
     remedy = "Write: await ctx.step('charge').run(function, argument, ...)"
     assert await error_of(flow) == f"ctx.step('charge') is not called like a function. {remedy}"
+
+
+WRONG_CALLS: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("missing 1 required positional argument: 'name'", lambda ctx: ctx.step(), 'ctx.step("charge").run(charge_card'),
+    ("missing 1 required positional argument: 'duration'", lambda ctx: ctx.sleep(2), 'ctx.sleep("cool-down", "2s")'),
+    ("missing 1 required positional argument: 'fn'", lambda ctx: ctx.step("a").run(), "It takes the function and its"),
+    ("takes 2 positional arguments but 3 were given", lambda ctx: ctx.step("a", charge), ".run(charge_card, order)"),
+    ("unexpected keyword argument 'retries'", lambda ctx: ctx.step("a", retries=3), ".run(charge_card, order)"),
+    ("missing 1 required positional argument: 'signal'", lambda ctx: ctx.wait_for(), 'Signal("approved", bool)'),
+    ("missing 2 required positional arguments", lambda ctx: ctx.map([1]), 'ctx.map("resize", images, resize_image)'),
+]
+
+
+@pytest.mark.parametrize(
+    ("problem", "call", "example"), WRONG_CALLS, ids=lambda each: each if type(each) is str else ""
+)
+async def test_a_call_with_the_wrong_arguments_says_what_it_takes(
+    problem: str, call: Callable[[Any], Any], example: str
+) -> None:
+    @workflow
+    async def flow(ctx: Context) -> Any:
+        return await call(ctx)
+
+    text = await error_of(flow)
+    assert text.startswith("ctx.")
+    assert problem in text
+    assert example in text
+
+
+async def test_a_type_error_of_the_programs_own_is_left_as_it_is() -> None:
+    @workflow
+    async def flow(ctx: Context) -> Any:
+        return cast("Any", line_of)()
+
+    assert await error_of(flow) == "line_of() missing 1 required positional argument: 'call'"
+
+
+def test_the_calls_that_are_explained_exist() -> None:
+    for name in _USAGE:
+        owner, _, method = name.partition(".")
+        known = {"Context": Context, "BranchCalls": BranchCalls, "StepCall": StepCall}[owner]
+        assert getattr(known, method).__qualname__ == name
 
 
 async def test_a_result_that_was_not_awaited_says_so() -> None:

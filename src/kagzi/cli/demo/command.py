@@ -13,6 +13,7 @@ from ..console import put
 from ..exits import Exit
 from ..logs import log_options, show_logs
 from ..operate.server_setup import listen_options, server_config
+from ..processes import on_hangup
 
 if TYPE_CHECKING:
     from ...server.config import ServerConfig
@@ -64,6 +65,7 @@ async def _run(config: ServerConfig, every_s: float) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    on_hangup(stop.set)
     server = Server(config)
     await server.start()
     try:

@@ -12,7 +12,8 @@ RELOAD_GRACE = timedelta(seconds=2)  # whoever saves a file wants to see it run;
 
 
 class WorkerChild:
-    """One worker process. `on_report` gets `loaded`, `ready`, `broken`, and at last `ended` with the exit code."""
+    """One worker process. `on_report` gets `loaded`, `ready`, `broken`, `missing`, and at last `ended` with the exit
+    code."""
 
     def __init__(self, target: str, namespace: str | None, on_report: Report) -> None:
         self._target = target

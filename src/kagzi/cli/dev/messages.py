@@ -44,6 +44,12 @@ def broken_text(setup: DevSetup, message: str) -> str:
     return f"{setup.target} cannot be served:\n{message}\n{remedy}"
 
 
+def missing_text(setup: DevSetup) -> str:
+    """The user's code was there, and is gone: perhaps an editor is about to save it."""
+    waits = "it is loaded as soon as it is there" if setup.reload else "start again when it is there"
+    return f"{setup.target} does not exist any more: {waits}."
+
+
 def slow_text(setup: DevSetup) -> str:
     """The user's code takes long to load: perhaps it never returns."""
     return (

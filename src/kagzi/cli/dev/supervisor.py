@@ -7,10 +7,13 @@ import signal
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from ...core.run.addresses import LAST_SERVER
 from ..console import say
+from ..processes import on_hangup
 from .child import WorkerChild
-from .messages import banner, broken_text, slow_text
+from .messages import banner, broken_text, missing_text, slow_text
 from .reload import Watched
 from .setup import DevSetup
 
@@ -25,7 +28,8 @@ SLOW_LOAD_S = 5.0  # the user's code may take this long to load without a messag
 
 
 class Supervisor:
-    """Runs until Ctrl-C, SIGTERM, or a failed server. The worker then finishes its runs; a second signal kills it."""
+    """Runs until Ctrl-C, SIGTERM, the end of the terminal, or a failed server. The worker then finishes its runs; a
+    second signal kills it."""
 
     def __init__(self, setup: DevSetup, config: ServerConfig) -> None:
         self._setup = setup
@@ -37,15 +41,18 @@ class Supervisor:
         self._restart = asyncio.Event()
         self._changing = False  # the worker's end is our doing
         self._broken = False  # the worker could not load the user's code: only a change helps
+        self._was_loaded = False
         self._was_ready = False
+        self._refusal: click.UsageError | None = None
         self._slow: asyncio.TimerHandle | None = None  # runs out if the worker does not report that it is loaded
         self._loaded: dict[str, Any] = {"workflows": []}  # what the worker reported about itself
 
     async def run(self) -> None:
-        """Raises what keeps the server from starting or running."""
+        """Raises what keeps the server from starting or running, and UsageError if there is nothing to serve."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
+        on_hangup(self._stop.set)
         await self._start_child()  # first: it imports the user's code while the server starts
         try:
             from ...server.app import Server  # now, while the worker process imports its own things
@@ -61,6 +68,8 @@ class Supervisor:
             await self._end_child()
             if self._server is not None:
                 await self._server.stop(SERVER_GRACE_S)
+        if self._refusal is not None:
+            raise self._refusal
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
@@ -101,13 +110,26 @@ class Supervisor:
         match report["event"]:
             case "loaded":
                 self._loaded = report
+                self._was_loaded = True
             case "ready":
                 self._say_ready()
             case "broken":
                 self._broken = True
+                self._was_loaded = True
                 say(broken_text(self._setup, report["message"]), colour="red")
+            case "missing":
+                self._broken = True
+                self._on_missing(report["message"])
             case _:
                 self._ended(report["code"])
+
+    def _on_missing(self, message: str) -> None:
+        """What was there once is waited for: an editor may be saving it. What never was will not come."""
+        if self._was_loaded:
+            say(missing_text(self._setup), colour="red")
+        else:
+            self._refusal = click.UsageError(message)
+            self._stop.set()
 
     def _say_ready(self) -> None:
         server = self._server

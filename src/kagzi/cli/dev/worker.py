@@ -16,7 +16,7 @@ from ...sdk.transport.connection import checked_namespace
 from ...sdk.worker.registry import WorkerOptions
 from ...sdk.worker.worker import Worker
 from ..logs import show_inherited_logs
-from ..operate.targets import LoadError, load, parse_target
+from ..operate.targets import LoadError, MissingTarget, load, parse_target
 from ..processes import collect_rarely
 from ..supervise.serving import serve_supervised
 from ..supervise.supervision import Supervision
@@ -32,6 +32,9 @@ def main(arguments: list[str]) -> int:
     try:
         loaded = load(parse_target(target))
         worker = loaded.worker_at(None, namespace or None, None)
+    except MissingTarget as error:
+        supervision.report("missing", message=error.message)
+        return 1
     except (click.UsageError, KagziError) as error:
         supervision.report("broken", message=error.message)
         return 1

@@ -44,18 +44,22 @@ class Loaded(NamedTuple):
 
 
 def parse_target(text: str) -> Target:
-    """Raises UsageError for text that is neither an existing file nor a dotted name."""
+    """Raises UsageError for text that is neither an existing file (MissingTarget) nor a dotted name."""
     where, _, attribute = text.partition(":")
     if attribute and not attribute.isidentifier():
         raise click.UsageError(f"{text!r}: {attribute!r} is not a name. Write MODULE:ATTRIBUTE or FILE:ATTRIBUTE.")
     path = Path(where)
     if path.suffix == ".py" or "/" in where or path.is_file():
         if not path.is_file():
-            raise click.UsageError(f"{where} does not exist. Give a Python file, or a module as in app.flows.")
+            raise MissingTarget(f"{where} does not exist. Give a Python file, or a module as in app.flows.")
         return Target(path.stem, attribute, path.resolve())
     if not all(part.isidentifier() for part in where.split(".")):
         raise click.UsageError(f"{where!r} is neither a file nor a module. Write app.py, or app.flows.")
     return Target(where, attribute, None)
+
+
+class MissingTarget(click.UsageError):
+    """There is no such file or module."""
 
 
 class LoadError(Exception):
@@ -63,7 +67,8 @@ class LoadError(Exception):
 
 
 def load(target: Target) -> Loaded:
-    """Import the module and look into it. Raises LoadError, and UsageError for a module that has nothing to serve."""
+    """Import the module and look into it. Raises LoadError, MissingTarget, and UsageError for a module that has nothing
+    to serve."""
     module = _imported(target)
     if target.attribute:
         return _loaded(target, {target.attribute: _attribute(module, target)})
@@ -86,7 +91,22 @@ def _imported(target: Target) -> ModuleType:
     except (KeyboardInterrupt, click.UsageError):
         raise
     except BaseException as error:
+        if target.path is None and isinstance(error, ModuleNotFoundError) and _is_missing(target.module, error.name):
+            raise MissingTarget(_missing_text(target.module)) from error
         raise LoadError(_own_traceback(error)) from error  # a module may raise anything, SystemExit included
+
+
+def _is_missing(module: str, name: str | None) -> bool:
+    """Whether the one that was not found is the module itself, or a package that it is said to be in."""
+    return name is not None and f"{module}.".startswith(f"{name}.")
+
+
+def _missing_text(module: str) -> str:
+    path = module.replace(".", "/")
+    return (
+        f"There is no module {module!r}: neither {path}.py nor {path}/ is in {Path.cwd()}, and no such module is "
+        "installed. Give a Python file, as in app.py, or a module, as in app.flows."
+    )
 
 
 def _import(target: Target) -> ModuleType:

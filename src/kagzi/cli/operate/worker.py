@@ -15,7 +15,7 @@ from ..console import say
 from ..exits import Exit, Stop
 from ..logs import log_options
 from ..options import Server, server_options
-from ..processes import collect_rarely, end_process, fast_runner
+from ..processes import collect_rarely, end_process, fast_runner, on_hangup
 from .worker_processes import probes_at, refuse_embedded, refuse_reload, run_alone, run_process, supervise_workers
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ async def _reloading(source: Path | None) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    on_hangup(stop.set)
     arguments = [argument for argument in sys.argv[1:] if argument != "--reload"]
     watched = Watched(source)
     child = await _spawn(arguments)

@@ -8,8 +8,9 @@ from ...sdk.worker.worker import Worker
 
 
 async def serve_supervised(worker: Worker, on_ready: Callable[[], None] | None = None) -> None:
-    """Until SIGTERM, or `worker.stop()`. Ctrl-C reaches every process of the terminal: the parent gets it, too, and
-    sends SIGTERM, which must not count as a second signal. `on_ready` is called when a server has welcomed it."""
+    """Until SIGTERM, or `worker.stop()`. Ctrl-C and SIGHUP reach every process of the terminal: the parent gets them,
+    too, and sends SIGTERM, which must not count as a second signal. `on_ready` is called when a server has welcomed
+    it."""
     connected, stopped = asyncio.Event(), asyncio.Event()
 
     async def serve() -> None:
@@ -26,7 +27,8 @@ async def serve_supervised(worker: Worker, on_ready: Callable[[], None] | None =
             serving.cancel()
 
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, _ignore)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, _ignore)
     loop.add_signal_handler(signal.SIGTERM, stop)
     serving = asyncio.ensure_future(serve())
     try:

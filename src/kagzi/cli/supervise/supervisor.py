@@ -129,9 +129,14 @@ class Supervisor:
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
             return
         if _has_terminal():  # which has been closed, if SIGHUP comes
-            loop.add_signal_handler(signal.SIGHUP, self._on_stop_signal, signal.SIGHUP)
+            loop.add_signal_handler(signal.SIGHUP, self._on_closed_terminal)
         else:
             loop.add_signal_handler(signal.SIGHUP, self._replace.set)
+
+    def _on_closed_terminal(self) -> None:
+        """Perhaps twice: a shell sends SIGHUP again."""
+        if not self._stop.is_set():
+            self._on_stop_signal(signal.SIGHUP)
 
     def _on_stop_signal(self, number: signal.Signals) -> None:
         if not self._stop.is_set():

@@ -26,9 +26,9 @@ class Holder(Protocol):
 
 class Holding:
     """A run in somebody's hands. A reconnect tells neither `workflow_type` (empty until it is looked up) nor
-    `started_at` (None)."""
+    `started_at` (None). `sent_at`: when it was sent off to the worker, by the loop's clock."""
 
-    __slots__ = ("cancel_notified", "holder", "leased", "received", "started_at", "workflow_type")
+    __slots__ = ("cancel_notified", "holder", "leased", "received", "sent_at", "started_at", "workflow_type")
 
     def __init__(
         self,
@@ -36,14 +36,16 @@ class Holding:
         workflow_type: str,
         holder: Holder | None,
         *,
-        received: bool,
+        received: bool = False,
         started_at: Timestamp | None = None,
+        sent_at: float = 0.0,
     ) -> None:
         self.leased = leased
         self.workflow_type = workflow_type
         self.started_at = started_at
         self.holder = holder
         self.received = received
+        self.sent_at = sent_at
         self.cancel_notified = False
 
 

@@ -22,6 +22,11 @@ class Notice(msgspec.Struct, frozen=True):
 class Outlet(Protocol):
     """The way to one worker. Every method is quick and never raises: the caller is in the middle of something else."""
 
+    @property
+    def sent(self) -> int:
+        """How many messages have left for the worker so far."""
+        ...
+
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None: ...
 
     def answers(self, answers: Sequence[tuple[int, Outcome]]) -> None:

@@ -26,6 +26,7 @@ from ..services.pinning import STARTING, Pinning
 from ..services.versions import versions_by_type
 from ..services.workers import Workers
 from .deferred import DeferredOperations, Operation
+from .deliveries import Deliveries
 from .heartbeats import Heartbeats
 from .lease_registry import Holding, LeaseRegistry
 from .lease_times import ReleaseQueue
@@ -77,7 +78,7 @@ class Session(Claimant):
         self._outlet = outlet
         self._max_concurrent = worker.max_concurrent
         self._loop = asyncio.get_running_loop()
-        self._last_contact_at = self._loop.time()
+        self._last_contact_at = self._expected_since = self._loop.time()
         settings = keeper.settings
         self._late_after_s = min(LATE_AFTER_HEARTBEATS * settings.heartbeat_ms, settings.lease_ms) / 1_000
         self._was_late = False
@@ -98,6 +99,13 @@ class Session(Claimant):
         self.draining = self.drain_noted = worker.status is WorkerStatus.DRAINING
         self.closed = False
         self.second_renewal: asyncio.TimerHandle | None = None
+        self.deliveries = Deliveries(
+            self.leased,
+            lease_s=settings.lease_ms / 1_000,
+            renew=self._keep,
+            is_alive=self._is_alive,
+            sent=lambda: outlet.sent,
+        )
 
     # --- as a claimant of runs ----------------------------------------------------------------------------------------
 
@@ -111,8 +119,25 @@ class Session(Claimant):
         lost them meanwhile. One that holds nothing has nothing to say."""
         if not self.leased and not self._was_late:
             return False
-        self._was_late = self._loop.time() - self._last_contact_at > self._late_after_s
+        since = max(self._last_contact_at, self._expected_since)
+        self._was_late = self._loop.time() - since > self._late_after_s
         return self._was_late
+
+    def _keep(self, leased: Sequence[RunLease]) -> None:
+        """It is there, although it cannot say so, or not of these runs."""
+        self._keeper.heartbeats.note((self.namespace, self.worker_id), len(self.leased))
+        _ = self._keeper.in_background(self.renew_leases(leased))
+
+    def _is_alive(self) -> bool | None:
+        return not self.draining and self.silent_s <= self._late_after_s if self._reading else None
+
+    @property
+    def silent_s(self) -> float:
+        return self._loop.time() - self._last_contact_at
+
+    @property
+    def active_count(self) -> int:
+        return len(self.leased)
 
     def set_reading(self, reading: bool) -> None:
         """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that
@@ -127,6 +152,7 @@ class Session(Claimant):
         else:
             self._unread_since_s = self._loop.time()
             self._keeper.journal.hold_back(self.sink)
+            self.deliveries.begin()
 
     def reserve(self, count: int) -> None:
         self._reserved += count
@@ -138,12 +164,15 @@ class Session(Claimant):
         self._reserved -= len(claimed)
         if self.closed:
             return False
+        now = self._loop.time()
         if not self.leased:
-            self._last_contact_at = self._loop.time()  # from now on it is expected to beat
+            self._expected_since = now  # from now on it is expected to beat
         for run in claimed:
             leased = RunLease(run.run, run.lease)
-            self.hold(Holding(leased, run.workflow_type, self, received=False, started_at=run.started_at))
+            holding = Holding(leased, run.workflow_type, self, received=False, started_at=run.started_at, sent_at=now)
+            self.hold(holding)
         self._outlet.tasks(claimed)
+        self.deliveries.begin()
         return True
 
     def hold(self, holding: Holding) -> None:
@@ -313,11 +342,12 @@ class Session(Claimant):
             self._outlet.notices(notices)
 
     def notify(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
-        """Each run is told of its cancellation once."""
+        """Each run is told of its cancellation once. Of one that is on its way again and again: what is said of it may
+        arrive before the run does."""
         if kind == "cancel_requested":
             if holding.cancel_notified:
                 return
-            holding.cancel_notified = True
+            holding.cancel_notified = holding.received
         if not self.closed:
             self._outlet.notices((Notice(holding.leased, kind, reason),))
 

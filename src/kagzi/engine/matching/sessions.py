@@ -20,6 +20,7 @@ from ..commit.journal import Journal
 from ..services.pinning import Pinning
 from ..services.workers import Workers
 from ..timing.due_times import DueTimes
+from .deliveries import CHECKS_PER_LEASE
 from .heartbeats import Heartbeats
 from .lease_registry import Holding, LeaseRegistry
 from .lease_times import ReleaseQueue
@@ -164,6 +165,7 @@ class Sessions:
     def end(self, session: Session) -> list[Holding]:
         """The session takes nothing more. Returns what it held."""
         session.closed = True
+        session.deliveries.close()
         self.journal.unblock(session.sink)
         if session.second_renewal is not None:
             session.second_renewal.cancel()
@@ -216,6 +218,14 @@ class Sessions:
 
     def get(self, namespace: str, worker_id: str) -> Session | None:
         return self._sessions.get((namespace, worker_id))
+
+    def delivering_s(self, run_id: str) -> float | None:
+        """For how long a run has been on its way to a worker of this server; None: it has arrived, or will at once."""
+        holding = self.registry.get(run_id)
+        if holding is None or holding.received:
+            return None
+        age_s = asyncio.get_running_loop().time() - holding.sent_at
+        return age_s if age_s >= self.settings.lease_ms / 1_000 / CHECKS_PER_LEASE else None
 
     def remote_notices(self, notices: Iterable[RemoteNotice]) -> None:
         """Another server says that something came for runs that may be held here."""

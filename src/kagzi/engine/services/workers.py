@@ -18,7 +18,7 @@ from ...core.records import RunLease, Served, WorkerRecord
 from ...core.run.outcomes import Refused
 from ...core.states import WorkerStatus
 from ...core.text.plurals import counted
-from ...core.times import Timestamp
+from ...core.times import US_PER_S, Timestamp
 from ...core.workers import Diagnostic, WorkerEvent, with_liveness
 from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
 from ...store.protocol import RemoteNotice, Store
@@ -51,6 +51,12 @@ BY_OPERATOR = "an operator asked for it"
 
 class ConnectedWorker(Protocol):
     """The session of a worker that is connected to this server."""
+
+    @property
+    def silent_s(self) -> float: ...
+
+    @property
+    def active_count(self) -> int: ...
 
     def drain(self) -> None: ...
 
@@ -259,7 +265,18 @@ class Workers:
         worker = await self._store.get_worker(namespace, worker_id)
         if worker is None:
             raise not_found("worker", worker_id)
-        return with_liveness(worker, self._liveness.alive_since(self._clock.now()))
+        now = self._clock.now()
+        return with_liveness(self._as_known_here(worker, now), self._liveness.alive_since(now))
+
+    def _as_known_here(self, worker: WorkerRecord, now: Timestamp) -> WorkerRecord:
+        """Of a worker that is connected here more is known than was written: that is done now and then only."""
+        session = self._sessions.get((worker.namespace, worker.worker_id))
+        if session is None:
+            return worker
+        seen_at = now - int(session.silent_s * US_PER_S)
+        return msgspec.structs.replace(
+            worker, last_heartbeat_at=max(worker.last_heartbeat_at, seen_at), active_count=session.active_count
+        )
 
     async def known(self, namespace: str, worker_id: str) -> WorkerRecord | None:
         """The worker as it was at most a few seconds ago; so a poll or a heartbeat costs no query of its own."""
@@ -279,7 +296,8 @@ class Workers:
         checks.optional_name(workflow_type or "", "workflow_type")
         bound_to = msgspec.json.encode(("workers", namespace, workflow_type, status)).decode()
         cursor = page_cursor(page, bound_to)
-        alive_since = self._liveness.alive_since(self._clock.now())
+        now = self._clock.now()
+        alive_since = self._liveness.alive_since(now)
         rows = await self._store.list_workers(
             namespace,
             workflow_type=workflow_type or None,
@@ -292,6 +310,7 @@ class Workers:
             rows="workers", namespace=namespace, key=workflow_type or "", status=status, alive_since=alive_since
         )
         result = page_of(rows, cursor, bound_to, lambda worker: Cursor(worker.registered_at, worker.worker_id))
+        result = msgspec.structs.replace(result, rows=tuple(self._as_known_here(each, now) for each in result.rows))
         return await with_total(result, page, self._store, what)
 
     async def events(self, namespace: str, worker_id: str, page: PageAsk) -> Page[WorkerEvent]:

@@ -19,8 +19,9 @@ from ...wire.common import write_error
 from ..tracing.run_context import untraced_successor_context
 from ..worker import failure_log
 from ..worker.log_context import fields_of, name_of
+from ..workflow.call_sites import name_usage
 from ..workflow.codec import write_payload
-from ..workflow.failures import describe_end
+from ..workflow.failures import describe_end, leaves_of
 from ..workflow.workflow import Workflow
 from .claim import Claim, error_of_refusal
 from .interruption import Interruption
@@ -92,6 +93,8 @@ class Ending:
 
     def fail(self, error: BaseException) -> None:
         """Fail the run. What Kagzi itself found wrong (input, output, limits, divergence) no other try can cure."""
+        for each in leaves_of(error):
+            name_usage(each)
         detail = describe_end(error)
         if isinstance(error, KagziError) and not isinstance(error, Unavailable):
             detail = msgspec.structs.replace(detail, non_retryable=True)

@@ -12,6 +12,7 @@ from ...core.errors import InternalError, InvalidArgument, LeaseLost, Unavailabl
 from ...core.records import Payload
 from ...v1 import worker_pb2 as pb
 from ..worker.log_context import fields_of, name_of
+from ..worker.stop_signals import may_be_ctrl_c
 from ..workflow.codec import read_payload
 from ..workflow.current import place
 from . import undecodable
@@ -49,8 +50,12 @@ async def run_function(run: RunExecution, context: object) -> None:
         arguments = _arguments(run)
         run.interruption.begin()
         output = await run.workflow.fn(context, *arguments)
-    except (GeneratorExit, KeyboardInterrupt):
+    except GeneratorExit:
         raise
+    except KeyboardInterrupt as error:
+        if may_be_ctrl_c():
+            raise
+        run.finish(partial(ending.fail_or_cancel, error))
     except ContinuedAsNew as new:
         run.finish(partial(ending.continue_as_new, new))
     except BaseException as error:  # noqa: BLE001  whatever leaves the function is how the run ends

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a request to drain, for as long as workers run."""
+"""SIGINT, SIGTERM and SIGHUP (the terminal was closed) as a request to drain, for as long as workers run."""
 
 import asyncio
 import functools
@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_HANGUPS = () if sys.platform == "win32" else (signal.SIGHUP,)
 _Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 
@@ -33,6 +34,10 @@ class _StopSignals:
             if previous is not None:  # None: not set by Python, and could not be restored
                 self._previous[each] = previous
                 signal.signal(each, self._on_signal)
+        for each in _HANGUPS:
+            if signal.getsignal(each) is signal.SIG_DFL:  # else it is ignored (nohup), or the program has its own use
+                self._previous[each] = signal.SIG_DFL
+                signal.signal(each, self._on_signal)
 
     def remove(self, listener: Callable[[], None]) -> None:
         self._listeners.remove(listener)
@@ -44,8 +49,9 @@ class _StopSignals:
         self._previous.clear()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        for each in self._previous:
-            signal.signal(each, signal.SIG_DFL)  # the second one is final
+        for each in _SIGNALS:
+            if each in self._previous:
+                signal.signal(each, signal.SIG_DFL)  # the second one is final; a shell sends SIGHUP once more itself
         for listener in self._listeners:
             listener()
 
@@ -55,9 +61,22 @@ class _StopSignals:
 
 
 def _is_pythons_own(handler: _Handler) -> bool:
+    if _raises(handler):
+        return True
+    return handler in (signal.SIG_DFL, signal.SIG_IGN)  # ignored: a job in the background
+
+
+def _raises(handler: _Handler) -> bool:
+    """Whether it is one of Python's that raise KeyboardInterrupt."""
     if isinstance(handler, functools.partial):  # asyncio.run takes SIGINT like this
         return getattr(handler.func, "__qualname__", "") == "Runner._on_sigint"
-    return handler in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)  # ignored: a job in the background
+    return handler is signal.default_int_handler
+
+
+def may_be_ctrl_c() -> bool:
+    """Whether a KeyboardInterrupt that is raised here may be a Ctrl-C. It never is while a worker handles SIGINT, and
+    never outside the main thread: then the code has raised it itself."""
+    return threading.current_thread() is threading.main_thread() and _raises(signal.getsignal(signal.SIGINT))
 
 
 _stop_signals = _StopSignals()
@@ -65,8 +84,8 @@ _stop_signals = _StopSignals()
 
 @contextmanager
 def on_stop_signal(act: Callable[[], None]) -> Generator[None]:
-    """`act` is called in the running loop at the first SIGINT or SIGTERM; a second one ends the process at once. What
-    handled them before does so again afterwards. Outside the main thread nothing is done: Python handles signals
+    """`act` is called in the running loop at the first signal; a second SIGINT or SIGTERM ends the process at once.
+    What handled them before does so again afterwards. Outside the main thread nothing is done: Python handles signals
     nowhere else."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,12 +1,38 @@
-"""Calls that were made and never awaited: what Python says of one names the call and its line."""
+"""Calls that were made in a wrong way, in words: one that was never awaited is named with its line, one with the wrong
+arguments with what to write instead."""
 
 import os
+import re
 import sys
 from collections.abc import Coroutine
 from types import CodeType
 from typing import Any, TypeVar
 
 R = TypeVar("R")
+
+_STEP = 'await ctx.step("charge").run(charge_card, order)'
+_USAGE = {
+    "Context.step": f"It takes the name of the step, and run() the function and its arguments: {_STEP}",
+    "StepCall.run": f"It takes the function and its arguments: {_STEP}",
+    "StepCall.retry": 'It takes a Retry: ctx.step("charge").retry(Retry(max_attempts=5)).run(charge_card, order)',
+    "StepCall.timeout": 'It takes a duration: ctx.step("charge").timeout("30s").run(charge_card, order)',
+    "Context.sleep": 'It takes the name of the sleep and a duration: await ctx.sleep("cool-down", "2s")',
+    "Context.sleep_until": "It takes the name of the sleep and a datetime with a time zone: await "
+    'ctx.sleep_until("end", datetime(2030, 1, 1, tzinfo=UTC))',
+    "Context.wait_for": 'It takes a Signal: approved = Signal("approved", bool), and in the workflow: '
+    'await ctx.wait_for(approved, timeout="1 day")',
+    "Context.child": "It takes the workflow and its input: await ctx.child(ship_order, order)",
+    "Context.start_child": "It takes the workflow and its input: handle = await ctx.start_child(ship_order, order)",
+    "Context.changed": 'It takes the name of the change: if ctx.changed("ask-twice"): ...',
+    "Context.set_status": 'It takes a text: ctx.set_status("half of it is done", progress=0.5)',
+    "Context.set_state": 'It takes one value: ctx.set_state({"done": 3})',
+    "Context.continue_as_new": "It takes the input of the new run: ctx.continue_as_new(input)",
+    "BranchCalls.map": 'It takes the name of the steps, the items and a function: await ctx.map("resize", images, '
+    "resize_image)",
+    "BranchCalls.parallel": "It takes coroutines: await ctx.parallel(one(ctx), two(ctx))",
+    "BranchCalls.race": "It takes coroutines: await ctx.race(one(ctx), two(ctx))",
+}
+_WRONG_CALL = re.compile(r"(\w+\.\w+)\(\) (?:missing|takes|got) .*")
 
 _SITES_MAX = 1_000
 # By call, code and place in it, since a workflow makes the same call again and again. The code is kept with the words:
@@ -41,3 +67,15 @@ def call_place(coroutine: object) -> str | None:
             line = known.rpartition(":")[2].partition(" ")[0]
             return f"{code.co_filename}:{line}"
     return None
+
+
+def name_usage(error: BaseException) -> None:
+    """If this is Python's TypeError for a call of the public API with the wrong arguments, its text gets what the call
+    takes, with an example."""
+    if type(error) is not TypeError or len(error.args) != 1:
+        return
+    wrong = _WRONG_CALL.fullmatch(str(error))
+    usage = None if wrong is None else _USAGE.get(wrong[1])
+    if wrong is not None and usage is not None:
+        text = wrong[0].replace("Context.", "ctx.").replace("BranchCalls.", "ctx.").replace("StepCall.", "ctx.step().")
+        error.args = (f"{text}. {usage}",)

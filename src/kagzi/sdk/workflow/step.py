@@ -39,6 +39,13 @@ def step_options(name: object, retry: object, timeout: Duration | None, *, once:
 
 
 def _checked_options(name: object, retry: object, timeout: Duration | None, *, once: bool) -> StepOptions:
+    if callable(name):
+        function = getattr(name, "__name__", "function")
+        raise InvalidArgument(
+            f'the name of the step is missing: {function} is a function. Write: await ctx.step("{function}").run('
+            f"{function}, argument, ...)",
+            field="step name",
+        )
     retry = check_retry(retry)
     if once and retry is not None and retry.max_attempts != 1:
         raise InvalidArgument(

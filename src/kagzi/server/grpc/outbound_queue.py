@@ -17,6 +17,8 @@ class OutboundQueue:
         self._take = take
         self._changed = asyncio.Event()
         self._finished = False
+        self.sent = 0
+        """So many messages have left."""
 
     def notify(self) -> None:
         self._changed.set()
@@ -38,6 +40,7 @@ class OutboundQueue:
             finished = self._finished
             for message in self._take():
                 await write(message)
+                self.sent += 1
             if finished:
                 return
 

@@ -61,6 +61,10 @@ class Outlet:
 
     # --- the engine's side: quick, never raises -----------------------------------------------------------------------
 
+    @property
+    def sent(self) -> int:
+        return self.outbound.sent
+
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None:
         for run in claimed:
             size = task_bytes(run)

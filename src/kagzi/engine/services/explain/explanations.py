@@ -31,6 +31,7 @@ class Explanations:
         self, store: Store, *, clock: Clock, liveness: Liveness, served: ServedTypes, sessions: Sessions
     ) -> None:
         self._store = store
+        self._sessions = sessions
         self._pending = PendingExplanations(store, clock=clock, liveness=liveness, served=served, sessions=sessions)
 
     async def explain(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> Explanation:
@@ -91,6 +92,15 @@ class Explanations:
                 f"worker {place} finishes what is in progress{doing}.",
                 reason="pause_requested",
                 facts={**facts, "pause_reason": run.pause_reason},
+            )
+        if (delivering_s := self._sessions.delivering_s(run.run.run_id)) is not None:
+            return Explanation(
+                sentence=f"It is on its way to worker {place}, which has not received it after {delivering_s:.0f} s: "
+                "the connection is slow, or much else is sent before it.",
+                reason="delivering",
+                facts={**facts, "delivering_s": f"{delivering_s:.0f}"},
+                remedy="Check the connection from the server to the worker. Smaller inputs and results of steps, or a "
+                "lower max_concurrent of the worker, arrive sooner.",
             )
         return Explanation(
             sentence=f"It runs on worker {place}{doing}{began}.",

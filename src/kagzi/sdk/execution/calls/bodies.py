@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ....core.records import Payload
+from ...worker.stop_signals import may_be_ctrl_c
 from ...workflow.codec import Codec
 from ...workflow.current import StepInfo, place
 from ...workflow.retry import Retry
@@ -74,10 +75,10 @@ async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any,
         if run.state is not RunState.RUNNING or task.cancelling() > cancels:
             raise
         return None, error
-    except (GeneratorExit, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # noqa: BLE001  its result, SystemExit included: the worker goes on
-        return None, error
+    except BaseException as error:
+        if _comes_from_outside(error, body):
+            raise
+        return None, error  # its result, SystemExit included: the worker goes on
     finally:
         tasks.in_step.discard(task)
         if watched:
@@ -88,6 +89,14 @@ async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any,
             span.leave()
         if run.has_heartbeats:
             run.heartbeats.ended(body.step_id)
+
+
+def _comes_from_outside(error: BaseException, body: StepBody) -> bool:
+    """Whether it does not come from the body: this task is being closed, or somebody pressed Ctrl-C, which the thread
+    of a step never gets to see."""
+    if isinstance(error, KeyboardInterrupt):
+        return body.is_async and may_be_ctrl_c()
+    return isinstance(error, GeneratorExit)
 
 
 async def _perform_in_time(run: RunExecution, body: StepBody, attempt: int, timeout_s: float) -> Any:
