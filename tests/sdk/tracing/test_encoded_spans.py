@@ -21,7 +21,6 @@ from kagzi.otel import OtlpExporter
 from kagzi.sdk.tracing import pending
 from kagzi.sdk.tracing.encoding import encode_spans
 from kagzi.sdk.tracing.spans import StartSpan, Tracing
-from kagzi.sdk.workflow.codec import write_context
 from kagzi.v1 import workflow_pb2 as pb_workflow
 from tests.sdk.tracing.test_spans import RUN, stretch
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -84,7 +83,7 @@ def work(provider: TracerProvider) -> None:
     for caller in (None, {"traceparent": SpanRef(5, 6).traceparent}):
         start = tracing.start("default", "order", caller)
         asyncio.run(answered(start, pb_workflow.StartWorkflowResponse(run_id=RUN, workflow_id="order-7" * 30)))
-        context = write_context(start.context(None))
+        context = start.written_into(None)
         assert context is not None
         each = stretch(provider, context=context.data)
         each.enter("charge", "charge", 1).leave()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -150,7 +151,9 @@ def test_a_start_is_sampled_as_its_caller_is(exported: InMemorySpanExporter, sam
     assert tracing is not None
     caller = SpanRef(5, 6, sampled)
     start = tracing.start("default", "order", {"traceparent": caller.traceparent})
-    context = start.context({"tenant": "acme"})
+    written = start.written_into({"tenant": "acme"})
+    assert written is not None
+    context = msgspec.json.decode(written.data)
     made = parse_traceparent(context["traceparent"])
     assert made is not None
     assert (made.trace_id, made.sampled, context["tenant"], context["tracestate"]) == (

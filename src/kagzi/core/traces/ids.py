@@ -59,6 +59,11 @@ def usual_start(context: bytes) -> tuple[SpanRef, int] | None:
     return (ref, int(caller, 16)) if ref.trace_id and ref.span_id else None
 
 
+def start_context(traceparent: str, tracestate: str) -> bytes:
+    """The context of a run that consists of these, as `usual_start` reads it: as any writer of JSON writes it."""
+    return f'{{"{TRACEPARENT}":"{traceparent}","{TRACESTATE}":"{tracestate}"}}'.encode()
+
+
 def start_state(caller_span_id: int) -> str:
     """The `tracestate` of a start whose span the client makes; `caller_span_id`: what that hangs on, 0 for nothing."""
     return f"kagzi={caller_span_id:016x}"

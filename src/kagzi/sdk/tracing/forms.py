@@ -49,7 +49,7 @@ def steps_head(trace_id: int, parent_id: int, run_id: str, worker_id: str) -> by
     return ids + _run_id(run_id) + _every_step(worker_id) + _SPAN_ID
 
 
-class CommonOfSteps(Protocol):
+class PartOfAttempts(Protocol):
     """`head`: see above; `ids`: of the spans of its attempts."""
 
     head: bytes
@@ -60,7 +60,7 @@ class EndedAttempt(Protocol):
     """What the span of an attempt is written from."""
 
     @property
-    def steps(self) -> CommonOfSteps: ...
+    def part(self) -> PartOfAttempts: ...
 
     name: str
     step_id: str
@@ -73,10 +73,10 @@ def write_step_spans(ended: deque[EndedAttempt], spans: deque[bytes]) -> None:
     """Moves all of them, as bytes. Many at once, and all in one function: see docs/adr/0063."""
     for _ in range(len(ended)):
         span = ended.popleft()
-        steps = span.steps
-        head = steps.head
+        part = span.part
+        head = part.head
         own, hashed = _step(span.name, span.step_id, span.attempt)
-        digest = steps.ids.common.copy()
+        digest = part.ids.common.copy()
         digest.update(hashed)
         span_id = digest.digest()
         if span_id == NO_SPAN:

@@ -1,11 +1,14 @@
 """The light spans of starts, of stretches of runs and of attempts: what each says, as values and as bytes."""
 
+from functools import wraps
 from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
+from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry.trace import SpanContext, SpanKind
 
-from ...core.traces.ids import AttemptIds, SpanRef
+from ...core.traces.ids import PART_ENTRIES, AttemptIds, SpanRef
+from ...v1.worker_pb2 import Task
 from .attributes import (
     TracedRun,
     common_step_attributes,
@@ -15,11 +18,14 @@ from .attributes import (
     step_attributes,
     step_name,
     stretch_attributes,
+    traced_run,
 )
 from .emission import Sink
 from .forms import run_span, start_span, steps_head
 from .light_span import SAMPLED, Description, LightSpan
-from .references import SPAN_KEY, STEP_KEY, get_context, set_context, span_context
+from .references import SPAN_KEY, STEP_KEY, set_context, span_context
+
+_OWN_KEYS = (SPAN_KEY, STEP_KEY)
 
 
 class SpanOfStart(LightSpan):
@@ -97,65 +103,164 @@ class SpanOfStretch(LightSpan):
         return run_span(ids, kind, (run.run_id, run.workflow_id, self.claim), self.start_ns, end_ns)
 
 
-class StepsOfPart:
-    """What the spans of the attempts in one part of a stretch have in common."""
+class LightPart:
+    """A stretch, or as much of a long one as is in one trace, whose spans are light. Its own span is made if somebody
+    asks for it: most are written as bytes without.
 
-    __slots__ = ("_stretch", "head", "ids", "pending", "sink", "trace_id")
+    `parent`: the start; None for the first of a trace. `number`: 0 for the first part of a stretch.
+    """
 
-    def __init__(self, stretch: SpanOfStretch, ref: SpanRef) -> None:
-        run_id = stretch.run.run_id
-        self._stretch = stretch
-        self.sink = sink = stretch.sink
-        self.trace_id = ref.trace_id
-        self.ids = AttemptIds(run_id, stretch.claim)
+    __slots__ = (
+        "_parent",
+        "_span",
+        "_start_ns",
+        "_task",
+        "claim",
+        "has_content",
+        "head",
+        "ids",
+        "pending",
+        "ref",
+        "sink",
+        "until",
+        "worker_id",
+    )
+
+    def __init__(  # noqa: PLR0917  made for every run
+        self, sink: Sink, ref: SpanRef, parent: SpanRef | None, task: Task, worker_id: str, claim: int, number: int
+    ) -> None:
+        run_id = task.run_id
+        self.until = (number + 1) * PART_ENTRIES
+        self.ref = ref
+        self.has_content = False
+        self.sink = sink
         self.pending = sink.encoded
-        self.head = b"" if sink.encoded is None else steps_head(ref.trace_id, ref.span_id, run_id, stretch.worker_id)
+        self.worker_id = worker_id
+        self.claim = claim
+        self._parent = parent
+        self._task = task
+        self._start_ns = time_ns() if number else task.claimed_at_us * 1_000
+        self._span: SpanOfStretch | None = None
+        self.ids = AttemptIds(run_id, claim)
+        self.head = b"" if sink.encoded is None else steps_head(ref.trace_id, ref.span_id, run_id, worker_id)
 
-    def describe(self, name: str, step_id: str, attempt: int) -> Description:
-        stretch = self._stretch
-        common = common_step_attributes(stretch.run, stretch.worker_id)
-        attributes = step_attributes(common, step_id, attempt)
-        return Description(step_name(name), SpanKind.INTERNAL, stretch.get_span_context(), attributes)
+    @property
+    def run(self) -> TracedRun:
+        return traced_run(self._task)
+
+    @property
+    def span(self) -> SpanOfStretch:
+        span = self._span
+        if span is None:
+            span = SpanOfStretch(
+                self.sink, self.ref, self._parent, self.run, self.worker_id, self.claim, self._start_ns
+            )
+            self._span = span
+        return span
+
+    def end(self) -> None:
+        """The worker lets go of the run."""
+        parent, pending = self._parent, self.pending
+        if self._span is not None or parent is None or pending is None:
+            self.span.end()
+            return
+        task, ref = self._task, self.ref
+        kind = task.workflow_type, task.namespace_id, task.version, self.worker_id
+        own = task.run_id, task.workflow_id, self.claim
+        pending.add(run_span((ref.trace_id, ref.span_id, parent.span_id), kind, own, self._start_ns, time_ns()))
 
 
 class SpanOfAttempt(LightSpan):
-    """Made for every step, whose body runs in it until `leave`: see `Entered`, of which this is a short form."""
+    """Of a body that somebody has asked for its span, or that has failed."""
 
-    __slots__ = ("_before", "attempt", "end_ns", "name", "step_id", "steps")
+    __slots__ = ("attempt", "end_ns", "name", "part", "step_id")
 
-    def __init__(self, steps: StepsOfPart, step_id: str, name: str, attempt: int) -> None:
-        self.sink = steps.sink  # as in the base class, which is not called: that takes as long as all of this
-        self._additions = None
-        self._context = None
-        self._has_ended = False
-        self.steps = steps
-        self.step_id = step_id
-        self.name = name
-        self.attempt = attempt
-        self._before = before = get_context()
-        own = {SPAN_KEY: self, STEP_KEY: self}
-        set_context(otel_context.Context({**before, **own} if before else own))
-        self.start_ns = time_ns()
-
-    def leave(self) -> None:
-        set_context(self._before)
+    def __init__(self, body: "BodyContext") -> None:
+        super().__init__(body.part.sink, body.start_ns)
+        self.part = body.part
+        self.step_id = body.step_id
+        self.name = body.name
+        self.attempt = body.attempt
+        self.end_ns = body.end_ns
+        self._has_ended = body.end_ns != 0
 
     def make_context(self) -> SpanContext:
-        steps = self.steps
-        return SpanContext(steps.trace_id, steps.ids.of(self.step_id, self.attempt), False, SAMPLED)
+        part = self.part
+        return SpanContext(part.ref.trace_id, part.ids.of(self.step_id, self.attempt), False, SAMPLED)
 
     def describe(self) -> Description:
-        return self.steps.describe(self.name, self.step_id, self.attempt)
+        part = self.part
+        attributes = step_attributes(common_step_attributes(part.run, part.worker_id), self.step_id, self.attempt)
+        return Description(step_name(self.name), SpanKind.INTERNAL, part.span.get_span_context(), attributes)
 
     def end(self, end_time: int | None = None) -> None:
         """As in the base class, but what most of them are is written as bytes later, with others."""
-        pending = self.steps.pending
+        pending = self.part.pending
         if self._additions is not None or pending is None or self._has_ended:
             super().end(end_time)
             return
         self._has_ended = True
         self.end_ns = time_ns() if end_time is None else end_time
-        ended = pending.attempts
-        ended.append(self)
-        if len(ended) >= pending.encode_at or not pending.is_queued:
-            pending.attempt_ended()
+        pending.attempts.append(self)
+        pending.attempt_ended()
+
+
+def _filled(method: Any) -> Any:
+    """A method of a dictionary, of one that is filled when it is asked."""
+
+    @wraps(method)
+    def call(body: "BodyContext", *args: Any) -> Any:
+        body.fill()
+        return method(body, *args)
+
+    return call
+
+
+class BodyContext(otel_context.Context):
+    """The context of OpenTelemetry in which the body of a step runs, until `leave`: the one before, with the span of
+    the attempt, which is made when somebody looks. See `Entered`, of which this is a short form.
+
+    It is made for every step, and filled in by its maker: a call of `__init__` would take as long. Most bodies do not
+    look: then this is what the span is written from. The time of its end is 0 until then.
+    """
+
+    __slots__ = ("attempt", "before", "end_ns", "name", "part", "span", "start_ns", "step_id")
+
+    part: LightPart
+    step_id: str
+    name: str
+    attempt: int
+    before: otel_context.Context
+    span: SpanOfAttempt | None
+    start_ns: int
+    end_ns: int
+
+    def leave(self) -> None:
+        set_context(self.before)
+
+    def fill(self) -> SpanOfAttempt:
+        span = self.span
+        if span is None:
+            made: Any = dict.setdefault(self, STEP_KEY, SpanOfAttempt(self))  # the same for all threads of the body
+            dict.update(self, {**self.before, SPAN_KEY: made, STEP_KEY: made})
+            self.span = span = made
+        return span
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        if self.span is None and key not in _OWN_KEYS:
+            return self.before.get(key, default)
+        self.fill()
+        return super().get(key, default)
+
+    __hash__ = None
+    __contains__ = _filled(dict.__contains__)
+    __eq__ = _filled(dict.__eq__)
+    __getitem__ = _filled(dict.__getitem__)
+    __iter__ = _filled(dict.__iter__)
+    __len__ = _filled(dict.__len__)
+    __or__ = _filled(dict.__or__)
+    __repr__ = _filled(dict.__repr__)
+    copy = _filled(dict.copy)
+    items = _filled(dict.items)
+    keys = _filled(dict.keys)
+    values = _filled(dict.values)

@@ -15,10 +15,20 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBased
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
 
-from ...core.traces.ids import TRACEPARENT, TRACESTATE, SpanRef, parse_traceparent, start_of, start_state
+from ...core.records import Payload
+from ...core.traces.ids import (
+    TRACEPARENT,
+    TRACESTATE,
+    SpanRef,
+    parse_traceparent,
+    start_context,
+    start_of,
+    start_state,
+)
 from ...core.version import __version__
 from ...v1 import workflow_pb2 as pb
 from ...v1.worker_pb2 import Task
+from ..workflow.codec import write_context
 from .attributes import SCOPE, Attributes, run_name, start_attributes, start_ids, start_name
 from .emission import Emission, Sink, decision_for_roots
 from .own_spans import SpanOfStart
@@ -161,10 +171,12 @@ class StartSpan:
         self._traceparent = traceparent
         self._caller_span_id = caller_span_id
 
-    def context(self, context: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The context for the run: with this span as what it hangs on."""
-        own = {TRACEPARENT: self._traceparent, TRACESTATE: start_state(self._caller_span_id)}
-        return {**context, **own} if context else own
+    def written_into(self, context: Mapping[str, Any] | None) -> Payload | None:
+        """The context for the run: with this span as what it hangs on. Raises InvalidArgument, ResourceExhausted."""
+        state = start_state(self._caller_span_id)
+        if context:
+            return write_context({**context, TRACEPARENT: self._traceparent, TRACESTATE: state})
+        return Payload(start_context(self._traceparent, state))
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
