@@ -7,7 +7,7 @@ from typing import Any
 from opentelemetry import context as otel_context
 from opentelemetry.trace import SpanContext, SpanKind
 
-from ...core.traces.ids import PART_ENTRIES, AttemptIds, SpanRef
+from ...core.traces.ids import PART_ENTRIES, AttemptIds, SpanRef, stretch_of
 from ...v1.worker_pb2 import Task
 from .attributes import (
     TracedRun,
@@ -21,11 +21,13 @@ from .attributes import (
     traced_run,
 )
 from .emission import Sink
-from .forms import run_span, start_span, steps_head
+from .forms import CommonOfAttempts, run_span, start_span, steps_head
 from .light_span import SAMPLED, Description, LightSpan
 from .references import SPAN_KEY, STEP_KEY, set_context, span_context
+from .run_context import TraceOfTask
 
 _OWN_KEYS = (SPAN_KEY, STEP_KEY)
+_DICT: Any = dict  # its methods, of any keys and values
 
 
 class SpanOfStart(LightSpan):
@@ -57,17 +59,20 @@ class SpanOfStart(LightSpan):
         attributes = start_attributes(self._namespace, self._workflow_type, workflow_id=workflow_id, run_id=run_id)
         return Description(start_name(self._workflow_type), SpanKind.PRODUCER, self._parent, attributes)
 
-    def encode(self, end_ns: int) -> bytes:
+    def encode(self) -> bytes:
         ref, parent = self._ref, self._parent
         ids = ref.trace_id, ref.span_id, 0 if parent is None else parent.span_id
         kind = self._workflow_type, self._namespace, parent is not None and parent.is_remote
-        return start_span(ids, kind, self.ids, self.start_ns, end_ns)
+        return start_span(ids, kind, self.ids, self.start_ns, self.end_ns)
 
 
 class SpanOfStretch(LightSpan):
-    """`parent`: the start; None for the first of a trace."""
+    """Of a stretch that somebody has said more of, or that links to others. `parent`: the start; None for the first of
+    a trace."""
 
     __slots__ = ("_parent", "_ref", "claim", "run", "worker_id")
+
+    has_form = False
 
     def __init__(  # noqa: PLR0917  made for every run
         self,
@@ -94,86 +99,116 @@ class SpanOfStretch(LightSpan):
         attributes = stretch_attributes(self.run, self.worker_id, self.claim)
         return Description(run_name(self.run.workflow_type), SpanKind.CONSUMER, parent, attributes)
 
-    def encode(self, end_ns: int) -> bytes | None:
-        ref, parent, run = self._ref, self._parent, self.run
-        if parent is None:
-            return None
-        ids = ref.trace_id, ref.span_id, parent.span_id
-        kind = run.workflow_type, run.namespace, run.version, self.worker_id
-        return run_span(ids, kind, (run.run_id, run.workflow_id, self.claim), self.start_ns, end_ns)
 
+class ClaimedRun:
+    """A run in the hands of a worker: what its light spans are made of. `sink`: where they go; None: nowhere, they are
+    the SDK's."""
 
-class LightPart:
-    """A stretch, or as much of a long one as is in one trace, whose spans are light. Its own span is made if somebody
-    asks for it: most are written as bytes without.
-
-    `parent`: the start; None for the first of a trace. `number`: 0 for the first part of a stretch.
-    """
-
-    __slots__ = (
-        "_parent",
-        "_span",
-        "_start_ns",
-        "_task",
-        "claim",
-        "has_content",
-        "head",
-        "ids",
-        "pending",
-        "ref",
-        "sink",
-        "until",
-        "worker_id",
-    )
-
-    def __init__(  # noqa: PLR0917  made for every run
-        self, sink: Sink, ref: SpanRef, parent: SpanRef | None, task: Task, worker_id: str, claim: int, number: int
-    ) -> None:
-        run_id = task.run_id
-        self.until = (number + 1) * PART_ENTRIES
-        self.ref = ref
-        self.has_content = False
+    def __init__(self, sink: Sink | None, task: Task, worker_id: str, start: TraceOfTask) -> None:
         self.sink = sink
-        self.pending = sink.encoded
+        self.task = task
         self.worker_id = worker_id
-        self.claim = claim
-        self._parent = parent
-        self._task = task
-        self._start_ns = time_ns() if number else task.claimed_at_us * 1_000
-        self._span: SpanOfStretch | None = None
-        self.ids = AttemptIds(run_id, claim)
-        self.head = b"" if sink.encoded is None else steps_head(ref.trace_id, ref.span_id, run_id, worker_id)
+        self.trace = start
+        self.claim: int = task.lease.counter
 
     @property
     def run(self) -> TracedRun:
-        return traced_run(self._task)
+        return traced_run(self.task)
+
+    def ref(self, claim: int, part: int) -> SpanRef:
+        """Of the span of a stretch."""
+        task = self.task
+        return stretch_of(self.trace.start.ref, task.run_id, claim, part, own_traces_from=task.own_traces_from)
+
+
+class LightPart:
+    """A stretch, or as much of a long one as is in one trace, whose spans are light. What they have in common is made
+    when they are written, many at once; and its own span as an object only if somebody asks for it.
+
+    `joined`: it is in the trace of the start, and hangs on that. `number`: 0 for the first part of a stretch.
+    """
+
+    __slots__ = (
+        "_joined",
+        "_number",
+        "_ref",
+        "_span",
+        "_start_ns",
+        "claimed",
+        "end_ns",
+        "has_content",
+        "made",
+        "pending",
+        "sink",
+        "until",
+    )
+
+    part = None  # it is no attempt
+
+    def __init__(self, claimed: ClaimedRun, sink: Sink, number: int, *, joined: bool) -> None:
+        self.claimed = claimed
+        self.sink = sink
+        self.pending = sink.encoded
+        self.until = (number + 1) * PART_ENTRIES  # the first entry that belongs to the next one
+        self.has_content = False  # else it is not exported: nothing of it would be in the history either
+        self.end_ns = 0
+        self._joined = joined
+        self._number = number
+        self._start_ns = time_ns() if number else claimed.task.claimed_at_us * 1_000
+        self._ref: SpanRef | None = None
+        self.made: CommonOfAttempts | None = None
+        self._span: SpanOfStretch | None = None
+
+    @property
+    def ref(self) -> SpanRef:
+        ref = self._ref
+        if ref is None:
+            ref = self._ref = self.claimed.ref(self.claimed.claim, self._number)
+        return ref
+
+    @property
+    def common(self) -> CommonOfAttempts:
+        common = self.made
+        if common is None:
+            claimed, ref = self.claimed, self.ref
+            run_id = claimed.task.run_id
+            head = steps_head(ref.trace_id, ref.span_id, run_id, claimed.worker_id)
+            common = self.made = CommonOfAttempts(head, AttemptIds(run_id, claimed.claim))
+        return common
 
     @property
     def span(self) -> SpanOfStretch:
         span = self._span
         if span is None:
-            span = SpanOfStretch(
-                self.sink, self.ref, self._parent, self.run, self.worker_id, self.claim, self._start_ns
+            claimed = self.claimed
+            parent = claimed.trace.start.ref if self._joined else None
+            span = self._span = SpanOfStretch(
+                self.sink, self.ref, parent, claimed.run, claimed.worker_id, claimed.claim, self._start_ns
             )
-            self._span = span
         return span
 
     def end(self) -> None:
         """The worker lets go of the run."""
-        parent, pending = self._parent, self.pending
-        if self._span is not None or parent is None or pending is None:
+        pending = self.pending
+        if self._span is not None or not self._joined or pending is None:
             self.span.end()
             return
-        task, ref = self._task, self.ref
-        kind = task.workflow_type, task.namespace_id, task.version, self.worker_id
-        own = task.run_id, task.workflow_id, self.claim
-        pending.add(run_span((ref.trace_id, ref.span_id, parent.span_id), kind, own, self._start_ns, time_ns()))
+        self.end_ns = time_ns()
+        pending.add_ended(self)
+
+    def encode(self) -> bytes:
+        """The span as bytes."""
+        claimed, ref = self.claimed, self.ref
+        task = claimed.task
+        ids = ref.trace_id, ref.span_id, claimed.trace.start.ref.span_id
+        kind = task.workflow_type, task.namespace_id, task.version, claimed.worker_id
+        return run_span(ids, kind, (task.run_id, task.workflow_id, claimed.claim), self._start_ns, self.end_ns)
 
 
 class SpanOfAttempt(LightSpan):
     """Of a body that somebody has asked for its span, or that has failed."""
 
-    __slots__ = ("attempt", "end_ns", "name", "part", "step_id")
+    __slots__ = ("attempt", "name", "part", "step_id")
 
     def __init__(self, body: "BodyContext") -> None:
         super().__init__(body.part.sink, body.start_ns)
@@ -186,23 +221,13 @@ class SpanOfAttempt(LightSpan):
 
     def make_context(self) -> SpanContext:
         part = self.part
-        return SpanContext(part.ref.trace_id, part.ids.of(self.step_id, self.attempt), False, SAMPLED)
+        return SpanContext(part.ref.trace_id, part.common.ids.of(self.step_id, self.attempt), False, SAMPLED)
 
     def describe(self) -> Description:
         part = self.part
-        attributes = step_attributes(common_step_attributes(part.run, part.worker_id), self.step_id, self.attempt)
+        common = common_step_attributes(part.claimed.run, part.claimed.worker_id)
+        attributes = step_attributes(common, self.step_id, self.attempt)
         return Description(step_name(self.name), SpanKind.INTERNAL, part.span.get_span_context(), attributes)
-
-    def end(self, end_time: int | None = None) -> None:
-        """As in the base class, but what most of them are is written as bytes later, with others."""
-        pending = self.part.pending
-        if self._additions is not None or pending is None or self._has_ended:
-            super().end(end_time)
-            return
-        self._has_ended = True
-        self.end_ns = time_ns() if end_time is None else end_time
-        pending.attempts.append(self)
-        pending.attempt_ended()
 
 
 def _filled(method: Any) -> Any:
@@ -238,11 +263,16 @@ class BodyContext(otel_context.Context):
     def leave(self) -> None:
         set_context(self.before)
 
+    def encode(self) -> bytes:
+        raise NotImplementedError  # attempts are written many at once
+
     def fill(self) -> SpanOfAttempt:
         span = self.span
         if span is None:
-            made: Any = dict.setdefault(self, STEP_KEY, SpanOfAttempt(self))  # the same for all threads of the body
-            dict.update(self, {**self.before, SPAN_KEY: made, STEP_KEY: made})
+            made: SpanOfAttempt = _DICT.setdefault(
+                self, STEP_KEY, SpanOfAttempt(self)
+            )  # the same for all threads of the body
+            _DICT.update(self, {**self.before, SPAN_KEY: made, STEP_KEY: made})
             self.span = span = made
         return span
 
@@ -253,14 +283,14 @@ class BodyContext(otel_context.Context):
         return super().get(key, default)
 
     __hash__ = None
-    __contains__ = _filled(dict.__contains__)
-    __eq__ = _filled(dict.__eq__)
-    __getitem__ = _filled(dict.__getitem__)
-    __iter__ = _filled(dict.__iter__)
-    __len__ = _filled(dict.__len__)
-    __or__ = _filled(dict.__or__)
-    __repr__ = _filled(dict.__repr__)
-    copy = _filled(dict.copy)
-    items = _filled(dict.items)
-    keys = _filled(dict.keys)
-    values = _filled(dict.values)
+    __contains__ = _filled(_DICT.__contains__)
+    __eq__ = _filled(_DICT.__eq__)
+    __getitem__ = _filled(_DICT.__getitem__)
+    __iter__ = _filled(_DICT.__iter__)
+    __len__ = _filled(_DICT.__len__)
+    __or__ = _filled(_DICT.__or__)
+    __repr__ = _filled(_DICT.__repr__)
+    copy = _filled(_DICT.copy)
+    items = _filled(_DICT.items)
+    keys = _filled(_DICT.keys)
+    values = _filled(_DICT.values)

@@ -20,6 +20,7 @@ from ...core.traces.ids import (
     TRACEPARENT,
     TRACESTATE,
     SpanRef,
+    UsualStart,
     parse_traceparent,
     start_context,
     start_of,
@@ -33,7 +34,7 @@ from .attributes import SCOPE, Attributes, run_name, start_attributes, start_ids
 from .emission import Emission, Sink, decision_for_roots
 from .own_spans import SpanOfStart
 from .references import SPAN_KEY, get_context, span_context
-from .run_context import RunStart, start_of_task
+from .run_context import RunStart, TraceOfTask, start_of_task
 from .stretch import Stretch, record_error
 
 Started = TypeVar("Started", pb.StartWorkflowResponse, pb.SignalWithStartResponse)
@@ -108,6 +109,12 @@ class Tracing:
         """The work on a run from this claim until the worker lets go. `encoded`: leave out what user code says."""
         sink = self._emission.find()
         start = start_of_task(task)
+        if not isinstance(start, UsualStart) or not isinstance(self._tracer.sampler, ParentBased):
+            start = self._decided(sink, task, RunStart(*start.read()) if isinstance(start, UsualStart) else start)
+        return Stretch(self, sink, task, worker_id, TraceOfTask(start), encoded=encoded)
+
+    def _decided(self, sink: Sink | None, task: Task, start: RunStart | None) -> RunStart:
+        """The start, or another one if the client has named none, with the decision about its sampling."""
         is_named = start is not None
         if start is None:
             start = RunStart(self._sampled(start_of(task.run_id), None, run_name(task.workflow_type)), 0)
@@ -116,7 +123,7 @@ class Tracing:
             start = start._replace(ref=self._sampled(start.ref, parent, name))
         if start.ref.sampled and (start.links or not is_named):
             self._untraced_start(sink, task, start)
-        return Stretch(self, sink, task, worker_id, start, encoded=encoded)
+        return start
 
     def _sampled(self, ref: SpanRef, parent: otel_context.Context | None, name: str) -> SpanRef:
         sampled = self._roots if parent is None else None

@@ -21,24 +21,21 @@ from ...core.traces.ids import (
     is_in_trace_of_start,
     parse_traceparent,
     stretch_before,
-    stretch_of,
 )
 from ...v1.worker_pb2 import STEP_KIND_FUNCTION, HistoryStep, Task
 from .attributes import (
     ERROR_TYPE,
     Attributes,
-    TracedRun,
     common_step_attributes,
     run_name,
     step_attributes,
     step_name,
     stretch_attributes,
-    traced_run,
 )
 from .emission import Sink
-from .own_spans import BodyContext, LightPart
+from .own_spans import BodyContext, ClaimedRun, LightPart
 from .references import Entered, Outside, get_context, set_context, span_context
-from .run_context import RunStart, child_context, readable_context, successor_context
+from .run_context import TraceOfTask, child_context, readable_context, successor_context
 
 
 class SpanMaker(Protocol):
@@ -87,7 +84,7 @@ class _EnteredSpan(Entered):
         return self.span
 
 
-class Stretch:
+class Stretch(ClaimedRun):
     """The work of this worker on a run, from one claim until it lets go: the parent of what is done meanwhile.
 
     `sink`: where its light spans go; None: they are the SDK's, of `tracing`. `encoded`: what user code says is left
@@ -103,16 +100,12 @@ class Stretch:
     _senders: tuple[SpanRef, ...] = ()
 
     def __init__(
-        self, tracing: SpanMaker, sink: Sink | None, task: Task, worker_id: str, start: RunStart, *, encoded: bool
+        self, tracing: SpanMaker, sink: Sink | None, task: Task, worker_id: str, trace: TraceOfTask, *, encoded: bool
     ) -> None:
+        super().__init__(sink, task, worker_id, trace)
         self._tracing = tracing
-        self._sink = sink
-        self._task = task
-        self._worker_id = worker_id
-        self._start = start
         self._encoded = encoded
-        self._claim = task.lease.counter
-        self._is_sampled = start.ref.sampled
+        self._is_sampled = trace.sampled
         self._parts: list[LightPart | _Part] = []
         self._attempts: dict[str, BodyContext | _EnteredSpan] = {}
 
@@ -124,7 +117,7 @@ class Stretch:
         if not self._is_sampled:
             outside = self._outside
             if outside is None or not outside.again():
-                outside = self._outside = Entered(Outside(self._start.ref))
+                outside = self._outside = Entered(Outside(self.trace.start.ref))
             return outside
         part = self._part
         if part is None or self._entries >= part.until or self._senders:
@@ -148,8 +141,8 @@ class Stretch:
     def _enter_span_of_sdk(self, part: "LightPart | _Part", step_id: str, name: str, attempt: int) -> Entered:
         assert isinstance(part, _Part)
         assert part.span is not None
-        ref = SpanRef(part.ref.trace_id, attempt_id(self._task.run_id, step_id, attempt, self._claim))
-        attributes = step_attributes(common_step_attributes(self._run, self._worker_id), step_id, attempt)
+        ref = SpanRef(part.ref.trace_id, attempt_id(self.task.run_id, step_id, attempt, self.claim))
+        attributes = step_attributes(common_step_attributes(self.run, self.worker_id), step_id, attempt)
         parent = part.span.get_span_context()
         span = self._tracing.span(ref, parent, step_name(name), SpanKind.INTERNAL, attributes)
         entered = self._attempts[step_id] = _EnteredSpan(span, part)
@@ -167,10 +160,10 @@ class Stretch:
             pending = body.part.pending
             if pending is not None:
                 body.end_ns = time_ns()
-                ended = pending.attempts
+                ended = pending.ended
                 ended.append(body)
                 if len(ended) >= pending.encode_at or not pending.is_queued:
-                    pending.attempt_ended()
+                    pending.was_added()
                 return
         span = body.fill()
         if error is not None:
@@ -184,13 +177,13 @@ class Stretch:
         it is, because nothing can be added to it."""
         part = self._enter_part()
         part.has_content = True
-        context = readable_context(self._task)
+        context = readable_context(self.task)
         return None if context is None else child_context(context, part.ref)
 
     def successor_context(self) -> Payload | None:
         """The context for the run that goes on instead of this one. None: as it is."""
-        context = readable_context(self._task)
-        return None if context is None else successor_context(context, self._start.first, self._last().ref)
+        context = readable_context(self.task)
+        return None if context is None else successor_context(context, self.trace.start.first, self._last().ref)
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
@@ -206,7 +199,7 @@ class Stretch:
         if sender is None or not self._is_sampled:
             return
         if self._done_seq is None:
-            history = (self._task.history.steps, *self._history)
+            history = (self.task.history.steps, *self._history)
             self._done_seq = max((_done_seq(each) for part in history for each in part), default=0)
         if seq > self._done_seq:
             self._senders = (*self._senders, sender)
@@ -236,10 +229,6 @@ class Stretch:
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _run(self) -> TracedRun:
-        return traced_run(self._task)
-
     def _enter_part(self) -> LightPart | _Part:
         number = self._entries // PART_ENTRIES
         part = self._part
@@ -260,37 +249,35 @@ class Stretch:
         self._senders = ()
 
     def _open(self, number: int) -> LightPart | _Part:
-        task, claim, start = self._task, self._claim, self._start.ref
-        ref = self._ref(claim, number)
-        joined = is_in_trace_of_start(claim, number, task.own_traces_from)
-        before = stretch_before(claim, number)
-        links = (*(() if joined else (start,)), *(() if before is None else (self._ref(*before),)))
+        joined = is_in_trace_of_start(self.claim, number, self.task.own_traces_from)
+        before = stretch_before(self.claim, number)
+        links = () if joined else (self.trace.start.ref,)
+        if before is not None:
+            links = (*links, self.ref(*before))
         if not self._is_sampled:
-            part = _Part(number, ref, None)
-        elif self._sink is None:
-            part = _Part(number, ref, self._span_of_sdk(number, ref, start if joined else None, links))
+            part = _Part(number, self.ref(self.claim, number), None)
+        elif self.sink is None:
+            part = self._part_of_sdk(number, links, joined=joined)
         else:
-            part = LightPart(self._sink, ref, start if joined else None, task, self._worker_id, claim, number)
+            part = LightPart(self, self.sink, number, joined=joined)
             for link in links:
                 part.span.add_link(span_context(link))
         self._part = part
         self._parts.append(part)
         return part
 
-    def _span_of_sdk(self, number: int, ref: SpanRef, parent: SpanRef | None, links: tuple[SpanRef, ...]) -> Span:
-        run = self._run
-        return self._tracing.span(
+    def _part_of_sdk(self, number: int, links: tuple[SpanRef, ...], *, joined: bool) -> _Part:
+        run, ref = self.run, self.ref(self.claim, number)
+        span = self._tracing.span(
             ref,
-            None if parent is None else span_context(parent),
+            span_context(self.trace.start.ref) if joined else None,
             run_name(run.workflow_type),
             SpanKind.CONSUMER,
-            stretch_attributes(run, self._worker_id, self._claim),
+            stretch_attributes(run, self.worker_id, self.claim),
             links=links,
-            start_ns=None if number else self._task.claimed_at_us * 1_000,
+            start_ns=None if number else self.task.claimed_at_us * 1_000,
         )
-
-    def _ref(self, claim: int, part: int) -> SpanRef:
-        return stretch_of(self._start.ref, self._task.run_id, claim, part, own_traces_from=self._task.own_traces_from)
+        return _Part(number, ref, span)
 
 
 def _done_seq(step: HistoryStep) -> int:
