@@ -152,7 +152,7 @@ def test_the_context_of_a_body_has_its_span_for_whoever_looks(exported: InMemory
     provider.add_span_processor(SimpleSpanProcessor(exported))
     outer = otel_context.attach(otel_context.set_value("tenant", "acme"))
     each = stretch(provider)
-    looks: list[Callable[[otel_context.Context], object]] = [
+    readers: list[Callable[[otel_context.Context], object]] = [
         lambda here: {**here}[SPAN_KEY],
         lambda here: dict(here)[SPAN_KEY],
         lambda here: here.copy()[SPAN_KEY],
@@ -163,14 +163,14 @@ def test_the_context_of_a_body_has_its_span_for_whoever_looks(exported: InMemory
         lambda here: otel.get_current_span() if len(here) == 3 and SPAN_KEY in here else None,
         lambda here: here.get(SPAN_KEY) if here == {**here} else None,
     ]
-    for number, look in enumerate(looks):
+    for number, read_span in enumerate(readers):
         body = each.enter(f"charge#{number}", "charge", 1)
         here = otel_context.get_current()
         assert isinstance(here, BodyContext)
         assert otel_context.get_value("tenant") == "acme"
         assert otel_context.get_value("another") is None
         assert here.span is None  # nobody has looked for it
-        span = look(here)
+        span = read_span(here)
         assert isinstance(span, SpanOfAttempt)
         assert span is here.span is otel.get_current_span()
         assert {**here} == {"tenant": "acme", SPAN_KEY: span, STEP_KEY: span}

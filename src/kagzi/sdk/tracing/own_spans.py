@@ -143,7 +143,7 @@ class LightPart:
         "until",
     )
 
-    part = None  # it is no attempt
+    part = None  # it is not an attempt
 
     def __init__(self, claimed: ClaimedRun, sink: Sink, number: int, *, joined: bool) -> None:
         self.claimed = claimed

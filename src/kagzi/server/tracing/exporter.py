@@ -16,8 +16,8 @@ _OF_REQUESTS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 def exporter_to(endpoint: str) -> SpanExporter:
     """Kagzi's own, which needs a fraction of the CPU; OpenTelemetry's if the environment asks for what only that one
     has: compression, certificates, another time limit, a proxy."""
-    asked = any(name.startswith(_PREFIX) and not name.endswith(_KNOWN) for name in os.environ)
+    needs_other = any(name.startswith(_PREFIX) and not name.endswith(_KNOWN) for name in os.environ)
     proxies = getproxies().keys() - {"no"}
-    if asked or proxies or any(name in os.environ for name in _OF_REQUESTS):
+    if needs_other or proxies or any(name in os.environ for name in _OF_REQUESTS):
         return OTLPSpanExporter(endpoint=endpoint)
     return OtlpExporter(endpoint)
