@@ -7,7 +7,7 @@ from typing import Any
 from opentelemetry import context as otel_context
 from opentelemetry.trace import SpanContext, SpanKind
 
-from ...core.traces.ids import PART_ENTRIES, AttemptIds, SpanRef, stretch_of
+from ...core.traces.ids import AttemptIds, SpanRef, stretch_of
 from ...v1.worker_pb2 import Task
 from .attributes import (
     TracedRun,
@@ -126,6 +126,7 @@ class LightPart:
     when they are written, many at once; and its own span as an object only if somebody asks for it.
 
     `joined`: it is in the trace of the start, and hangs on that. `number`: 0 for the first part of a stretch.
+    `until`: the first entry that belongs to the next one.
     """
 
     __slots__ = (
@@ -145,11 +146,11 @@ class LightPart:
 
     part = None  # it is not an attempt
 
-    def __init__(self, claimed: ClaimedRun, sink: Sink, number: int, *, joined: bool) -> None:
+    def __init__(self, claimed: ClaimedRun, sink: Sink, number: int, until: int, *, joined: bool) -> None:
         self.claimed = claimed
         self.sink = sink
         self.pending = sink.encoded
-        self.until = (number + 1) * PART_ENTRIES  # the first entry that belongs to the next one
+        self.until = until
         self.has_content = False  # else it is not exported: nothing of it would be in the history either
         self.end_ns = 0
         self._joined = joined
@@ -282,7 +283,7 @@ class BodyContext(otel_context.Context):
         self.fill()
         return super().get(key, default)
 
-    __hash__ = None
+    __hash__ = _DICT.__hash__
     __contains__ = _filled(_DICT.__contains__)
     __eq__ = _filled(_DICT.__eq__)
     __getitem__ = _filled(_DICT.__getitem__)

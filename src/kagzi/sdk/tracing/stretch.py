@@ -254,14 +254,15 @@ class Stretch(ClaimedRun):
         links = () if joined else (self.trace.start.ref,)
         if before is not None:
             links = (*links, self.ref(*before))
+        part: LightPart | _Part
         if not self._is_sampled:
             part = _Part(number, self.ref(self.claim, number), None)
         elif self.sink is None:
             part = self._part_of_sdk(number, links, joined=joined)
         else:
-            part = LightPart(self, self.sink, number, joined=joined)
+            part = light = LightPart(self, self.sink, number, (number + 1) * PART_ENTRIES, joined=joined)
             for link in links:
-                part.span.add_link(span_context(link))
+                light.span.add_link(span_context(link))
         self._part = part
         self._parts.append(part)
         return part
