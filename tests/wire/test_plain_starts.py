@@ -16,11 +16,13 @@ PLAIN: list[dict[str, Any]] = [
     {"input": Payload(b"")},
     {"input": Payload(b'{"i":1}')},
     {"input": Payload(b"x", {"encoding": "zip"})},
+    {"context": Payload(b"")},
+    {"context": Payload(b'{"traceparent":"00"}')},
+    {"context": Payload(b"c", {"encoding": "zip"}), "input": Payload(b"1")},
     {"on_conflict": "replace"},
 ]
 OTHERS: list[dict[str, Any]] = [
     {"task_queue": "hello"},
-    {"context": Payload(b"c")},
     {"version": "2"},
     {"start_at": 1_700_000_000_000_000},
     {"delay_us": 0},
@@ -39,6 +41,14 @@ def test_a_start_is_written_and_read_as_by_its_fields(options: dict[str, Any]) -
     message = requests.write_start(start)
     assert message == requests._write_start(start)
     assert runs.read_start(message) == runs._read_start(message) == start
+
+
+@pytest.mark.parametrize("options", PLAIN, ids=str)
+def test_plain_ones_do_not_go_by_their_fields(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+    monkeypatch.delattr(requests, "_write_start")
+    monkeypatch.delattr(runs, "_read_start")
+    start = StartRequest(namespace="shop", workflow_type="hello", **options)
+    assert runs.read_start(requests.write_start(start)) == start
 
 
 def test_every_field_that_makes_a_start_unusual_is_tried_here() -> None:

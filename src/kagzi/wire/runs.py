@@ -26,7 +26,7 @@ _read_start = reader(
     task_queue=lambda message: read_type(message.task_queue),
 )
 
-_USUAL = ("workflow_id", "namespace_id", "workflow_type", "input", "request_id", "on_conflict")
+_USUAL = ("workflow_id", "namespace_id", "workflow_type", "input", "context", "request_id", "on_conflict")
 _is_unusual = compiled(
     "message",
     " or ".join(
@@ -39,7 +39,8 @@ _ON_CONFLICT = words_of(pb.OnConflict.DESCRIPTOR, OnConflict)
 
 
 def _read_any_start(message: pb.StartWorkflowRequest) -> StartRequest:
-    """Most starts have an input and no options: their few fields are read by hand, in half the time."""
+    """Most starts have an input, a context if they are traced, and no options: their few fields are read by hand, in
+    half the time."""
     on_conflict = _ON_CONFLICT.get(message.on_conflict)
     if on_conflict is None or _is_unusual(message):
         return _read_start(message)
@@ -49,6 +50,7 @@ def _read_any_start(message: pb.StartWorkflowRequest) -> StartRequest:
         workflow_id=message.workflow_id,
         request_id=message.request_id,
         input=read_payload(message.input) if message.HasField("input") else None,
+        context=read_payload(message.context) if message.HasField("context") else None,
         on_conflict=on_conflict,
     )
 

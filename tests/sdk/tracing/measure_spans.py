@@ -10,7 +10,6 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from kagzi.otel import OtlpExporter
 from kagzi.sdk.tracing.spans import Tracing
-from kagzi.sdk.workflow.codec import write_context
 from kagzi.v1 import worker_pb2, workflow_pb2
 
 RUNS, STEPS = 300, 10
@@ -27,7 +26,7 @@ async def start_runs(tracing: Tracing) -> list[bytes]:
     contexts: list[bytes] = []
     for run_id in RUN_IDS:
         span = tracing.start("default", "order", None)
-        context = write_context(span.context(None))
+        context = span.written_into(None)
         assert context is not None
         contexts.append(context.data)
         response: asyncio.Future[workflow_pb2.StartWorkflowResponse] = asyncio.get_running_loop().create_future()

@@ -21,7 +21,6 @@ from kagzi.otel import OtlpExporter
 from kagzi.sdk.tracing import pending
 from kagzi.sdk.tracing.encoding import encode_spans
 from kagzi.sdk.tracing.spans import StartSpan, Tracing
-from kagzi.sdk.workflow.codec import write_context
 from kagzi.v1 import workflow_pb2 as pb_workflow
 from tests.sdk.tracing.test_spans import RUN, stretch
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -84,7 +83,7 @@ def work(provider: TracerProvider) -> None:
     for caller in (None, {"traceparent": SpanRef(5, 6).traceparent}):
         start = tracing.start("default", "order", caller)
         asyncio.run(answered(start, pb_workflow.StartWorkflowResponse(run_id=RUN, workflow_id="order-7" * 30)))
-        context = write_context(start.context(None))
+        context = start.written_into(None)
         assert context is not None
         each = stretch(provider, context=context.data)
         each.enter("charge", "charge", 1).leave()
@@ -207,9 +206,9 @@ def test_attempts_are_encoded_many_at_once_and_few_are_kept_as_objects(sent: lis
     spans = encoded_spans(provider)
     most = spans.encode_at
     steps(provider, most - 1)
-    assert (len(spans.attempts), len(spans._spans)) == (most - 1, 0)
+    assert (len(spans.ended), len(spans._spans)) == (most - 1, 0)
     steps(provider, 2)
-    assert (len(spans.attempts), len(spans._spans)) == (1, most)
+    assert (len(spans.ended), len(spans._spans)) == (1, most)
     provider.shutdown()
     assert len(names(sent)) == most + 1
 
@@ -235,7 +234,7 @@ def test_whoever_sends_waits_for_what_another_thread_is_encoding(
 ) -> None:
     """Else a flush would return before they were sent."""
     monkeypatch.setattr(pending.EncodedSpans, "encode_at", 2)
-    lock, write = WatchedLock(), pending.write_step_spans
+    lock, write = WatchedLock(), pending.write_spans
 
     def write_late(ended: Any, spans: Any) -> None:
         taken = deque(ended)
@@ -243,12 +242,12 @@ def test_whoever_sends_waits_for_what_another_thread_is_encoding(
         assert not taken or lock.wanted.wait(LOADED_MACHINE_S)
         write(taken, spans)
 
-    monkeypatch.setattr(pending, "write_step_spans", write_late)
+    monkeypatch.setattr(pending, "write_spans", write_late)
     provider = batching(schedule_delay_millis=1_000_000)
     monkeypatch.setattr(encoded_spans(provider), "_encoding", lock)
     encoding = threading.Thread(target=steps, args=(provider, 2))
     encoding.start()
-    while encoded_spans(provider).attempts or not encoded_spans(provider).is_queued:
+    while encoded_spans(provider).ended or not encoded_spans(provider).is_queued:
         assert encoding.is_alive()
     provider.force_flush()
     encoding.join()

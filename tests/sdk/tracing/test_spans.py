@@ -1,9 +1,11 @@
 """Live spans: what is exported, and what is left alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
+from opentelemetry import context as otel_context
 from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -12,6 +14,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler, Tr
 from opentelemetry.trace import SpanContext
 
 from kagzi.core.traces.ids import PART_ENTRIES, SpanRef, parse_traceparent, start_of, start_state, stretch_id
+from kagzi.sdk.tracing.own_spans import BodyContext, SpanOfAttempt
+from kagzi.sdk.tracing.references import SPAN_KEY, STEP_KEY
 from kagzi.sdk.tracing.spans import Tracing
 from kagzi.sdk.tracing.stretch import Stretch
 from kagzi.sdk.tracing.tracing import trace_id_of_step
@@ -142,6 +146,65 @@ def described(span: ReadableSpan) -> dict[str, Any]:
     }
 
 
+def test_the_context_of_a_body_has_its_span_for_whoever_looks(exported: InMemorySpanExporter) -> None:
+    """Which is made then: most bodies do not look."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exported))
+    outer = otel_context.attach(otel_context.set_value("tenant", "acme"))
+    each = stretch(provider)
+    readers: list[Callable[[otel_context.Context], object]] = [
+        lambda here: {**here}[SPAN_KEY],
+        lambda here: dict(here)[SPAN_KEY],
+        lambda here: here.copy()[SPAN_KEY],
+        lambda here: here[SPAN_KEY],
+        lambda here: dict(here.items())[SPAN_KEY],
+        lambda here: next(value for key, value in zip(here, here.values(), strict=True) if key == SPAN_KEY),
+        lambda here: otel.get_current_span(otel_context.set_value("key", "value", here)),
+        lambda here: otel.get_current_span() if len(here) == 3 and SPAN_KEY in here else None,
+        lambda here: here.get(SPAN_KEY) if here == {**here} else None,
+    ]
+    for number, read_span in enumerate(readers):
+        body = each.enter(f"charge#{number}", "charge", 1)
+        here = otel_context.get_current()
+        assert isinstance(here, BodyContext)
+        assert otel_context.get_value("tenant") == "acme"
+        assert otel_context.get_value("another") is None
+        assert here.span is None  # nobody has looked for it
+        span = read_span(here)
+        assert isinstance(span, SpanOfAttempt)
+        assert span is here.span is otel.get_current_span()
+        assert {**here} == {"tenant": "acme", SPAN_KEY: span, STEP_KEY: span}
+        with pytest.raises(ValueError, match=r".*"):
+            here["tenant"] = "other"
+        body.leave()
+        assert otel_context.get_current() is here.before
+        each.finish(f"charge#{number}")
+        assert not span.is_recording()
+    otel_context.detach(outer)
+    unseen = each.enter("late", "late", 1)
+    late = otel_context.get_current()
+    unseen.leave()
+    each.finish("late")
+    each.leave()
+    assert [span.name for span in exported.get_finished_spans()][-2:] == ["step late", "run order"]
+    assert not otel.get_current_span(late).is_recording()
+    provider.shutdown()
+
+
+def test_threads_of_a_body_have_the_same_span(exported: InMemorySpanExporter) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exported))
+    each = stretch(provider)
+    body = each.enter("charge", "charge", 1)
+    here = otel_context.get_current()
+    assert isinstance(here, BodyContext)
+    first = here.fill()
+    here.span = None  # another one that looked at the same time
+    assert here.fill() is first
+    body.leave()
+    provider.shutdown()
+
+
 @pytest.mark.parametrize("sampled", [True, False])
 def test_a_start_is_sampled_as_its_caller_is(exported: InMemorySpanExporter, sampled: bool) -> None:
     provider = TracerProvider()
@@ -150,7 +213,9 @@ def test_a_start_is_sampled_as_its_caller_is(exported: InMemorySpanExporter, sam
     assert tracing is not None
     caller = SpanRef(5, 6, sampled)
     start = tracing.start("default", "order", {"traceparent": caller.traceparent})
-    context = start.context({"tenant": "acme"})
+    written = start.written_into({"tenant": "acme"})
+    assert written is not None
+    context = msgspec.json.decode(written.data)
     made = parse_traceparent(context["traceparent"])
     assert made is not None
     assert (made.trace_id, made.sampled, context["tenant"], context["tracestate"]) == (

@@ -13,7 +13,9 @@ TRACESTATE = "tracestate"
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _START = re.compile(r"(?:^|,)\s*kagzi=([0-9a-f]{16})(?:,|$)")
 _CONTINUED = re.compile(r"(?:^|,)\s*kagzi=continued-([0-9a-f]{32})-([0-9a-f]{16})(?:,|$)")
-_USUAL = re.compile(rb'{"traceparent":"00-([0-9a-f]{32})-([0-9a-f]{16})-(0[01])","tracestate":"kagzi=([0-9a-f]{16})"}')
+_USUAL = re.compile(
+    rb'{"traceparent":"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-0([01])","tracestate":"kagzi=([0-9a-f]{16})"}'
+)
 _SAMPLED = 1
 _PERSON = b"kagzi-trace"
 _TRACE_BYTES = 16
@@ -48,15 +50,31 @@ def parse_traceparent(text: object) -> SpanRef | None:
     return ref if ref.trace_id and ref.span_id else None
 
 
-def usual_start(context: bytes) -> tuple[SpanRef, int] | None:
-    """Span and caller of a start whose client has put them, and nothing else, into the context of the run; None for any
-    other context. A short cut for what most runs of traced programs have."""
+class UsualStart:
+    """What a client has put, and nothing else, into the context of a run that it started. A short cut for what most
+    runs of traced programs have: whether it is sampled is told at once, the rest when it is asked for."""
+
+    __slots__ = ("_match", "sampled")
+
+    def __init__(self, match: re.Match[bytes]) -> None:
+        self._match = match
+        self.sampled = match[3] == b"1"
+
+    def read(self) -> tuple[SpanRef, int]:
+        """Span and caller of the start."""
+        trace, span, _, caller = self._match.groups()
+        return SpanRef(int(trace, 16), int(span, 16), self.sampled), int(caller, 16)
+
+
+def usual_start(context: bytes) -> UsualStart | None:
+    """None for any other context."""
     match = _USUAL.fullmatch(context)
-    if match is None:
-        return None
-    trace, span, flags, caller = match.groups()
-    ref = SpanRef(int(trace, 16), int(span, 16), flags == b"01")
-    return (ref, int(caller, 16)) if ref.trace_id and ref.span_id else None
+    return None if match is None else UsualStart(match)
+
+
+def start_context(traceparent: str, tracestate: str) -> bytes:
+    """The context of a run that consists of these, as `usual_start` reads it: as any writer of JSON writes it."""
+    return f'{{"{TRACEPARENT}":"{traceparent}","{TRACESTATE}":"{tracestate}"}}'.encode()
 
 
 def start_state(caller_span_id: int) -> str:
@@ -83,13 +101,13 @@ def first_start(tracestate: object) -> SpanRef | None:
 
 def start_of(run_id: str) -> SpanRef:
     """The start of a run whose client has said nothing of a trace."""
-    return SpanRef(_hash(_TRACE_BYTES, "trace", run_id), _hash(_SPAN_BYTES, "start", run_id))
+    return SpanRef(_hash(_TRACE_BYTES, f"trace\n{run_id}"), _hash(_SPAN_BYTES, f"start\n{run_id}"))
 
 
 def stretch_id(run_id: str, claim: int, part: int = 0) -> int:
     """The span of the work on a run from one claim until the worker lets go of it. `claim`: the counter of the lease,
     which is recorded with every step. `part`: of a claim in which more was done than a trace should hold."""
-    return _hash(_SPAN_BYTES, "run", run_id, claim, part) if part else _hash(_SPAN_BYTES, "run", run_id, claim)
+    return _hash(_SPAN_BYTES, f"run\n{run_id}\n{claim}\n{part}" if part else f"run\n{run_id}\n{claim}")
 
 
 def attempt_id(run_id: str, step_id: str, attempt: int, claim: int) -> int:
@@ -125,7 +143,7 @@ def stretch_of(start: SpanRef, run_id: str, claim: int, part: int = 0, *, own_tr
     span_id = stretch_id(run_id, claim, part)
     if is_in_trace_of_start(claim, part, own_traces_from):
         return SpanRef(start.trace_id, span_id, start.sampled)
-    return SpanRef(_hash(_TRACE_BYTES, "trace", run_id, claim, part), span_id, start.sampled)
+    return SpanRef(_hash(_TRACE_BYTES, f"trace\n{run_id}\n{claim}\n{part}"), span_id, start.sampled)
 
 
 def is_in_trace_of_start(claim: int, part: int, own_traces_from: int) -> bool:
@@ -139,8 +157,8 @@ def stretch_before(claim: int, part: int) -> tuple[int, int] | None:
     return (claim - 1, 0) if claim > 1 else None
 
 
-def _hash(size: int, *parts: str | int) -> int:
-    """Never 0, which would be no id. Step ids come last: they may hold anything."""
+def _hash(size: int, text: str) -> int:
+    """Never 0, which would be no id. Step ids come last in a text: they may hold anything."""
     digest = _EMPTY[size].copy()
-    digest.update("\n".join(map(str, parts)).encode())
+    digest.update(text.encode())
     return int.from_bytes(digest.digest(), "big") or 1

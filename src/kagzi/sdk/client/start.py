@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from datetime import datetime
-from typing import Any, Generic, Self, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, get_args
 
 import msgspec
 
@@ -20,6 +20,9 @@ from ..workflow.retry import Retry, check_retry
 from ..workflow.workflow import Workflow
 from .builder import Builder
 from .run import Run
+
+if TYPE_CHECKING:  # needs OpenTelemetry
+    from ..tracing.spans import StartSpan
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
 O = TypeVar("O")  # noqa: E741  as above
@@ -173,8 +176,10 @@ class Start(Builder, Generic[I, O]):
 # --- as a request -----------------------------------------------------------------------------------------------------
 
 
-def start_request(options: StartOptions, *, namespace: str, request_id: str) -> StartRequest:
-    """The start as the server is asked for it. Raises InvalidArgument, ResourceExhausted."""
+def start_request(
+    options: StartOptions, *, namespace: str, request_id: str, span: "StartSpan | None" = None
+) -> StartRequest:
+    """The start as the server is asked for it; `span`: its own. Raises InvalidArgument, ResourceExhausted."""
     workflow = options.workflow
     if options.delay is not None and options.start_at is not None:
         raise InvalidArgument("delay and start_at are both given. Give one of them.", field="delay")
@@ -190,7 +195,7 @@ def start_request(options: StartOptions, *, namespace: str, request_id: str) -> 
         workflow_id=_checked_id(options.id),
         request_id=request_id,
         input=input_payload(workflow, options.input),
-        context=write_context(options.context),
+        context=write_context(options.context) if span is None else span.written_into(options.context),
         version="" if options.version is None else str(options.version),
         labels=checked_labels(options.labels),
         priority=checked_priority(options.priority),

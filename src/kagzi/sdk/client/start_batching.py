@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
 from ...core import limits
 from ...core.errors import InternalError, KagziError, PreconditionFailed, Unavailable
 from ...core.run.commands import StartRequest
@@ -93,16 +91,16 @@ class Starter:
 
     async def start(self, options: StartOptions, request_id: str | None = None) -> Run[Any]:
         """Raises KagziError. A caller who stops waiting does not stop the start."""
-        options, span = self._traced(options)
-        request = self._request(options, request_id or self._backend.new_id())
+        span = self._span_of(options)
+        request = self._request(options, request_id or self._backend.new_id(), span)
         response = self._queue(request, span).response
         return self._run(options, request, await (response if span is None else span.of(response)))
 
     async def run(self, options: StartOptions) -> Any:
         """Start a run and wait for its result. Raises KagziError. The start says that its end is waited for: where a
         stream of waits is open, nothing more has to be said."""
-        options, span = self._traced(options)
-        request = self._request(options, self._backend.new_id())
+        span = self._span_of(options)
+        request = self._request(options, self._backend.new_id(), span)
         pending = self._queue(request, span, waited=True)
         try:
             response = await (pending.response if span is None else span.of(pending.response))
@@ -126,8 +124,8 @@ class Starter:
 
     async def signal_with_start(self, options: StartOptions, signal: Signal[Any] | str, value: Any) -> Run[Any]:
         """Both or neither, in a message of its own."""
-        options, span = self._traced(options)
-        start = self._request(options, self._backend.new_id())
+        span = self._span_of(options)
+        start = self._request(options, self._backend.new_id(), span)
         name, payload = encode_signal(signal, value)
         request = pb.SignalWithStartRequest(
             start=write_start(start),
@@ -141,18 +139,17 @@ class Starter:
         response = await call if span is None else await span.of(call)
         return self._run(options, start, response.started)
 
-    def _traced(self, options: StartOptions) -> "tuple[StartOptions, StartSpan | None]":
-        """The start with its span in the context for the run, if this program makes spans."""
+    def _span_of(self, options: StartOptions) -> "StartSpan | None":
+        """Of a start, if this program makes spans."""
         if self._tracing is None:
-            return options, None
+            return None
         if options.context is not None and not isinstance(cast("object", options.context), Mapping):
-            return options, None  # it is refused where it is written
+            return None  # it is refused where it is written
         name = checked_workflow_name(options.workflow)
-        span = self._tracing.start(options.namespace or self._namespace, name, options.context)
-        return msgspec.structs.replace(options, context=span.context(options.context)), span
+        return self._tracing.start(options.namespace or self._namespace, name, options.context)
 
-    def _request(self, options: StartOptions, request_id: str) -> StartRequest:
-        request = start_request(options, namespace=self._namespace, request_id=request_id)
+    def _request(self, options: StartOptions, request_id: str, span: "StartSpan | None") -> StartRequest:
+        request = start_request(options, namespace=self._namespace, request_id=request_id, span=span)
         refuse_oversized(request, self._backend.connection.max_payload_bytes)
         return request
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from ...v1.worker_pb2 import Task
+
 Attributes = dict[str, str | int]
 
 SCOPE = "kagzi"
@@ -49,6 +51,10 @@ class TracedRun(NamedTuple):
     workflow_type: str
     workflow_id: str
     version: str
+
+
+def traced_run(task: Task) -> TracedRun:
+    return TracedRun(task.run_id, task.namespace_id, task.workflow_type, task.workflow_id, task.version)
 
 
 def stretch_attributes(run: TracedRun, worker_id: str, claim: int) -> Attributes:

@@ -7,7 +7,7 @@ added to a span is not known here: such a span takes the general way.
 from collections import deque
 from functools import lru_cache
 from struct import Struct
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from ...core.traces.ids import FIRST_SPAN, NO_SPAN, AttemptIds, hashed_attempt
 from .attributes import (
@@ -49,18 +49,31 @@ def steps_head(trace_id: int, parent_id: int, run_id: str, worker_id: str) -> by
     return ids + _run_id(run_id) + _every_step(worker_id) + _SPAN_ID
 
 
-class CommonOfSteps(Protocol):
-    """`head`: see above; `ids`: of the spans of its attempts."""
+class CommonOfAttempts(NamedTuple):
+    """What the attempts in one part of a stretch have in common. `head`: see above; `ids`: of their spans."""
 
     head: bytes
     ids: AttemptIds
 
 
-class EndedAttempt(Protocol):
-    """What the span of an attempt is written from."""
+class PartOfAttempts(Protocol):
+    made: CommonOfAttempts | None
 
     @property
-    def steps(self) -> CommonOfSteps: ...
+    def common(self) -> CommonOfAttempts: ...
+
+
+class Ended(Protocol):
+    """A span that has ended, of which only the values are known. `part`: of an attempt; any other writes itself."""
+
+    @property
+    def part(self) -> PartOfAttempts | None: ...
+
+    def encode(self) -> bytes: ...
+
+
+class EndedAttempt(Protocol):
+    """What the span of an attempt is written from."""
 
     name: str
     step_id: str
@@ -69,14 +82,18 @@ class EndedAttempt(Protocol):
     end_ns: int
 
 
-def write_step_spans(ended: deque[EndedAttempt], spans: deque[bytes]) -> None:
-    """Moves all of them, as bytes. Many at once, and all in one function: see docs/adr/0063."""
+def write_spans(ended: deque[Ended], spans: deque[bytes]) -> None:
+    """Moves all of them, as bytes. Many at once, and attempts all in one function: see docs/adr/0063."""
     for _ in range(len(ended)):
-        span = ended.popleft()
-        steps = span.steps
-        head = steps.head
+        each = ended.popleft()
+        part = each.part
+        if part is None:
+            spans.append(each.encode())
+            continue
+        span: EndedAttempt = cast("Any", each)
+        head, ids = part.made or part.common
         own, hashed = _step(span.name, span.step_id, span.attempt)
-        digest = steps.ids.common.copy()
+        digest = ids.common.copy()
         digest.update(hashed)
         span_id = digest.digest()
         if span_id == NO_SPAN:
@@ -181,20 +198,22 @@ def _but(attributes: Attributes, name: str = "") -> bytes:
 class _Text:
     """Writes an attribute whose values are all different: it remembers none."""
 
-    __slots__ = ("_key", "_most", "_name")
+    __slots__ = ("_begins", "_most", "_name")
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._key = encode_field(b"\x0a", name.encode())
-        self._most = 0x7F - len(self._key) - 4  # of bytes, so that each length takes one
+        key = encode_field(b"\x0a", name.encode())
+        self._most = 0x7F - len(key) - 4  # of bytes, so that each length takes one
+        self._begins = [
+            b"%b%c%b\x12%c\x0a%c" % (_TAG, len(key) + 4 + size, key, size + 2, size) for size in range(self._most + 1)
+        ]
 
     def __call__(self, value: str) -> bytes:
         data = value.encode("utf-8", "replace")
         size = len(data)
         if size > self._most:
             return attributes_field(_TAG, {self._name: value})
-        key = self._key
-        return b"%b%c%b\x12%c\x0a%c%b" % (_TAG, len(key) + 4 + size, key, size + 2, size, data)
+        return self._begins[size] + data
 
 
 _run_id, _message_id, _workflow_id = _Text(RUN_ID), _Text(MESSAGE_ID), _Text(WORKFLOW_ID)

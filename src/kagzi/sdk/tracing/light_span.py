@@ -49,13 +49,17 @@ class _Additions:
 
 class LightSpan(api.Span):
     """From when it is made until `end`, which hands it on. What it says is told by its subclass when it is asked for:
-    `describe`; `encode`: the same as bytes, and `make_context`."""
+    `describe`, `make_context` and, if it `has_form`, `encode`: the same as bytes."""
 
-    __slots__ = ("_additions", "_context", "_has_ended", "sink", "start_ns")
+    __slots__ = ("_additions", "_context", "_has_ended", "end_ns", "sink", "start_ns")
+
+    has_form = True
+    part: Any = None  # of an attempt, what it has in common with others
 
     def __init__(self, sink: Sink, start_ns: int | None = None) -> None:
         self.sink = sink
         self.start_ns = time_ns() if start_ns is None else start_ns
+        self.end_ns = 0
         self._additions: _Additions | None = None
         self._context: SpanContext | None = None
         self._has_ended = False
@@ -63,8 +67,8 @@ class LightSpan(api.Span):
     def describe(self) -> Description:
         raise NotImplementedError
 
-    def encode(self, end_ns: int) -> bytes | None:
-        """None: only `describe` tells all of it."""
+    def encode(self) -> bytes:
+        """After its end. For those that have a form as bytes."""
         raise NotImplementedError
 
     def make_context(self) -> SpanContext:
@@ -83,14 +87,12 @@ class LightSpan(api.Span):
         if self._has_ended:
             return
         self._has_ended = True
-        end_ns = time_ns() if end_time is None else end_time
+        self.end_ns = time_ns() if end_time is None else end_time
         encoded = self.sink.encoded
-        if encoded is not None and self._additions is None:
-            data = self.encode(end_ns)
-            if data is not None:
-                encoded.add(data)
-                return
-        self.sink.emit(self._readable(end_ns))
+        if encoded is None or self._additions is not None or not self.has_form:
+            self.sink.emit(self._readable(self.end_ns))
+        else:
+            encoded.add_ended(self)
 
     def _readable(self, end_ns: int) -> ReadableSpan:
         name, kind, parent, attributes = self.describe()

@@ -1,11 +1,14 @@
 """The light spans of starts, of stretches of runs and of attempts: what each says, as values and as bytes."""
 
+from functools import wraps
 from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
+from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry.trace import SpanContext, SpanKind
 
-from ...core.traces.ids import AttemptIds, SpanRef
+from ...core.traces.ids import AttemptIds, SpanRef, stretch_of
+from ...v1.worker_pb2 import Task
 from .attributes import (
     TracedRun,
     common_step_attributes,
@@ -15,11 +18,16 @@ from .attributes import (
     step_attributes,
     step_name,
     stretch_attributes,
+    traced_run,
 )
 from .emission import Sink
-from .forms import run_span, start_span, steps_head
+from .forms import CommonOfAttempts, run_span, start_span, steps_head
 from .light_span import SAMPLED, Description, LightSpan
-from .references import SPAN_KEY, STEP_KEY, get_context, set_context, span_context
+from .references import SPAN_KEY, STEP_KEY, set_context, span_context
+from .run_context import TraceOfTask
+
+_OWN_KEYS = (SPAN_KEY, STEP_KEY)
+_DICT: Any = dict  # its methods, of any keys and values
 
 
 class SpanOfStart(LightSpan):
@@ -51,17 +59,20 @@ class SpanOfStart(LightSpan):
         attributes = start_attributes(self._namespace, self._workflow_type, workflow_id=workflow_id, run_id=run_id)
         return Description(start_name(self._workflow_type), SpanKind.PRODUCER, self._parent, attributes)
 
-    def encode(self, end_ns: int) -> bytes:
+    def encode(self) -> bytes:
         ref, parent = self._ref, self._parent
         ids = ref.trace_id, ref.span_id, 0 if parent is None else parent.span_id
         kind = self._workflow_type, self._namespace, parent is not None and parent.is_remote
-        return start_span(ids, kind, self.ids, self.start_ns, end_ns)
+        return start_span(ids, kind, self.ids, self.start_ns, self.end_ns)
 
 
 class SpanOfStretch(LightSpan):
-    """`parent`: the start; None for the first of a trace."""
+    """Of a stretch that somebody has said more of, or that links to others. `parent`: the start; None for the first of
+    a trace."""
 
     __slots__ = ("_parent", "_ref", "claim", "run", "worker_id")
+
+    has_form = False
 
     def __init__(  # noqa: PLR0917  made for every run
         self,
@@ -88,74 +99,199 @@ class SpanOfStretch(LightSpan):
         attributes = stretch_attributes(self.run, self.worker_id, self.claim)
         return Description(run_name(self.run.workflow_type), SpanKind.CONSUMER, parent, attributes)
 
-    def encode(self, end_ns: int) -> bytes | None:
-        ref, parent, run = self._ref, self._parent, self.run
-        if parent is None:
-            return None
-        ids = ref.trace_id, ref.span_id, parent.span_id
-        kind = run.workflow_type, run.namespace, run.version, self.worker_id
-        return run_span(ids, kind, (run.run_id, run.workflow_id, self.claim), self.start_ns, end_ns)
+
+class ClaimedRun:
+    """A run in the hands of a worker: what its light spans are made of. `sink`: where they go; None: nowhere, they are
+    the SDK's."""
+
+    def __init__(self, sink: Sink | None, task: Task, worker_id: str, start: TraceOfTask) -> None:
+        self.sink = sink
+        self.task = task
+        self.worker_id = worker_id
+        self.trace = start
+        self.claim: int = task.lease.counter
+
+    @property
+    def run(self) -> TracedRun:
+        return traced_run(self.task)
+
+    def ref(self, claim: int, part: int) -> SpanRef:
+        """Of the span of a stretch."""
+        task = self.task
+        return stretch_of(self.trace.start.ref, task.run_id, claim, part, own_traces_from=task.own_traces_from)
 
 
-class StepsOfPart:
-    """What the spans of the attempts in one part of a stretch have in common."""
+class LightPart:
+    """A stretch, or as much of a long one as is in one trace, whose spans are light. What they have in common is made
+    when they are written, many at once; and its own span as an object only if somebody asks for it.
 
-    __slots__ = ("_stretch", "head", "ids", "pending", "sink", "trace_id")
+    `joined`: it is in the trace of the start, and hangs on that. `number`: 0 for the first part of a stretch.
+    `until`: the first entry that belongs to the next one.
+    """
 
-    def __init__(self, stretch: SpanOfStretch, ref: SpanRef) -> None:
-        run_id = stretch.run.run_id
-        self._stretch = stretch
-        self.sink = sink = stretch.sink
-        self.trace_id = ref.trace_id
-        self.ids = AttemptIds(run_id, stretch.claim)
+    __slots__ = (
+        "_joined",
+        "_number",
+        "_ref",
+        "_span",
+        "_start_ns",
+        "claimed",
+        "end_ns",
+        "has_content",
+        "made",
+        "pending",
+        "sink",
+        "until",
+    )
+
+    part = None  # it is not an attempt
+
+    def __init__(self, claimed: ClaimedRun, sink: Sink, number: int, until: int, *, joined: bool) -> None:
+        self.claimed = claimed
+        self.sink = sink
         self.pending = sink.encoded
-        self.head = b"" if sink.encoded is None else steps_head(ref.trace_id, ref.span_id, run_id, stretch.worker_id)
+        self.until = until
+        self.has_content = False  # else it is not exported: nothing of it would be in the history either
+        self.end_ns = 0
+        self._joined = joined
+        self._number = number
+        self._start_ns = time_ns() if number else claimed.task.claimed_at_us * 1_000
+        self._ref: SpanRef | None = None
+        self.made: CommonOfAttempts | None = None
+        self._span: SpanOfStretch | None = None
 
-    def describe(self, name: str, step_id: str, attempt: int) -> Description:
-        stretch = self._stretch
-        common = common_step_attributes(stretch.run, stretch.worker_id)
-        attributes = step_attributes(common, step_id, attempt)
-        return Description(step_name(name), SpanKind.INTERNAL, stretch.get_span_context(), attributes)
+    @property
+    def ref(self) -> SpanRef:
+        ref = self._ref
+        if ref is None:
+            ref = self._ref = self.claimed.ref(self.claimed.claim, self._number)
+        return ref
+
+    @property
+    def common(self) -> CommonOfAttempts:
+        common = self.made
+        if common is None:
+            claimed, ref = self.claimed, self.ref
+            run_id = claimed.task.run_id
+            head = steps_head(ref.trace_id, ref.span_id, run_id, claimed.worker_id)
+            common = self.made = CommonOfAttempts(head, AttemptIds(run_id, claimed.claim))
+        return common
+
+    @property
+    def span(self) -> SpanOfStretch:
+        span = self._span
+        if span is None:
+            claimed = self.claimed
+            parent = claimed.trace.start.ref if self._joined else None
+            span = self._span = SpanOfStretch(
+                self.sink, self.ref, parent, claimed.run, claimed.worker_id, claimed.claim, self._start_ns
+            )
+        return span
+
+    def end(self) -> None:
+        """The worker lets go of the run."""
+        pending = self.pending
+        if self._span is not None or not self._joined or pending is None:
+            self.span.end()
+            return
+        self.end_ns = time_ns()
+        pending.add_ended(self)
+
+    def encode(self) -> bytes:
+        """The span as bytes."""
+        claimed, ref = self.claimed, self.ref
+        task = claimed.task
+        ids = ref.trace_id, ref.span_id, claimed.trace.start.ref.span_id
+        kind = task.workflow_type, task.namespace_id, task.version, claimed.worker_id
+        return run_span(ids, kind, (task.run_id, task.workflow_id, claimed.claim), self._start_ns, self.end_ns)
 
 
 class SpanOfAttempt(LightSpan):
-    """Made for every step, whose body runs in it until `leave`: see `Entered`, of which this is a short form."""
+    """Of a body that somebody has asked for its span, or that has failed."""
 
-    __slots__ = ("_before", "attempt", "end_ns", "name", "step_id", "steps")
+    __slots__ = ("attempt", "name", "part", "step_id")
 
-    def __init__(self, steps: StepsOfPart, step_id: str, name: str, attempt: int) -> None:
-        self.sink = steps.sink  # as in the base class, which is not called: that takes as long as all of this
-        self._additions = None
-        self._context = None
-        self._has_ended = False
-        self.steps = steps
-        self.step_id = step_id
-        self.name = name
-        self.attempt = attempt
-        self._before = before = get_context()
-        own = {SPAN_KEY: self, STEP_KEY: self}
-        set_context(otel_context.Context({**before, **own} if before else own))
-        self.start_ns = time_ns()
-
-    def leave(self) -> None:
-        set_context(self._before)
+    def __init__(self, body: "BodyContext") -> None:
+        super().__init__(body.part.sink, body.start_ns)
+        self.part = body.part
+        self.step_id = body.step_id
+        self.name = body.name
+        self.attempt = body.attempt
+        self.end_ns = body.end_ns
+        self._has_ended = body.end_ns != 0
 
     def make_context(self) -> SpanContext:
-        steps = self.steps
-        return SpanContext(steps.trace_id, steps.ids.of(self.step_id, self.attempt), False, SAMPLED)
+        part = self.part
+        return SpanContext(part.ref.trace_id, part.common.ids.of(self.step_id, self.attempt), False, SAMPLED)
 
     def describe(self) -> Description:
-        return self.steps.describe(self.name, self.step_id, self.attempt)
+        part = self.part
+        common = common_step_attributes(part.claimed.run, part.claimed.worker_id)
+        attributes = step_attributes(common, self.step_id, self.attempt)
+        return Description(step_name(self.name), SpanKind.INTERNAL, part.span.get_span_context(), attributes)
 
-    def end(self, end_time: int | None = None) -> None:
-        """As in the base class, but what most of them are is written as bytes later, with others."""
-        pending = self.steps.pending
-        if self._additions is not None or pending is None or self._has_ended:
-            super().end(end_time)
-            return
-        self._has_ended = True
-        self.end_ns = time_ns() if end_time is None else end_time
-        ended = pending.attempts
-        ended.append(self)
-        if len(ended) >= pending.encode_at or not pending.is_queued:
-            pending.attempt_ended()
+
+def _filled(method: Any) -> Any:
+    """A method of a dictionary, of one that is filled when it is asked."""
+
+    @wraps(method)
+    def call(body: "BodyContext", *args: Any) -> Any:
+        body.fill()
+        return method(body, *args)
+
+    return call
+
+
+class BodyContext(otel_context.Context):
+    """The context of OpenTelemetry in which the body of a step runs, until `leave`: the one before, with the span of
+    the attempt, which is made when somebody looks. See `Entered`, of which this is a short form.
+
+    It is made for every step, and filled in by its maker: a call of `__init__` would take as long. Most bodies do not
+    look: then this is what the span is written from. The time of its end is 0 until then.
+    """
+
+    __slots__ = ("attempt", "before", "end_ns", "name", "part", "span", "start_ns", "step_id")
+
+    part: LightPart
+    step_id: str
+    name: str
+    attempt: int
+    before: otel_context.Context
+    span: SpanOfAttempt | None
+    start_ns: int
+    end_ns: int
+
+    def leave(self) -> None:
+        set_context(self.before)
+
+    def encode(self) -> bytes:
+        raise NotImplementedError  # attempts are written many at once
+
+    def fill(self) -> SpanOfAttempt:
+        span = self.span
+        if span is None:
+            made: SpanOfAttempt = _DICT.setdefault(
+                self, STEP_KEY, SpanOfAttempt(self)
+            )  # the same for all threads of the body
+            _DICT.update(self, {**self.before, SPAN_KEY: made, STEP_KEY: made})
+            self.span = span = made
+        return span
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        if self.span is None and key not in _OWN_KEYS:
+            return self.before.get(key, default)
+        self.fill()
+        return super().get(key, default)
+
+    __hash__ = _DICT.__hash__
+    __contains__ = _filled(_DICT.__contains__)
+    __eq__ = _filled(_DICT.__eq__)
+    __getitem__ = _filled(_DICT.__getitem__)
+    __iter__ = _filled(_DICT.__iter__)
+    __len__ = _filled(_DICT.__len__)
+    __or__ = _filled(_DICT.__or__)
+    __repr__ = _filled(_DICT.__repr__)
+    copy = _filled(_DICT.copy)
+    items = _filled(_DICT.items)
+    keys = _filled(_DICT.keys)
+    values = _filled(_DICT.values)

@@ -21,7 +21,7 @@ from opentelemetry.trace import SpanContext, TraceFlags
 from ...core.version import __version__
 from .attributes import SCOPE
 from .encoding import encode_group, encode_span, encode_spans
-from .forms import EndedAttempt, write_step_spans
+from .forms import Ended, write_spans
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -57,7 +57,7 @@ def pending_of(processor: SpanProcessor, exporter: object, resource: "Resource")
 
 class EncodedSpans(ReadableSpan):
     """All that are pending. Who adds one never waits: a span is appended first, and then the entry is looked for;
-    whoever sends takes the entry away first, and then the spans. `attempts`: those that have ended and are not encoded;
+    whoever sends takes the entry away first, and then the spans. `ended`: those that have ended and are not encoded;
     they are as soon as there are `encode_at`, so that few objects are kept."""
 
     encode_at = 128
@@ -67,7 +67,7 @@ class EncodedSpans(ReadableSpan):
         self._on_end = on_end
         self._exporter = exporter
         self._spans: deque[bytes] = deque()
-        self.attempts: deque[EndedAttempt] = deque()
+        self.ended: deque[Ended] = deque()
         self._encoding = threading.RLock()  # whoever sends waits for what another thread is encoding
         self.is_queued = False
         self._is_sending = False
@@ -87,19 +87,24 @@ class EncodedSpans(ReadableSpan):
         elif len(spans) >= SEND_AT:
             self._send_early()
 
-    def attempt_ended(self) -> None:
-        """One was appended to `attempts`: to be called for the first one, and if there are many."""
+    def add_ended(self, span: Ended) -> None:
+        """One that is encoded with others."""
+        self.ended.append(span)
+        self.was_added()
+
+    def was_added(self) -> None:
+        """One was appended to `ended`: to be called for the first one, and if there are many."""
         if not self.is_queued:
             self.is_queued = True
             self._on_end(self)
-        if len(self.attempts) >= self.encode_at and self._encoding.acquire(blocking=False):
+        if len(self.ended) >= self.encode_at and self._encoding.acquire(blocking=False):
             try:
                 self._encode()
             finally:
                 self._encoding.release()
 
     def _encode(self) -> None:
-        write_step_spans(self.attempts, self._spans)
+        write_spans(self.ended, self._spans)
         if len(self._spans) >= SEND_AT:
             self._send_early()
 
@@ -119,7 +124,7 @@ class EncodedSpans(ReadableSpan):
         return taken
 
     def forget(self) -> None:
-        self._spans, self.attempts, self._encoding = deque(), deque(), threading.RLock()
+        self._spans, self.ended, self._encoding = deque(), deque(), threading.RLock()
         self.is_queued = self._is_sending = False
 
     def _send_early(self) -> None:

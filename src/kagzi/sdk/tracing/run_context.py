@@ -10,6 +10,7 @@ from ...core.traces.ids import (
     TRACEPARENT,
     TRACESTATE,
     SpanRef,
+    UsualStart,
     caller_of_start,
     continued_state,
     first_start,
@@ -33,6 +34,10 @@ class RunStart(NamedTuple):
     links: tuple[SpanRef, ...] = ()
 
     @property
+    def sampled(self) -> bool:
+        return self.ref.sampled
+
+    @property
     def first(self) -> SpanRef:
         """Of the run that a client started, however often it went on as a new one."""
         return self.links[0] if self.links else self.ref
@@ -50,10 +55,26 @@ def start_in(context: Mapping[str, Any], run_id: str) -> RunStart | None:
     return RunStart(start_of(run_id)._replace(sampled=named.sampled), 0, (first, named))
 
 
-def start_of_task(task: Task) -> RunStart | None:
+class TraceOfTask:
+    """The trace of a claimed run: whether it is sampled, and where it starts, which is read when it is asked for."""
+
+    __slots__ = ("_start", "sampled")
+
+    def __init__(self, start: RunStart | UsualStart) -> None:
+        self._start = start
+        self.sampled = start.sampled
+
+    @property
+    def start(self) -> RunStart:
+        start = self._start
+        if isinstance(start, UsualStart):
+            start = self._start = RunStart(*start.read())
+        return start
+
+
+def start_of_task(task: Task) -> RunStart | UsualStart | None:
     """As above, of a claimed run."""
-    usual = usual_start(task.context.data)
-    return start_in(readable_context(task) or {}, task.run_id) if usual is None else RunStart(*usual)
+    return usual_start(task.context.data) or start_in(readable_context(task) or {}, task.run_id)
 
 
 def readable_context(task: Task) -> Context | None:

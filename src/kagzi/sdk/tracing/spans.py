@@ -15,15 +15,26 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBased
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
 
-from ...core.traces.ids import TRACEPARENT, TRACESTATE, SpanRef, parse_traceparent, start_of, start_state
+from ...core.records import Payload
+from ...core.traces.ids import (
+    TRACEPARENT,
+    TRACESTATE,
+    SpanRef,
+    UsualStart,
+    parse_traceparent,
+    start_context,
+    start_of,
+    start_state,
+)
 from ...core.version import __version__
 from ...v1 import workflow_pb2 as pb
 from ...v1.worker_pb2 import Task
+from ..workflow.codec import write_context
 from .attributes import SCOPE, Attributes, run_name, start_attributes, start_ids, start_name
 from .emission import Emission, Sink, decision_for_roots
 from .own_spans import SpanOfStart
 from .references import SPAN_KEY, get_context, span_context
-from .run_context import RunStart, start_of_task
+from .run_context import RunStart, TraceOfTask, start_of_task
 from .stretch import Stretch, record_error
 
 Started = TypeVar("Started", pb.StartWorkflowResponse, pb.SignalWithStartResponse)
@@ -98,6 +109,12 @@ class Tracing:
         """The work on a run from this claim until the worker lets go. `encoded`: leave out what user code says."""
         sink = self._emission.find()
         start = start_of_task(task)
+        if not isinstance(start, UsualStart) or not isinstance(self._tracer.sampler, ParentBased):
+            start = self._decided(sink, task, RunStart(*start.read()) if isinstance(start, UsualStart) else start)
+        return Stretch(self, sink, task, worker_id, TraceOfTask(start), encoded=encoded)
+
+    def _decided(self, sink: Sink | None, task: Task, start: RunStart | None) -> RunStart:
+        """The start, or another one if the client has named none, with the decision about its sampling."""
         is_named = start is not None
         if start is None:
             start = RunStart(self._sampled(start_of(task.run_id), None, run_name(task.workflow_type)), 0)
@@ -106,7 +123,7 @@ class Tracing:
             start = start._replace(ref=self._sampled(start.ref, parent, name))
         if start.ref.sampled and (start.links or not is_named):
             self._untraced_start(sink, task, start)
-        return Stretch(self, sink, task, worker_id, start, encoded=encoded)
+        return start
 
     def _sampled(self, ref: SpanRef, parent: otel_context.Context | None, name: str) -> SpanRef:
         sampled = self._roots if parent is None else None
@@ -161,10 +178,12 @@ class StartSpan:
         self._traceparent = traceparent
         self._caller_span_id = caller_span_id
 
-    def context(self, context: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The context for the run: with this span as what it hangs on."""
-        own = {TRACEPARENT: self._traceparent, TRACESTATE: start_state(self._caller_span_id)}
-        return {**context, **own} if context else own
+    def written_into(self, context: Mapping[str, Any] | None) -> Payload | None:
+        """The context for the run: with this span as what it hangs on. Raises InvalidArgument, ResourceExhausted."""
+        state = start_state(self._caller_span_id)
+        if context:
+            return write_context({**context, TRACEPARENT: self._traceparent, TRACESTATE: state})
+        return Payload(start_context(self._traceparent, state))
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:

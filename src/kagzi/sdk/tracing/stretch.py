@@ -6,6 +6,7 @@ open for days is exported late or never.
 """
 
 from collections.abc import Iterable, Mapping
+from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
 from typing import Protocol
 
 from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode
@@ -20,13 +21,11 @@ from ...core.traces.ids import (
     is_in_trace_of_start,
     parse_traceparent,
     stretch_before,
-    stretch_of,
 )
 from ...v1.worker_pb2 import STEP_KIND_FUNCTION, HistoryStep, Task
 from .attributes import (
     ERROR_TYPE,
     Attributes,
-    TracedRun,
     common_step_attributes,
     run_name,
     step_attributes,
@@ -34,9 +33,9 @@ from .attributes import (
     stretch_attributes,
 )
 from .emission import Sink
-from .own_spans import SpanOfAttempt, SpanOfStretch, StepsOfPart
-from .references import Entered, Outside, span_context
-from .run_context import RunStart, child_context, readable_context, successor_context
+from .own_spans import BodyContext, ClaimedRun, LightPart
+from .references import Entered, Outside, get_context, set_context, span_context
+from .run_context import TraceOfTask, child_context, readable_context, successor_context
 
 
 class SpanMaker(Protocol):
@@ -56,20 +55,36 @@ class SpanMaker(Protocol):
 
 
 class _Part:
-    """A stretch, or as much of a long one as is in one trace. `span`: None if the run is sampled out; `steps`: None if
-    spans are the SDK's."""
+    """A stretch, or as much of a long one as is in one trace. `span`: the SDK's, or None if the run is sampled out."""
 
-    __slots__ = ("has_content", "ref", "span", "steps", "until")
+    __slots__ = ("has_content", "ref", "span", "until")
 
-    def __init__(self, number: int, ref: SpanRef, span: Span | None, steps: StepsOfPart | None) -> None:
+    def __init__(self, number: int, ref: SpanRef, span: Span | None) -> None:
         self.until = (number + 1) * PART_ENTRIES  # the first entry that belongs to the next one
         self.ref = ref
         self.span = span
-        self.steps = steps
         self.has_content = False  # else it is not exported: nothing of it would be in the history either
 
+    def end(self) -> None:
+        if self.span is not None:
+            self.span.end()
 
-class Stretch:
+
+class _EnteredSpan(Entered):
+    """A body in a span of the SDK."""
+
+    __slots__ = ("part", "span")
+
+    def __init__(self, span: Span, part: _Part) -> None:
+        super().__init__(span)
+        self.span = span
+        self.part = part
+
+    def fill(self) -> Span:
+        return self.span
+
+
+class Stretch(ClaimedRun):
     """The work of this worker on a run, from one claim until it lets go: the parent of what is done meanwhile.
 
     `sink`: where its light spans go; None: they are the SDK's, of `tracing`. `encoded`: what user code says is left
@@ -78,65 +93,79 @@ class Stretch:
 
     # What most runs never have is not made for each.
     _entries = 0  # attempts that were begun and children that were started
-    _part: _Part | None = None
+    _part: LightPart | _Part | None = None
     _outside: Entered | None = None  # of a run that is sampled out
     _history: tuple[Iterable[HistoryStep], ...] = ()  # more of it than the task has
     _done_seq: int | None = None
     _senders: tuple[SpanRef, ...] = ()
 
     def __init__(
-        self, tracing: SpanMaker, sink: Sink | None, task: Task, worker_id: str, start: RunStart, *, encoded: bool
+        self, tracing: SpanMaker, sink: Sink | None, task: Task, worker_id: str, trace: TraceOfTask, *, encoded: bool
     ) -> None:
+        super().__init__(sink, task, worker_id, trace)
         self._tracing = tracing
-        self._sink = sink
-        self._task = task
-        self._worker_id = worker_id
-        self._start = start
         self._encoded = encoded
-        self._claim = task.lease.counter
-        self._is_sampled = start.ref.sampled
-        self._parts: list[_Part] = []
-        self._attempts: dict[str, tuple[Span, _Part]] = {}
+        self._is_sampled = trace.sampled
+        self._parts: list[LightPart | _Part] = []
+        self._attempts: dict[str, BodyContext | _EnteredSpan] = {}
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def enter(self, step_id: str, name: str, attempt: int) -> Entered | SpanOfAttempt:
+    def enter(self, step_id: str, name: str, attempt: int) -> Entered | BodyContext:
         """An attempt begins: what its body does belongs to its span, until `leave`. A run that is sampled out has no
         spans, and neither has what its steps do."""
         if not self._is_sampled:
             outside = self._outside
             if outside is None or not outside.again():
-                outside = self._outside = Entered(Outside(self._start.ref))
+                outside = self._outside = Entered(Outside(self.trace.start.ref))
             return outside
         part = self._part
         if part is None or self._entries >= part.until or self._senders:
             part = self._enter_part()
         else:
             self._entries += 1
-        steps = part.steps
-        if steps is not None:
-            light = SpanOfAttempt(steps, step_id, name, attempt)
-            self._attempts[step_id] = light, part
-            return light
-        span = self._attempt_of_sdk(part, step_id, name, attempt)
-        self._attempts[step_id] = span, part
-        return Entered(span)
+        if type(part) is not LightPart:
+            return self._enter_span_of_sdk(part, step_id, name, attempt)
+        body = self._attempts[step_id] = BodyContext()
+        body.part = part
+        body.step_id = step_id
+        body.name = name
+        body.attempt = attempt
+        body.before = get_context()
+        body.span = None
+        body.end_ns = 0
+        body.start_ns = time_ns()
+        set_context(body)
+        return body
 
-    def _attempt_of_sdk(self, part: _Part, step_id: str, name: str, attempt: int) -> Span:
+    def _enter_span_of_sdk(self, part: "LightPart | _Part", step_id: str, name: str, attempt: int) -> Entered:
+        assert isinstance(part, _Part)
         assert part.span is not None
-        ref = SpanRef(part.ref.trace_id, attempt_id(self._task.run_id, step_id, attempt, self._claim))
-        attributes = step_attributes(common_step_attributes(self._run, self._worker_id), step_id, attempt)
+        ref = SpanRef(part.ref.trace_id, attempt_id(self.task.run_id, step_id, attempt, self.claim))
+        attributes = step_attributes(common_step_attributes(self.run, self.worker_id), step_id, attempt)
         parent = part.span.get_span_context()
-        return self._tracing.span(ref, parent, step_name(name), SpanKind.INTERNAL, attributes)
+        span = self._tracing.span(ref, parent, step_name(name), SpanKind.INTERNAL, attributes)
+        entered = self._attempts[step_id] = _EnteredSpan(span, part)
+        return entered
 
     def finish(self, step_id: str, error: BaseException | None = None, error_type: str = "") -> None:
         """The attempt has come to a result: to an `error`, whose type is recorded as `error_type`. One that was
         interrupted has no span, as it has none in the history."""
-        begun = self._attempts.pop(step_id, None)
-        if begun is None:
+        body = self._attempts.pop(step_id, None)
+        if body is None:
             return
-        span, part = begun
+        part = body.part
         part.has_content = True
+        if error is None and body.span is None and type(body) is BodyContext:
+            pending = body.part.pending
+            if pending is not None:
+                body.end_ns = time_ns()
+                ended = pending.ended
+                ended.append(body)
+                if len(ended) >= pending.encode_at or not pending.is_queued:
+                    pending.was_added()
+                return
+        span = body.fill()
         if error is not None:
             record_error(span, error, error_type, encoded=self._encoded)
         span.end()
@@ -148,13 +177,13 @@ class Stretch:
         it is, because nothing can be added to it."""
         part = self._enter_part()
         part.has_content = True
-        context = readable_context(self._task)
+        context = readable_context(self.task)
         return None if context is None else child_context(context, part.ref)
 
     def successor_context(self) -> Payload | None:
         """The context for the run that goes on instead of this one. None: as it is."""
-        context = readable_context(self._task)
-        return None if context is None else successor_context(context, self._start.first, self._last().ref)
+        context = readable_context(self.task)
+        return None if context is None else successor_context(context, self.trace.start.first, self._last().ref)
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
@@ -170,7 +199,7 @@ class Stretch:
         if sender is None or not self._is_sampled:
             return
         if self._done_seq is None:
-            history = (self._task.history.steps, *self._history)
+            history = (self.task.history.steps, *self._history)
             self._done_seq = max((_done_seq(each) for part in history for each in part), default=0)
         if seq > self._done_seq:
             self._senders = (*self._senders, sender)
@@ -192,20 +221,15 @@ class Stretch:
     def leave(self) -> None:
         """The worker lets go of the run."""
         for part in self._parts:
-            if part.has_content and part.span is not None:
-                part.span.end()
+            if part.has_content:
+                part.end()
         self._part = None
         self._parts.clear()
         self._attempts.clear()
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _run(self) -> TracedRun:
-        task = self._task
-        return TracedRun(task.run_id, task.namespace_id, task.workflow_type, task.workflow_id, task.version)
-
-    def _enter_part(self) -> _Part:
+    def _enter_part(self) -> LightPart | _Part:
         number = self._entries // PART_ENTRIES
         part = self._part
         if part is None or self._entries >= part.until:
@@ -215,49 +239,46 @@ class Stretch:
             self._link_senders(part)
         return part
 
-    def _last(self) -> _Part:
+    def _last(self) -> LightPart | _Part:
         return self._part or self._open(max(self._entries - 1, 0) // PART_ENTRIES)
 
-    def _link_senders(self, part: _Part) -> None:
+    def _link_senders(self, part: LightPart | _Part) -> None:
         if part.span is not None:
             for sender in self._senders:
                 part.span.add_link(span_context(sender))
         self._senders = ()
 
-    def _open(self, number: int) -> _Part:
-        ref = self._ref(self._claim, number)
-        span = self._span(number, ref) if self._is_sampled else None
-        steps = None
-        if isinstance(span, SpanOfStretch):
-            steps = StepsOfPart(span, ref)
-        self._part = part = _Part(number, ref, span, steps)
+    def _open(self, number: int) -> LightPart | _Part:
+        joined = is_in_trace_of_start(self.claim, number, self.task.own_traces_from)
+        before = stretch_before(self.claim, number)
+        links = () if joined else (self.trace.start.ref,)
+        if before is not None:
+            links = (*links, self.ref(*before))
+        part: LightPart | _Part
+        if not self._is_sampled:
+            part = _Part(number, self.ref(self.claim, number), None)
+        elif self.sink is None:
+            part = self._part_of_sdk(number, links, joined=joined)
+        else:
+            part = light = LightPart(self, self.sink, number, (number + 1) * PART_ENTRIES, joined=joined)
+            for link in links:
+                light.span.add_link(span_context(link))
+        self._part = part
         self._parts.append(part)
         return part
 
-    def _span(self, number: int, ref: SpanRef) -> Span:
-        start, task, sink, run = self._start.ref, self._task, self._sink, self._run
-        joined = is_in_trace_of_start(self._claim, number, task.own_traces_from)
-        before = stretch_before(self._claim, number)
-        links = (*(() if joined else (start,)), *(() if before is None else (self._ref(*before),)))
-        start_ns = None if number else task.claimed_at_us * 1_000
-        if sink is not None:
-            parent = start if joined else None
-            light = SpanOfStretch(sink, ref, parent, run, self._worker_id, self._claim, start_ns)
-            for link in links:
-                light.add_link(span_context(link))
-            return light
-        return self._tracing.span(
+    def _part_of_sdk(self, number: int, links: tuple[SpanRef, ...], *, joined: bool) -> _Part:
+        run, ref = self.run, self.ref(self.claim, number)
+        span = self._tracing.span(
             ref,
-            span_context(start) if joined else None,
+            span_context(self.trace.start.ref) if joined else None,
             run_name(run.workflow_type),
             SpanKind.CONSUMER,
-            stretch_attributes(run, self._worker_id, self._claim),
+            stretch_attributes(run, self.worker_id, self.claim),
             links=links,
-            start_ns=start_ns,
+            start_ns=None if number else self.task.claimed_at_us * 1_000,
         )
-
-    def _ref(self, claim: int, part: int) -> SpanRef:
-        return stretch_of(self._start.ref, self._task.run_id, claim, part, own_traces_from=self._task.own_traces_from)
+        return _Part(number, ref, span)
 
 
 def _done_seq(step: HistoryStep) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 import grpc
 from opentelemetry import trace as api
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -24,6 +23,7 @@ from opentelemetry.trace import (
 from ...core.traces.ids import TRACESTATE
 from ...core.traces.propagation import sender_in
 from ...core.version import __version__
+from .exporter import exporter_to
 
 SERVICE = "kagzi-server"
 _SCOPE = "kagzi.server"
@@ -48,7 +48,7 @@ class ServerTracing:
     def __init__(self, endpoint: str) -> None:
         named = Resource({SERVICE_NAME: SERVICE, SERVICE_VERSION: __version__})
         self._provider = TracerProvider(resource=named.merge(OTELResourceDetector().detect()))
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+        self._provider.add_span_processor(BatchSpanProcessor(exporter_to(endpoint)))
         self._tracer = self._provider.get_tracer(_SCOPE, __version__)
 
     def close(self) -> None:

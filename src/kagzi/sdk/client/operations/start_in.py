@@ -1,6 +1,6 @@
 """Starts that are written in the user's own transaction, and take place when that is committed."""
 
-from typing import Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -12,6 +12,9 @@ from ...transactions import outbox
 from ...workflow.workflow import Workflow
 from ..start import ABSENT, StartKeywords, StartOptions, checked_workflow_name, refuse_oversized, start_request
 from . import Operations
+
+if TYPE_CHECKING:  # needs OpenTelemetry
+    from ...tracing.spans import StartSpan
 
 I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
 
@@ -60,14 +63,15 @@ class StartIn(Operations):
             span = tracing.start(
                 start.namespace or self._namespace, checked_workflow_name(start.workflow), start.context
             )
-            start = msgspec.structs.replace(start, context=span.context(start.context))
-        write = self._write(connection, start)
+        write = self._write(connection, start, span)
         response = await (write if span is None else span.of(write))
         return response.workflow_id
 
-    async def _write(self, connection: Any, options: StartOptions) -> pb.StartWorkflowResponse:
+    async def _write(
+        self, connection: Any, options: StartOptions, span: "StartSpan | None"
+    ) -> pb.StartWorkflowResponse:
         link = self._backend.connection
-        request = start_request(options, namespace=self._namespace, request_id=self._backend.new_id())
+        request = start_request(options, namespace=self._namespace, request_id=self._backend.new_id(), span=span)
         refuse_oversized(request, link.max_payload_bytes)
         starts.start(request, link.clock.now(), link.max_payload_bytes)
         message = write_start(request)
