@@ -203,9 +203,16 @@ def test_18_attempts_and_logs(shop: Dashboard, page: Page) -> None:
     open_run(page, shop, run_id, "?step=charge-card&tab=attempts")
     for attempt in (1, 2):
         page.get_by_role("checkbox", name=f"Compare attempt {attempt}").check()
-    diff = page.get_by_role("region", name="Difference")
+    diff = page.get_by_role("region", name="Difference", exact=True)
     expect(diff.locator(".diff-removed", has_text="ConnectionError: no route to the bank")).to_have_count(1)
     expect(diff.locator(".diff-added", has_text="ConnectionError: no money there")).to_have_count(1)
+    arguments = page.get_by_role("region", name="Difference of the arguments")
+    expect(arguments.locator(".diff-same", has_text='"book"')).to_have_count(1)
+    expect(arguments.locator(".diff-added", has_text='"attempt 2"')).to_have_count(1)
+    page.get_by_role("checkbox", name="Compare attempt 3").check()
+    expect(page.get_by_text("Those of attempt 3 are not recorded, or equal to")).to_be_visible()
+    page.get_by_role("button", name="ConnectionError: no route to the bank").click()
+    expect(page.get_by_text("Arguments", exact=True)).to_have_count(2)
     page.get_by_role("tab", name="Logs").click()
     expect(page.locator(".log-lines li")).to_have_count(15)
     assert [each.inner_text() for each in page.locator(".log-text").all()] == [

@@ -175,7 +175,13 @@ run_endings = st.builds(
 )
 
 step_attempts = st.builds(
-    StepAttempt, attempt=counts, started_at=maybe_times, finished_at=times, error=errors, worker_id=st.none() | names
+    StepAttempt,
+    attempt=counts,
+    started_at=maybe_times,
+    finished_at=times,
+    error=errors,
+    worker_id=st.none() | names,
+    input=maybe_payloads,
 )
 step_records = st.builds(
     StepRecord,

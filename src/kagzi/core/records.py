@@ -192,6 +192,7 @@ class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
     worker_id: str | None = None
     claim: int = 0  # as in StepRecord
     begun_seq: int = 0
+    input: Payload | None = None  # its own arguments, if they were recorded; lists leave it out like those of steps
 
     @property
     def lost(self) -> bool:

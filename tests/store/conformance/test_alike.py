@@ -207,8 +207,11 @@ class Player:
     async def do_complete(self, token: int, step: int, value: int) -> Any:
         return await self.say(token, lambda holding: complete(holding, STEPS[step % 2], f"{value}", 0))
 
-    async def do_fail(self, token: int, step: int, _c: int) -> Any:
-        return await self.say(token, lambda holding: fail(holding, STEPS[step % 2], attempt=0))
+    async def do_fail(self, token: int, step: int, value: int) -> Any:
+        arguments = payload(f"{value}") if value % 2 else None
+        return await self.say(
+            token, lambda holding: msgspec.structs.replace(fail(holding, STEPS[step % 2], attempt=0), input=arguments)
+        )
 
     async def do_finish(self, token: int, _b: int, _c: int) -> Any:
         return await self.say(token, lambda holding: finish(holding, "nap"))
