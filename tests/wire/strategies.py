@@ -182,6 +182,7 @@ step_attempts = st.builds(
     error=errors,
     worker_id=st.none() | names,
     input=maybe_payloads,
+    before_retry=st.booleans(),
 )
 step_records = st.builds(
     StepRecord,

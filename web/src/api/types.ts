@@ -19,7 +19,7 @@ export type AdoptIn = {
 };
 
 /** An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: what it was
- * called with. */
+ * called with. `before_retry`: the run was tried again since, and attempts are counted afresh. */
 export interface AttemptView {
   readonly attempt: number;
   readonly started_at: string | null;
@@ -27,6 +27,7 @@ export interface AttemptView {
   readonly worker_id: string | null;
   readonly error: ErrorView;
   readonly input: Payload;
+  readonly before_retry: boolean;
 }
 
 /** `since` is inclusive, `until` exclusive. */

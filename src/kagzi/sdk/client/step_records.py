@@ -34,6 +34,7 @@ class StepAttempt:
     claim: int = 0  #: the claim of the run in which it was begun, counted from 1; 0 if that is not known here
     begun_seq: int = 0  #: the place of its begin among what happened in the run
     input: bytes = b""  #: the arguments that it was called with, by name, as JSON, if they are recorded
+    before_retry: bool = False  #: whether `run.retry` has forgotten it since: attempts are counted afresh
 
 
 @exported

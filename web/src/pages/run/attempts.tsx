@@ -21,6 +21,8 @@ interface Attempt {
   word: string;
   /** What it was called with, if that is recorded. */
   input: string | null;
+  /** The run was tried again since, and attempts are counted afresh. */
+  beforeRetry: boolean;
 }
 
 export function Attempts({ step }: { step: StepView }) {
@@ -85,7 +87,7 @@ function AttemptRow(props: {
               type="checkbox"
               checked={chosen}
               onChange={onChoose}
-              aria-label={`Compare attempt ${attempt.attempt}`}
+              aria-label={`Compare ${nameOf(attempt)}`}
             />
           ) : null}
         </td>
@@ -100,6 +102,7 @@ function AttemptRow(props: {
           ) : (
             <span class={attempt.word === "ok" ? "attempt-ok" : "dim"}>{attempt.word}</span>
           )}
+          {attempt.beforeRetry ? <span class="dim"> before the retry</span> : null}
           {attempt.worker !== null ? (
             <span class="dim attempt-worker">{` on ${attempt.worker.slice(0, 8)}`}</span>
           ) : null}
@@ -123,7 +126,7 @@ function AttemptRow(props: {
             {attempt.input !== null ? (
               <>
                 <h3>Arguments</h3>
-                <Value text={attempt.input} label={`Arguments of attempt ${attempt.attempt}`} />
+                <Value text={attempt.input} label={`Arguments of ${nameOf(attempt)}`} />
               </>
             ) : null}
           </td>
@@ -137,8 +140,8 @@ function AttemptDiff({ a, b }: { a: Attempt; b: Attempt }) {
   const before = a.error !== null ? wholeText(a.error) : a.word;
   const after = b.error !== null ? wholeText(b.error) : b.word;
   return (
-    <section class="attempt-diff" aria-label={`Attempts ${a.attempt} and ${b.attempt}`}>
-      <h3>{`Attempt ${a.attempt} and attempt ${b.attempt}`}</h3>
+    <section class="attempt-diff" aria-label={`${nameOf(a)} and ${nameOf(b)}`}>
+      <h3>{`Compare ${nameOf(a)} and ${nameOf(b)}`}</h3>
       {before === after ? <p class="dim">Both failed in the same way.</p> : <Diff lines={diffLines(before, after)} />}
       <ArgumentDiff a={a} b={b} />
     </section>
@@ -153,7 +156,7 @@ function ArgumentDiff({ a, b }: { a: Attempt; b: Attempt }) {
     <>
       <h3>Arguments</h3>
       {missing !== null ? (
-        <p class="dim">{`Those of attempt ${known.attempt}. Those of attempt ${missing.attempt} ${unknown(missing)}.`}</p>
+        <p class="dim">{`Those of ${nameOf(known)}. Those of ${nameOf(missing)} ${unknown(missing)}.`}</p>
       ) : a.input === b.input ? (
         <p class="dim">Both were called with the same arguments.</p>
       ) : null}
@@ -164,6 +167,10 @@ function ArgumentDiff({ a, b }: { a: Attempt; b: Attempt }) {
       )}
     </>
   );
+}
+
+function nameOf(attempt: Attempt): string {
+  return attempt.beforeRetry ? `attempt ${attempt.attempt} before the retry` : `attempt ${attempt.attempt}`;
 }
 
 function unknown(attempt: Attempt): string {
@@ -180,6 +187,7 @@ function attemptsOf(step: StepView): Attempt[] {
     error: each.error,
     word: "failed",
     input: recorded(each.input),
+    beforeRetry: each.before_retry,
   }));
   if (step.status === "pending") return earlier;
   const word = { completed: "ok", running: "running", failed: "failed", abandoned: "given up", pending: "" }[
@@ -194,6 +202,7 @@ function attemptsOf(step: StepView): Attempt[] {
     error: step.error,
     word,
     input: inputOfLast(step),
+    beforeRetry: false,
   };
   return [...earlier, last];
 }

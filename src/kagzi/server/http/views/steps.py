@@ -14,7 +14,7 @@ from .common import ErrorView, Moment, PageQuery, View, error_view, moment
 
 class AttemptView(View, frozen=True, kw_only=True):
     """An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: what it was
-    called with."""
+    called with. `before_retry`: the run was tried again since, and attempts are counted afresh."""
 
     attempt: int
     started_at: Moment | None
@@ -22,6 +22,7 @@ class AttemptView(View, frozen=True, kw_only=True):
     worker_id: str | None
     error: ErrorView
     input: msgspec.Raw
+    before_retry: bool
 
 
 class RetryView(View, frozen=True, kw_only=True):
@@ -106,6 +107,7 @@ def _attempt_view(attempt: StepAttempt) -> AttemptView:
         worker_id=attempt.worker_id or None,
         error=error,
         input=payload_view(attempt.input),
+        before_retry=attempt.before_retry,
     )
 
 
