@@ -39,7 +39,7 @@ async def pack(basket: list[str]) -> int:
 
 
 @workflow
-async def parcel(ctx: Context) -> int:
+async def packing(ctx: Context) -> int:
     return await ctx.step("pack").retry(Retry.fixed(3, "1ms")).run(pack, ["book"])
 
 
@@ -113,10 +113,10 @@ async def test_arguments_are_recorded_always_or_never() -> None:
 async def test_each_attempt_shows_its_own_arguments(mode: Any, earlier: list[int], last: int) -> None:
     async with (
         asyncio.timeout(LOADED_MACHINE_S),
-        Worker(":memory:", workflows=[parcel], record_inputs=mode),
+        Worker(":memory:", workflows=[packing], record_inputs=mode),
         Kagzi.connect(":memory:") as client,
     ):
-        run = await client.start(parcel)
+        run = await client.start(packing)
         assert await run.result() == 4
         step = (await steps_of(run))["pack"]
         assert [len(json.loads(each.input)["basket"]) if each.input else 0 for each in step.earlier] == earlier
