@@ -220,6 +220,21 @@ def test_18_attempts_and_logs(shop: Dashboard, page: Page) -> None:
     ]
 
 
+def test_18_attempts_of_before_a_retry_are_told_apart(dashboard: Dashboard, page: Page) -> None:
+    history = Recorded()
+    history.failed("charge", 1, 0, SECOND, SECOND, forgotten=9, input={"json": {"amount": 5}})
+    history.failed("charge", 1, 2 * SECOND, 3 * SECOND, 3 * SECOND, input={"json": {"amount": 6}})
+    history.step("charge", 4 * SECOND, 5 * SECOND, attempt=2)
+    open_run(page, dashboard, add(dashboard, history), "?step=charge&tab=attempts")
+    expect(page.locator(".attempts tbody tr", has_text="before the retry")).to_have_count(1)
+    page.get_by_role("checkbox", name="Compare attempt 1 before the retry").check()
+    page.get_by_role("checkbox", name="Compare attempt 1", exact=True).check()
+    expect(page.get_by_role("heading", name="Compare attempt 1 before the retry and attempt 1")).to_be_visible()
+    arguments = page.get_by_role("region", name="Difference of the arguments")
+    expect(arguments.locator(".diff-removed", has_text='"amount": 5')).to_have_count(1)
+    expect(arguments.locator(".diff-added", has_text='"amount": 6')).to_have_count(1)
+
+
 def test_18_a_long_traceback_is_whole(dashboard: Dashboard, page: Page) -> None:
     frames = [
         f'  File "/app/shop/f{number}.py", line {number}, in f{number}\n    call({number})' for number in range(50)
