@@ -160,6 +160,12 @@ def test_retry_reopens_a_failed_run_where_it_failed(installation: Installation, 
     assert "kagzi get" in done.stderr
     view = until(installation, "late", has_status("completed"))
     assert view["output"] == "it says hello"
+    shown = json.loads(installation.run("get", "late", "--steps", "--json").stdout)
+    before = [attempt for step in shown["steps"] for attempt in step["attempts"]]
+    assert [(each["attempt"], each["before_retry"], each["input"]) for each in before] == [
+        (1, True, {"path": str(path)})
+    ]
+    assert "before the retry: FileNotFoundError" in installation.run("get", "late", "--steps").stdout
     again = installation.run("retry", "late")
     assert again.returncode == 5  # it has not failed
 

@@ -108,6 +108,8 @@ async def use_everything(server: Server, codec: AesGcm) -> None:
         assert [each.error.cause.message for each in steps["charge"].earlier if each.error.cause] == [
             repr(secret("cause"))
         ] * 2
+        arguments = f'{{"card":"{secret("input")}"}}'.encode()
+        assert [each.input for each in steps["charge"].earlier] == [arguments] * 2
         logs = await until(lambda: _logs_of(run))
         assert [line.text for line in logs.lines] == [f"{LOGGED} nput"] * 3
         refused = steps["refuse"].error_detail

@@ -60,7 +60,14 @@ class Recorded:
             self._attempts.append(row | times | {"error": {"message": reason}})
 
     def failed(  # noqa: PLR0917  an attempt, and its times
-        self, step_id: str, attempt: int, begin: int, end: int, retry_at: int, worker_id: str | None = None
+        self,
+        step_id: str,
+        attempt: int,
+        begin: int,
+        end: int,
+        retry_at: int,
+        worker_id: str | None = None,
+        **fields: Any,
     ) -> None:
         """An attempt that another one follows."""
         self._seq += 2
@@ -75,6 +82,7 @@ class Recorded:
                 "retry_at": BEGAN + retry_at,
                 "error": ERROR,
                 "worker_id": worker_id,
+                **fields,
             }
         )
 

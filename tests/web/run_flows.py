@@ -11,7 +11,8 @@ more = Signal("more", Any)
 enough = Signal("enough", Any)
 
 
-async def _charge() -> str:
+async def _charge(basket: list[str]) -> str:
+    basket.append(f"attempt {current_step().attempt}")
     for number in range(5):
         log.warning("line %s of the log", number)
     match current_step().attempt:
@@ -26,7 +27,7 @@ async def _charge() -> str:
 @workflow
 async def charging(ctx: Context) -> str:
     """Fails in two ways, and then succeeds."""
-    return await ctx.step("charge-card", retry=Retry.attempts(3)).run(_charge)
+    return await ctx.step("charge-card", retry=Retry.attempts(3)).run(_charge, ["book"])
 
 
 @workflow

@@ -203,14 +203,36 @@ def test_18_attempts_and_logs(shop: Dashboard, page: Page) -> None:
     open_run(page, shop, run_id, "?step=charge-card&tab=attempts")
     for attempt in (1, 2):
         page.get_by_role("checkbox", name=f"Compare attempt {attempt}").check()
-    diff = page.get_by_role("region", name="Difference")
+    diff = page.get_by_role("region", name="Difference", exact=True)
     expect(diff.locator(".diff-removed", has_text="ConnectionError: no route to the bank")).to_have_count(1)
     expect(diff.locator(".diff-added", has_text="ConnectionError: no money there")).to_have_count(1)
+    arguments = page.get_by_role("region", name="Difference of the arguments")
+    expect(arguments.locator(".diff-same", has_text='"book"')).to_have_count(1)
+    expect(arguments.locator(".diff-added", has_text='"attempt 2"')).to_have_count(1)
+    page.get_by_role("checkbox", name="Compare attempt 3").check()
+    expect(page.get_by_text("Those of attempt 3 are not recorded, or equal to")).to_be_visible()
+    page.get_by_role("button", name="ConnectionError: no route to the bank").click()
+    expect(page.get_by_text("Arguments", exact=True)).to_have_count(2)
     page.get_by_role("tab", name="Logs").click()
     expect(page.locator(".log-lines li")).to_have_count(15)
     assert [each.inner_text() for each in page.locator(".log-text").all()] == [
         f"line {number} of the log" for _ in range(3) for number in range(5)
     ]
+
+
+def test_18_attempts_of_before_a_retry_are_told_apart(dashboard: Dashboard, page: Page) -> None:
+    history = Recorded()
+    history.failed("charge", 1, 0, SECOND, SECOND, forgotten=9, input={"json": {"amount": 5}})
+    history.failed("charge", 1, 2 * SECOND, 3 * SECOND, 3 * SECOND, input={"json": {"amount": 6}})
+    history.step("charge", 4 * SECOND, 5 * SECOND, attempt=2)
+    open_run(page, dashboard, add(dashboard, history), "?step=charge&tab=attempts")
+    expect(page.locator(".attempts tbody tr", has_text="before the retry")).to_have_count(1)
+    page.get_by_role("checkbox", name="Compare attempt 1 before the retry").check()
+    page.get_by_role("checkbox", name="Compare attempt 1", exact=True).check()
+    expect(page.get_by_role("heading", name="Compare attempt 1 before the retry and attempt 1")).to_be_visible()
+    arguments = page.get_by_role("region", name="Difference of the arguments")
+    expect(arguments.locator(".diff-removed", has_text='"amount": 5')).to_have_count(1)
+    expect(arguments.locator(".diff-added", has_text='"amount": 6')).to_have_count(1)
 
 
 def test_18_a_long_traceback_is_whole(dashboard: Dashboard, page: Page) -> None:

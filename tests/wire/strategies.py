@@ -175,7 +175,14 @@ run_endings = st.builds(
 )
 
 step_attempts = st.builds(
-    StepAttempt, attempt=counts, started_at=maybe_times, finished_at=times, error=errors, worker_id=st.none() | names
+    StepAttempt,
+    attempt=counts,
+    started_at=maybe_times,
+    finished_at=times,
+    error=errors,
+    worker_id=st.none() | names,
+    input=maybe_payloads,
+    before_retry=st.booleans(),
 )
 step_records = st.builds(
     StepRecord,

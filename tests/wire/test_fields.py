@@ -99,7 +99,8 @@ def test_parts_of_a_record_are_fields_of_the_message_and_parts_of_the_message_ar
     fields = {field.name for field in worker_pb2.Step.DESCRIPTOR.fields} - {"run_id", "namespace_id", "attempts"}
     with pytest.raises(
         TypeError,
-        match=r"Attempt has no field for begun_seq, claim, error, started_at, worker_id of kagzi.v1.StepAttempt",
+        match=r"Attempt has no field for before_retry, begun_seq, claim, error, input, started_at, worker_id of "
+        r"kagzi.v1.StepAttempt",
     ):
         reader(worker_pb2.Step, Step, names={"number": "attempt_number"}, unread=fields)
 

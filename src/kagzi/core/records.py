@@ -192,6 +192,8 @@ class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
     worker_id: str | None = None
     claim: int = 0  # as in StepRecord
     begun_seq: int = 0
+    input: Payload | None = None  # its own arguments, if they were recorded; lists leave it out like those of steps
+    before_retry: bool = False  # an explicit retry has forgotten it since, and attempts are counted afresh
 
     @property
     def lost(self) -> bool:
@@ -239,11 +241,29 @@ class StepRecord(StoredStep, frozen=True, kw_only=True):
 
 
 def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
-    """A step as people are shown it. What was still open when its run ended ended with it: abandoned. Nothing is
-    written, so that a run that is tried again finds its steps as they were."""
+    """A step as people are shown it: its attempts of before an explicit retry are marked. What was still open when its
+    run ended ended with it: abandoned. Nothing is written, so that a run that is tried again finds its steps as they
+    were."""
+    if step.attempts and (attempts := _marked_attempts(step)) is not step.attempts:
+        step = msgspec.structs.replace(step, attempts=attempts)
     if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
         return step
     return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)
+
+
+def _marked_attempts(step: StepRecord) -> tuple[StepAttempt, ...]:
+    """From the latest to the oldest, numbers fall from the step's own to 1: where one does not, an explicit retry began
+    the count afresh. A child is tried again by an explicit retry only, which counts on."""
+    number = 0 if step.kind is StepKind.CHILD else step.attempt
+    for place in range(len(step.attempts) - 1, -1, -1):
+        attempt = step.attempts[place]
+        if attempt.lost and not attempt.error.non_retryable:
+            continue  # it does not count: the one after it has the same number
+        if attempt.attempt >= number:
+            before = (msgspec.structs.replace(each, before_retry=True) for each in step.attempts[: place + 1])
+            return (*before, *step.attempts[place + 1 :])
+        number = attempt.attempt
+    return step.attempts
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):

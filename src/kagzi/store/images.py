@@ -108,7 +108,7 @@ def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str
 _write_run = _row_writer(RunImage, last_seq="seq", wake_at="due_at", paused_wake_at="paused_due_at")
 _write_step = _row_writer(StepImage)
 _write_signal = _row_writer(SignalImage)
-attempt_row = _row_writer(AttemptImage)
+_write_attempt = _row_writer(AttemptImage)
 
 
 def _data_columns(name: str, data: Data | None) -> dict[str, Any]:
@@ -144,6 +144,10 @@ def step_row(step: StepImage) -> dict[str, Any]:
         | _data_columns("output", step.output)
         | _data_columns("details", step.details)
     )
+
+
+def attempt_row(attempt: AttemptImage) -> dict[str, Any]:
+    return _write_attempt(attempt) | _data_columns("input", attempt.input)
 
 
 def signal_row(signal: SignalImage) -> dict[str, Any]:

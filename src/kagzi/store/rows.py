@@ -261,7 +261,7 @@ read_run = converter(
 )
 """A run as lists show it: without what it waits for, and without payloads."""
 
-read_attempt = converter(StepAttempt, by_column)
+read_attempt = converter(StepAttempt, by_column, before_retry=lambda _: False)  # `shown_step` knows
 read_worker_event = converter(WorkerEvent, by_column)
 read_schedule = converter(ScheduleRecord, by_column)
 read_fire = converter(Fire, by_column)

@@ -218,7 +218,7 @@ class Step(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., run_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[StepKind, str]] = ..., status: _Optional[_Union[StepStatus, str]] = ..., attempt_number: _Optional[int] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., child_run_id: _Optional[str] = ..., seq: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., attempts: _Optional[_Iterable[_Union[StepAttempt, _Mapping]]] = ..., heartbeat_details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., worker_id: _Optional[str] = ..., claim: _Optional[int] = ..., begun_seq: _Optional[int] = ...) -> None: ...
 
 class StepAttempt(_message.Message):
-    __slots__ = ("attempt_number", "started_at", "finished_at", "error", "worker_id", "claim", "begun_seq")
+    __slots__ = ("attempt_number", "started_at", "finished_at", "error", "worker_id", "claim", "begun_seq", "input", "before_retry")
     ATTEMPT_NUMBER_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +226,8 @@ class StepAttempt(_message.Message):
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     BEGUN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_RETRY_FIELD_NUMBER: _ClassVar[int]
     attempt_number: int
     started_at: _timestamp_pb2.Timestamp
     finished_at: _timestamp_pb2.Timestamp
@@ -233,7 +235,9 @@ class StepAttempt(_message.Message):
     worker_id: str
     claim: int
     begun_seq: int
-    def __init__(self, attempt_number: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., worker_id: _Optional[str] = ..., claim: _Optional[int] = ..., begun_seq: _Optional[int] = ...) -> None: ...
+    input: _common_pb2.Payload
+    before_retry: bool
+    def __init__(self, attempt_number: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., worker_id: _Optional[str] = ..., claim: _Optional[int] = ..., begun_seq: _Optional[int] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., before_retry: bool = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
     __slots__ = ("namespace_id", "task_queue", "workflow_types", "hostname", "pid", "version", "max_concurrent", "labels", "queue_concurrency_limit", "workflow_type_concurrency", "served", "build_id", "worker_id")

@@ -3,10 +3,11 @@
 import asyncio
 import json
 import logging
+from typing import Any
 
 import pytest
 
-from kagzi import Context, InvalidArgument, Kagzi, LogLine, RunError, Signal, StepRecord, Worker, workflow
+from kagzi import Context, InvalidArgument, Kagzi, LogLine, Retry, RunError, Signal, StepRecord, Worker, workflow
 from kagzi.sdk.client.run import Run
 from tests.engine.fakes import until
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -27,6 +28,19 @@ async def order(ctx: Context, amount: int) -> int:
     """Pays, and waits."""
     paid = await ctx.step("pay").run(pay, amount, card="4711")
     return paid + await ctx.wait_for(approved_by)
+
+
+async def pack(basket: list[str]) -> int:
+    """Changes what it was called with."""
+    basket.append("note")
+    if len(basket) < 4:
+        raise OSError("no room")
+    return len(basket)
+
+
+@workflow
+async def packing(ctx: Context) -> int:
+    return await ctx.step("pack").retry(Retry.fixed(3, "1ms")).run(pack, ["book"])
 
 
 async def steps_of(run: "Run[int]") -> dict[str, StepRecord]:
@@ -86,3 +100,24 @@ async def test_arguments_are_recorded_always_or_never() -> None:
             with pytest.raises(RunError):
                 await failed.result()
         assert (await steps_of(failed))["pay"].input == b""
+
+
+@pytest.mark.parametrize(
+    ("mode", "earlier", "last"),
+    [
+        ("failed", [2, 3], 3),  # they are written when an attempt has failed
+        ("always", [1, 2], 3),  # or before each attempt begins
+        ("never", [0, 0], 0),
+    ],
+)
+async def test_each_attempt_shows_its_own_arguments(mode: Any, earlier: list[int], last: int) -> None:
+    async with (
+        asyncio.timeout(LOADED_MACHINE_S),
+        Worker(":memory:", workflows=[packing], record_inputs=mode),
+        Kagzi.connect(":memory:") as client,
+    ):
+        run = await client.start(packing)
+        assert await run.result() == 4
+        step = (await steps_of(run))["pack"]
+        assert [len(json.loads(each.input)["basket"]) if each.input else 0 for each in step.earlier] == earlier
+        assert (len(json.loads(step.input)["basket"]) if step.input else 0) == last

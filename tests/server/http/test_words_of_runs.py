@@ -101,7 +101,16 @@ STEP = StepRecord(
     error=ErrorDetail(message="x", type="ValueError", kind=ERROR.kind, non_retryable=True),
     output=Payload(b"[1]"),
     details=Payload(b'"half"'),
-    attempts=(StepAttempt(attempt=1, started_at=AT, finished_at=AT + 1, error=ERROR, worker_id="worker-1"),),
+    attempts=(
+        StepAttempt(
+            attempt=1,
+            started_at=AT,
+            finished_at=AT + 1,
+            error=ERROR,
+            worker_id="worker-1",
+            input=Payload(b'{"amount":5}'),
+        ),
+    ),
 )
 ONLY_HERE = {
     "run": {"cancel_reason", "last_seq"},

@@ -104,7 +104,7 @@ def shape_of_run(run: RunRecord) -> object:
 
 def shape_of_step(step: StepRecord) -> object:
     open_until = (step.wake_at, step.retry_at) if step.finished_at is None else None
-    attempts = [(attempt.attempt, attempt.error) for attempt in step.attempts]
+    attempts = [(each.attempt, each.error, each.input, each.before_retry) for each in step.attempts]
     return step.kind, step.status, step.attempt, step.output, step.error, open_until, step.child_run_id, attempts
 
 
@@ -117,6 +117,9 @@ def outcome_of(outcome: Any) -> object:
     if isinstance(outcome, o.Known):
         step = outcome.step
         return "Known", step.step_id, step.status, step.attempt, step.output, step.error
+    if isinstance(outcome, o.Fetched):
+        results = [msgspec.structs.replace(step, begun_seq=0, seq=0) for step in outcome.results]
+        return "Fetched", results, outcome.at, outcome.more, outcome.retries
     if isinstance(outcome, o.NotParked):
         return "NotParked", frozenset(step.step_id for step in outcome.results)
     if not isinstance(outcome, msgspec.Struct):
@@ -207,8 +210,11 @@ class Player:
     async def do_complete(self, token: int, step: int, value: int) -> Any:
         return await self.say(token, lambda holding: complete(holding, STEPS[step % 2], f"{value}", 0))
 
-    async def do_fail(self, token: int, step: int, _c: int) -> Any:
-        return await self.say(token, lambda holding: fail(holding, STEPS[step % 2], attempt=0))
+    async def do_fail(self, token: int, step: int, value: int) -> Any:
+        arguments = payload(f"{value}") if value % 2 else None
+        return await self.say(
+            token, lambda holding: msgspec.structs.replace(fail(holding, STEPS[step % 2], attempt=0), input=arguments)
+        )
 
     async def do_finish(self, token: int, _b: int, _c: int) -> Any:
         return await self.say(token, lambda holding: finish(holding, "nap"))

@@ -18,7 +18,7 @@ from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
 
 from .places import Place, connected
-from .verbs import StoreHarness, complete_run, payload, refused, the
+from .verbs import StoreHarness, begin, complete_run, fail, payload, refused, the
 
 ENDED = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 OURS = "ours"
@@ -183,8 +183,11 @@ async def test_all_that_a_run_keeps_is_measured(harness: StoreHarness) -> None:
     holding = await harness.running(namespace=OURS, input=payload("12345"), context=payload("123"))
     await harness.done(holding, "step", "1234567")
     await harness.signal(holding.run, "approved", "12")
+    await harness.do(begin(holding, "shaky", input=payload("1")))
+    await harness.do(msgspec.structs.replace(fail(holding, "shaky"), input=payload("123456")))
     await harness.do(complete_run(holding, "1234"))
-    assert (await harness.store.measure_runs(OURS, None, 10)).stored_bytes == 5 + 3 + 7 + 2 + 4
+    kept_of_failure = 6 + 6  # by the step and by its attempt
+    assert (await harness.store.measure_runs(OURS, None, 10)).stored_bytes == 5 + 3 + 7 + 2 + 4 + kept_of_failure
 
 
 async def test_no_more_workers_than_it_allows(harness: StoreHarness) -> None:

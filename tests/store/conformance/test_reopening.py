@@ -1,5 +1,6 @@
 """Retry and fork: what a finished run did is kept; the run, or another one, goes on from a chosen step."""
 
+import msgspec
 import pytest
 
 from kagzi.core.effects import NO_EFFECTS
@@ -11,6 +12,7 @@ from kagzi.core.states import RunStatus, StepStatus
 
 from .invariants import check_invariants
 from .verbs import (
+    AT_ONCE,
     BOOM,
     STEADY,
     StoreHarness,
@@ -31,6 +33,7 @@ from .verbs import (
 )
 
 S = RunStatus
+TWICE = msgspec.structs.replace(AT_ONCE, maximum_attempts=2)
 CHARGE_FAILED = ErrorDetail(
     type="kagzi.StepError", message="charge failed", subject="step", subject_id="charge", cause=BOOM
 )
@@ -97,7 +100,34 @@ async def test_a_retry_keeps_the_failure_in_the_history(harness: StoreHarness) -
     steps = await harness.steps(last.run)
     (earlier,) = steps["charge"].attempts
     assert the(StepAttempt, earlier).error.type == BOOM.type
+    assert earlier.before_retry
     assert steps["charge"].status == StepStatus.RUNNING
+    await harness.do(complete(new, "charge", "paid", 0))
+    assert [each.before_retry for each in (await harness.steps(last.run))["charge"].attempts] == [True]
+
+
+async def test_attempts_of_before_a_retry_are_told_from_those_after_it(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "kept", retry=AT_ONCE), fail(holding, "kept"))
+    await harness.write(begin(holding, "kept", 2), complete(holding, "kept", "1", 2))
+    await harness.do(begin(holding, "charge", retry=TWICE))
+    holding = await harness.take_over(holding)
+    for attempt in (1, 2):
+        await harness.write(begin(holding, "charge", attempt), fail(holding, "charge", attempt=attempt))
+    the(RunClosed, await harness.do(fail_run(holding, CHARGE_FAILED)))
+    await harness.retry(holding.run)
+    new = await harness.hold(holding.run)
+    await harness.write(begin(new, "charge", 0, retry=TWICE), fail(new, "charge"), begin(new, "charge", 2))
+    new = await harness.take_over(new)
+    steps = await harness.steps(holding.run)
+    assert [(each.attempt, each.lost, each.before_retry) for each in steps["charge"].attempts] == [
+        (1, True, True),
+        (1, False, True),
+        (2, False, True),
+        (1, False, False),
+        (2, True, False),
+    ]
+    assert [each.before_retry for each in steps["kept"].attempts] == [False]
 
 
 async def test_a_retry_may_begin_at_another_step(harness: StoreHarness) -> None:

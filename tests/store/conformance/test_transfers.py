@@ -129,7 +129,8 @@ async def _ended(harness: StoreHarness) -> None:
     odd = Payload(b"\x00\xff\n", {"encoding": "secret"})
     await harness.write(begin(holding, "odd", input=odd, timeout_ms=500, once=True), complete(holding, "odd", odd))
     await harness.write(begin(holding, "lines"), complete(holding, "lines", '{\n"a": 1}'))
-    await harness.write(begin(holding, "shaky", retry=AT_ONCE), fail(holding, "shaky"))
+    failed = msgspec.structs.replace(fail(holding, "shaky"), input=odd)
+    await harness.write(begin(holding, "shaky", retry=AT_ONCE), failed)
     await harness.write(
         begin(holding, "shaky", 2), beat(holding, "shaky", "half", 2), complete(holding, "shaky", "x", 2)
     )

@@ -290,16 +290,17 @@ class _Drafts:
         return self._draft(c.FailRun, error=self.rng.choice(FAILURES), **after)
 
     def _fail(self) -> Draft:
-        return self._draft(
-            c.FailStep, step_id=self._open("f"), attempt=self._attempt(), error=self.rng.choice(FAILURES)
-        )
+        arguments = self._some(0.5, input=self._payload())
+        error = self.rng.choice(FAILURES)
+        return self._draft(c.FailStep, step_id=self._open("f"), attempt=self._attempt(), error=error, **arguments)
 
     def _begin_again(self) -> list[Draft | Again]:
         """A step that fails and begins again at once: its second attempt may complete in another batch."""
         begun = self._begin(self._step("f", fresh=0.9))
         fields = {name: value for name, value in begun.fields.items() if name != "once"} | {"retry": AT_ONCE}
         step_id = fields["step_id"]
-        failed = Draft(c.FailStep, begun.run, begun.lease, {"step_id": step_id, "attempt": 1, "error": BOOM})
+        failure = {"step_id": step_id, "attempt": 1, "error": BOOM} | self._some(0.5, input=self._payload())
+        failed = Draft(c.FailStep, begun.run, begun.lease, failure)
         first, second = (Draft(c.BeginStep, begun.run, begun.lease, fields | {"attempt": n}) for n in (1, 2))
         return [first, failed, second]
 

@@ -18,13 +18,16 @@ export type AdoptIn = {
   readonly reason?: string | undefined;
 };
 
-/** An attempt that failed, or whose worker was lost: then the next one has the same number. */
+/** An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: what it was
+ * called with. `before_retry`: the run was tried again since, and attempts are counted afresh. */
 export interface AttemptView {
   readonly attempt: number;
   readonly started_at: string | null;
   readonly finished_at: string;
   readonly worker_id: string | null;
   readonly error: ErrorView;
+  readonly input: Payload;
+  readonly before_retry: boolean;
 }
 
 /** `since` is inclusive, `until` exclusive. */
@@ -1029,7 +1032,7 @@ export type StepQuery = {
 export type StepStatus = "pending" | "running" | "completed" | "failed" | "abandoned";
 
 /** A step. `retry` is that of a function. `attempts` are the earlier ones. Lists leave `input`, `output` and
- * `details` (of its last heartbeat) out, unless they are asked for. */
+ * `details` (of its last heartbeat) out, and `input` of attempts, unless they are asked for. */
 export interface StepView {
   readonly step_id: string;
   readonly name: string;

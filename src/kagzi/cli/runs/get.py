@@ -128,6 +128,8 @@ def _step_rows(step: dict[str, Any]) -> Iterator[dict[str, str]]:
         result = attempt["error"]["text"]
         if lost:
             result = f"worker {attempt['worker_id'] or 'unknown'} was lost (detected at {attempt['finished_at']})"
+        if attempt["before_retry"]:
+            result = f"before the retry: {result}"
         took = took_text(attempt["started_at"], attempt["finished_at"])
         yield _step_row(step, "lost" if lost else "failed", attempt["attempt"], took, result)
     result = step["error"]["text"] if step["error"] else ""

@@ -36,8 +36,8 @@ def whole_run_view(run: RunInfo) -> dict[str, Any]:
 
 def step_view(step: StepRecord) -> dict[str, Any]:
     payloads = {name: payload_view(getattr(step, name), step.encoding) for name in ("input", "details", "output")}
-    attempt = ("attempt", "started_at", "finished_at", "worker_id", "error")
-    earlier = [view(each, *attempt) for each in step.earlier]
+    attempt = ("attempt", "started_at", "finished_at", "worker_id", "error", "before_retry")
+    earlier = [view(each, *attempt) | {"input": payload_view(each.input, step.encoding)} for each in step.earlier]
     return view(step, *_STEP) | payloads | view(step, "error=error_detail", "not_retried?") | {"attempts": earlier}
 
 

@@ -121,6 +121,7 @@ class AttemptState(msgspec.Struct, kw_only=True):
     retry_at: Timestamp
     worker_id: str | None = None
     error: ErrorDetail | None = None  # None: read, not new
+    input: Payload | None = None  # its arguments; of one that was read: not known here
 
 
 class SignalState(msgspec.Struct, kw_only=True):

@@ -115,6 +115,7 @@ def fail_step(run: RunState, command: FailStep, now: Timestamp, rng: Rng) -> Out
         retry_at=decision.at,
         worker_id=run.worker_id,
         error=command.error,
+        input=command.input,
     )
     run.attempts[step.step_id, step.attempt] = attempt
     run.new_attempts.append(attempt)
@@ -147,6 +148,7 @@ def _begin_again(run: RunState, step: StepState, command: OpenAttempt, now: Time
     step.begun_seq = run.next_seq()
     step.status, step.retry_at, step.started_at = StepCode.RUNNING, None, now
     step.lease, step.worker_id, step.changed = command.lease, run.worker_id, True
+    step.input = command.input or step.input
     return Begun(step.begun_seq, now, step.attempt)
 
 

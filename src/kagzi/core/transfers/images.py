@@ -78,6 +78,7 @@ class AttemptImage(_Image, frozen=True):
     started_at: Timestamp | None = None
     worker_id: str | None = None
     forgotten: int = 0
+    input: Data | None = None
 
 
 class SignalImage(_Image, frozen=True):

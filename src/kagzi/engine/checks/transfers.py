@@ -185,6 +185,7 @@ class Checker:
         )
         self._attempt_seqs.add(key)
         _error(attempt.error, "attempt.error")
+        self._data(attempt.input, "attempt.input")
 
     def _signal(self, signal: SignalImage) -> None:
         checks.within(signal.number, self._last_signal + 1, checks.INT64_END - 1, "signal.number")

@@ -15,7 +15,7 @@ from ...v1 import worker_pb2 as pb
 from ...v1.admin_pb2 import ListStepsRequest
 from ...wire.common import read_error, read_retry
 from ...wire.enums import STEP_KIND_FROM_WIRE, STEP_STATUS_FROM_WIRE
-from ...wire.fields import reader
+from ...wire.fields import form, reader
 from .run_records import payload_encoding
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class StepAttempt:
     worker_id: str | None = None  #: the worker that executed it
     claim: int = 0  #: the claim of the run in which it was begun, counted from 1; 0 if that is not known here
     begun_seq: int = 0  #: the place of its begin among what happened in the run
+    input: bytes = b""  #: the arguments that it was called with, by name, as JSON, if they are recorded
+    before_retry: bool = False  #: whether `run.retry` has forgotten it since: attempts are counted afresh
 
 
 @exported
@@ -90,6 +92,12 @@ def _not_retried(message: pb.Step) -> str:
         return ""
     return why_not_retried(read_retry(message.retry_policy), failure)
 
+
+form(
+    pb.StepAttempt,
+    StepAttempt,
+    reader(pb.StepAttempt, StepAttempt, names={"attempt": "attempt_number"}, input=lambda message: message.input.data),
+)
 
 read_step_record = reader(
     pb.Step,

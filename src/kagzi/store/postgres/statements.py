@@ -44,10 +44,10 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "list_steps": _WIDE_PAYLOADS,
     "list_step_logs": ("lines",),
     "signal_waits": ("input", "input_meta::text"),
-    "step_attempts": ("error::text",),
+    "step_attempts": ("error::text", "input", "input_meta::text"),
     "endings_of": ("error::text", "output", "output_meta::text"),
     "export_steps": _WIDE_PAYLOADS,
-    "export_attempts": ("error::text",),
+    "export_attempts": ("error::text", "input", "input_meta::text"),
     "export_signals": ("payload", "payload_meta::text"),
     "export_links": ("step_id",),
 }

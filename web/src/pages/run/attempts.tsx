@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { ErrorView, StepView } from "../../api/types";
 import { diffLines } from "../../model/diff";
 import { formatDuration } from "../../model/durations";
+import { pretty } from "../../model/json-text";
 import { toMs } from "../../model/times";
 import { Diff } from "../../ui/diff";
 import { Time } from "../../ui/time";
@@ -18,6 +19,10 @@ interface Attempt {
   worker: string | null;
   error: ErrorView | null;
   word: string;
+  /** What it was called with, if that is recorded. */
+  input: string | null;
+  /** The run was tried again since, and attempts are counted afresh. */
+  beforeRetry: boolean;
 }
 
 export function Attempts({ step }: { step: StepView }) {
@@ -59,7 +64,7 @@ export function Attempts({ step }: { step: StepView }) {
         </p>
       ) : null}
       {attempts.length > 1 && two.length < 2 ? <p class="dim">Choose two to see what differs.</p> : null}
-      {two.length === 2 && two[0] && two[1] ? <AttemptDiff a={two[0]} b={two[1]} input={textOf(step.input)} /> : null}
+      {two.length === 2 && two[0] && two[1] ? <AttemptDiff a={two[0]} b={two[1]} /> : null}
     </div>
   );
 }
@@ -82,7 +87,7 @@ function AttemptRow(props: {
               type="checkbox"
               checked={chosen}
               onChange={onChoose}
-              aria-label={`Compare attempt ${attempt.attempt}`}
+              aria-label={`Compare ${nameOf(attempt)}`}
             />
           ) : null}
         </td>
@@ -97,6 +102,7 @@ function AttemptRow(props: {
           ) : (
             <span class={attempt.word === "ok" ? "attempt-ok" : "dim"}>{attempt.word}</span>
           )}
+          {attempt.beforeRetry ? <span class="dim"> before the retry</span> : null}
           {attempt.worker !== null ? (
             <span class="dim attempt-worker">{` on ${attempt.worker.slice(0, 8)}`}</span>
           ) : null}
@@ -117,6 +123,12 @@ function AttemptRow(props: {
               </p>
             ) : null}
             <ErrorText error={attempt.error} />
+            {attempt.input !== null ? (
+              <>
+                <h3>Arguments</h3>
+                <Value text={attempt.input} label={`Arguments of ${nameOf(attempt)}`} />
+              </>
+            ) : null}
           </td>
         </tr>
       ) : null}
@@ -124,22 +136,45 @@ function AttemptRow(props: {
   );
 }
 
-function AttemptDiff({ a, b, input }: { a: Attempt; b: Attempt; input: string | null }) {
+function AttemptDiff({ a, b }: { a: Attempt; b: Attempt }) {
   const before = a.error !== null ? wholeText(a.error) : a.word;
   const after = b.error !== null ? wholeText(b.error) : b.word;
   return (
-    <section class="attempt-diff" aria-label={`Attempts ${a.attempt} and ${b.attempt}`}>
-      <h3>{`Attempt ${a.attempt} and attempt ${b.attempt}`}</h3>
+    <section class="attempt-diff" aria-label={`${nameOf(a)} and ${nameOf(b)}`}>
+      <h3>{`Compare ${nameOf(a)} and ${nameOf(b)}`}</h3>
       {before === after ? <p class="dim">Both failed in the same way.</p> : <Diff lines={diffLines(before, after)} />}
-      {input !== null && input !== "null" ? (
-        <>
-          <h3>Arguments</h3>
-          <p class="dim">Those of the latest attempt that failed: each failure replaces what was kept before.</p>
-          <Value text={input} label="Arguments" />
-        </>
-      ) : null}
+      <ArgumentDiff a={a} b={b} />
     </section>
   );
+}
+
+function ArgumentDiff({ a, b }: { a: Attempt; b: Attempt }) {
+  const known = a.input !== null ? a : b;
+  if (known.input === null) return null;
+  const missing = a.input === null ? a : b.input === null ? b : null;
+  return (
+    <>
+      <h3>Arguments</h3>
+      {missing !== null ? (
+        <p class="dim">{`Those of ${nameOf(known)}. Those of ${nameOf(missing)} ${unknown(missing)}.`}</p>
+      ) : a.input === b.input ? (
+        <p class="dim">Both were called with the same arguments.</p>
+      ) : null}
+      {missing === null && a.input !== b.input ? (
+        <Diff lines={diffLines(pretty(a.input ?? ""), pretty(b.input ?? ""))} label="Difference of the arguments" />
+      ) : (
+        <Value text={known.input} label="Arguments" />
+      )}
+    </>
+  );
+}
+
+function nameOf(attempt: Attempt): string {
+  return attempt.beforeRetry ? `attempt ${attempt.attempt} before the retry` : `attempt ${attempt.attempt}`;
+}
+
+function unknown(attempt: Attempt): string {
+  return attempt.error !== null ? "are not recorded" : "are not recorded, or equal to those of the failure before it";
 }
 
 function attemptsOf(step: StepView): Attempt[] {
@@ -151,6 +186,8 @@ function attemptsOf(step: StepView): Attempt[] {
     worker: each.worker_id,
     error: each.error,
     word: "failed",
+    input: recorded(each.input),
+    beforeRetry: each.before_retry,
   }));
   if (step.status === "pending") return earlier;
   const word = { completed: "ok", running: "running", failed: "failed", abandoned: "given up", pending: "" }[
@@ -164,6 +201,22 @@ function attemptsOf(step: StepView): Attempt[] {
     worker: step.worker_id,
     error: step.error,
     word,
+    input: inputOfLast(step),
+    beforeRetry: false,
   };
   return [...earlier, last];
+}
+
+/** A step keeps the latest arguments that came. They are those of an attempt that has not failed if that has brought
+ * its own: they differ from those of the failure before it, or nothing has failed before. */
+function inputOfLast(step: StepView): string | null {
+  const latest = recorded(step.input);
+  if (step.status === "failed") return latest;
+  const before = step.attempts.map((each) => recorded(each.input)).filter((each) => each !== null);
+  return before.at(-1) === latest ? null : latest;
+}
+
+function recorded(input: unknown): string | null {
+  const text = textOf(input);
+  return text === "null" ? null : text;
 }

@@ -79,8 +79,16 @@ async def execute_step(  # noqa: PLR0917  the arguments of every step: positiona
                 detail = describe(error)
             attempt, remaining_us = await _fail(run, body, attempt, detail, error)
             await run.waits.retry(step_id, attempt, remaining_us)
+            body = _called_again(body)
     finally:
         run.ledger.open.pop(step_id, None)
+
+
+def _called_again(body: StepBody) -> StepBody:
+    """For the next attempt: the one before may have changed its arguments."""
+    if body.input is None:
+        return body
+    return msgspec.structs.replace(body, input=write_arguments(body.fn, body.args, body.kwargs))
 
 
 def _begin(run: RunExecution, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
@@ -319,10 +327,11 @@ async def _send_failure(
     failure.step_id = body.step_id
     failure.attempt = attempt
     failure.error.CopyFrom(write_error(error))
+    arguments = body.input
     if run.services.record_inputs == "failed":
         arguments = write_arguments(body.fn, body.args, body.kwargs)
-        if arguments is not None:
-            _fill_payload(failure.input, arguments)
+    if arguments is not None:
+        _fill_payload(failure.input, arguments)
     return (await run.answer(future)).detail
 
 

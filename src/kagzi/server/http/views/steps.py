@@ -13,13 +13,16 @@ from .common import ErrorView, Moment, PageQuery, View, error_view, moment
 
 
 class AttemptView(View, frozen=True, kw_only=True):
-    """An attempt that failed, or whose worker was lost: then the next one has the same number."""
+    """An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: what it was
+    called with. `before_retry`: the run was tried again since, and attempts are counted afresh."""
 
     attempt: int
     started_at: Moment | None
     finished_at: Moment
     worker_id: str | None
     error: ErrorView
+    input: msgspec.Raw
+    before_retry: bool
 
 
 class RetryView(View, frozen=True, kw_only=True):
@@ -33,7 +36,7 @@ class RetryView(View, frozen=True, kw_only=True):
 
 class StepView(View, frozen=True, kw_only=True):
     """A step. `retry` is that of a function. `attempts` are the earlier ones. Lists leave `input`, `output` and
-    `details` (of its last heartbeat) out, unless they are asked for."""
+    `details` (of its last heartbeat) out, and `input` of attempts, unless they are asked for."""
 
     step_id: str
     name: str
@@ -103,6 +106,8 @@ def _attempt_view(attempt: StepAttempt) -> AttemptView:
         finished_at=moment(attempt.finished_at) or "",
         worker_id=attempt.worker_id or None,
         error=error,
+        input=payload_view(attempt.input),
+        before_retry=attempt.before_retry,
     )
 
 

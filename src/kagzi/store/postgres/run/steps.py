@@ -27,7 +27,7 @@ async def list_steps(
     if not rows:
         return None
     steps = [row for row in rows if row["step_id"] is not None]
-    records, truncated = await _with_attempts(session, run, steps)
+    records, truncated = await _with_attempts(session, run, steps, payloads=payloads)
     return Rows(tuple(records), has_more=more or truncated)
 
 
@@ -35,16 +35,20 @@ async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | 
     if not is_uuid(run.run_id):
         return None
     rows = await session.read("get_step", namespace=run.namespace, run_id=run.run_id, step_id=step_id)
-    return (await _with_attempts(session, run, rows))[0][0] if rows else None
+    return (await _with_attempts(session, run, rows, payloads=True))[0][0] if rows else None
 
 
-async def _with_attempts(session: Session, run: RunKey, rows: Sequence[Row]) -> tuple[list[StepRecord], bool]:
+async def _with_attempts(
+    session: Session, run: RunKey, rows: Sequence[Row], *, payloads: bool
+) -> tuple[list[StepRecord], bool]:
     """The steps with their earlier attempts, as many as fit; whether some were left out. See pages.shown_attempts."""
     retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
     rows_read: Sequence[Row] = ()
     truncated = False
     if retried:
-        rows_read, truncated = await session.page("step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried)
+        rows_read, truncated = await session.page(
+            "step_attempts", PAGE_ATTEMPTS, run_id=run.run_id, step_ids=retried, payloads=payloads
+        )
     shown = shown_attempts([row["step_id"] for row in rows], [row["step_id"] for row in rows_read], truncated=truncated)
     steps = [
         shown_step(

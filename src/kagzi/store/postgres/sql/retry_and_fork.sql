@@ -55,10 +55,10 @@ WITH fates AS MATERIALIZED (
     WHERE fates.fate <> 'moved' AND a.run_id = :run_id AND a.step_id = fates.step_id AND a.forgotten = 0
 ), archived AS (
     INSERT INTO step_attempts (
-        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, worker_id, error, forgotten
+        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, worker_id, error, input, input_meta, forgotten
     )
     SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.started_at, s.finished_at, s.worker_id,
-        s.error, :forgotten
+        s.error, CASE s.kind WHEN {KIND.FUNCTION} THEN s.input END, CASE s.kind WHEN {KIND.FUNCTION} THEN s.input_meta END, :forgotten
     FROM fates JOIN steps AS s ON s.run_id = :run_id AND s.step_id = fates.step_id WHERE fates.fate <> 'moved' AND fates.status = {STEP.FAILED}
 ), signalled AS (
     UPDATE signals AS n SET step_id = NULL FROM fates
@@ -150,9 +150,11 @@ WITH replaced AS MATERIALIZED (
     RETURNING step_id, seq, kind, status
 ), attempts AS (
     INSERT INTO step_attempts (
-        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error
+        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error, input,
+        input_meta
     )
-    SELECT :new_run_id, a.step_id, a.attempt, a.begun_seq, a.seq, 0, 0, a.started_at, a.finished_at, a.retry_at, a.worker_id, a.error
+    SELECT :new_run_id, a.step_id, a.attempt, a.begun_seq, a.seq, 0, 0, a.started_at, a.finished_at, a.retry_at, a.worker_id, a.error,
+        a.input, a.input_meta
     FROM step_attempts AS a JOIN copied ON copied.step_id = a.step_id AND copied.seq > 0
     WHERE a.run_id = :run_id AND a.forgotten = 0
 )

@@ -32,7 +32,8 @@ WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text AND s.step_id 
 
 -- name: step_attempts
 -- The earlier attempts of these steps, in the order of the steps, the latest first.
-SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id, a.lease AS claim, a.begun_seq
+SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id, a.lease AS claim, a.begun_seq,
+    CASE WHEN :payloads::bool THEN a.input END AS input, CASE WHEN :payloads THEN a.input_meta END AS input_meta
 FROM unnest(:step_ids::text[]) WITH ORDINALITY AS g (step_id, n)
 JOIN step_attempts AS a ON a.run_id = :run_id::uuid AND a.step_id = g.step_id
 ORDER BY g.n, a.seq DESC LIMIT :limit::bigint;

@@ -34,12 +34,14 @@ RETURNING 1;
 -- name: stage_attempts
 -- As above.
 INSERT INTO step_attempts (
-    run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, retry_at, error, started_at, worker_id, forgotten
+    run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, retry_at, error, started_at, worker_id, forgotten, input,
+    input_meta
 )
-SELECT :run_id::uuid, step_id, attempt, begun_seq, seq, 0, 0, finished_at, retry_at, error::json, started_at, worker_id, forgotten
+SELECT :run_id::uuid, step_id, attempt, begun_seq, seq, 0, 0, finished_at, retry_at, error::json, started_at, worker_id, forgotten,
+    input, input_meta::json
 FROM rows(:attempts) AS g (
     step_id text, attempt int, begun_seq bigint, seq bigint, finished_at bigint, retry_at bigint, error text,
-    started_at bigint, worker_id text, forgotten bigint
+    started_at bigint, worker_id text, forgotten bigint, input bytea, input_meta text
 )
 ON CONFLICT DO NOTHING
 RETURNING 1;

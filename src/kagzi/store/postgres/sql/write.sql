@@ -46,7 +46,9 @@ WITH g AS MATERIALIZED (
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
         nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
         due_at = CASE WHEN excluded.status = {STEP.RUNNING} AND s.timeout_ms > 0 THEN excluded.started_at + s.timeout_ms * 1000 END,
-        worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta
+        worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta,
+        input = coalesce(excluded.input, s.input),
+        input_meta = CASE WHEN excluded.input IS NULL THEN s.input_meta ELSE excluded.input_meta END
     WHERE s.kind = excluded.kind AND s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.attempt = 1 AND NOT s.once
         AND (s.lease, s.nonce) <> (excluded.lease, excluded.nonce)
     RETURNING 1
@@ -304,20 +306,22 @@ WITH g AS MATERIALIZED (
         lease = excluded.lease, nonce = excluded.nonce, started_at = excluded.started_at,
         finished_at = excluded.finished_at, due_at = excluded.due_at, retry_at = excluded.retry_at,
         worker_id = excluded.worker_id, error = excluded.error, child_run_id = coalesce(excluded.child_run_id, s.child_run_id),
-        input = coalesce(excluded.input, s.input), input_meta = coalesce(excluded.input_meta, s.input_meta),
+        input = coalesce(excluded.input, s.input),
+        input_meta = CASE WHEN excluded.input IS NULL THEN s.input_meta ELSE excluded.input_meta END,
         output = coalesce(excluded.output, s.output),
         output_meta = CASE WHEN excluded.output IS NULL THEN s.output_meta ELSE excluded.output_meta END,
         details = coalesce(excluded.details, s.details),
         details_meta = CASE WHEN excluded.details IS NULL THEN s.details_meta ELSE excluded.details_meta END
 ), archived AS (
     INSERT INTO step_attempts (
-        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error, forgotten
+        run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, retry_at, worker_id, error, input, input_meta,
+        forgotten
     )
     SELECT h.run_id, a.step_id, a.attempt, a.begun_seq, a.seq, a.lease, a.nonce, a.started_at, a.finished_at, a.retry_at,
-        a.worker_id, a.error::json, CASE WHEN a.step_id = '$paused' THEN a.seq ELSE 0 END
+        a.worker_id, a.error::json, a.input, a.input_meta::json, CASE WHEN a.step_id = '$paused' THEN a.seq ELSE 0 END
     FROM rows(:attempts) AS a (
         n int, step_id text, attempt int, begun_seq bigint, seq bigint, lease bigint, nonce bigint, started_at bigint,
-        finished_at bigint, retry_at bigint, worker_id text, error text
+        finished_at bigint, retry_at bigint, worker_id text, error text, input bytea, input_meta text
     )
     JOIN leased AS h ON h.n = a.n
 ), bound AS (

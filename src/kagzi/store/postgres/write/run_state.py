@@ -294,6 +294,7 @@ def _attempt_row(number: int, attempt: AttemptState) -> dict[str, object]:
         "retry_at": attempt.retry_at,
         "worker_id": attempt.worker_id,
         "error": write_error(attempt.error),
+        **_payload_columns("input", attempt.input),
     }
 
 

@@ -16,7 +16,7 @@ def list_steps(
         return None
     parameters = {"run_id": run.run_id, "name": name, "after": after_begun_seq, "limit": limit + 1}
     page, more = database.page("list_steps_with_payloads" if payloads else "list_steps", parameters, limit)
-    steps, truncated = _with_attempts(database, run, page, run_row[0])
+    steps, truncated = _with_attempts(database, run, page, run_row[0], payloads=payloads)
     return Rows(steps, more or truncated)
 
 
@@ -25,16 +25,16 @@ def get_step(database: Database, run: RunKey, step_id: str) -> StepRecord | None
     if (run_row := database.row("run_finished_at", (run.run_id, run.namespace))) is None:
         return None
     row = database.record("get_step", (run.run_id, step_id))
-    return None if row is None else _with_attempts(database, run, [row], run_row[0])[0][0]
+    return None if row is None else _with_attempts(database, run, [row], run_row[0], payloads=True)[0][0]
 
 
 def _with_attempts(
-    database: Database, run: RunKey, rows: list[Record], run_finished_at: Timestamp | None
+    database: Database, run: RunKey, rows: list[Record], run_finished_at: Timestamp | None, *, payloads: bool
 ) -> tuple[tuple[StepRecord, ...], bool]:
     """The steps with their earlier attempts, as many as fit; whether some were left out. See pages.shown_attempts."""
     step_ids = [row["step_id"] for row in rows]
-    parameters = {"run_id": run.run_id, "step_ids": write_json(step_ids), "limit": PAGE_ATTEMPTS + 1}
-    attempts, truncated = database.page("attempts_of", parameters, PAGE_ATTEMPTS)
+    parameters = {"run_id": run.run_id, "step_ids": write_json(step_ids), "payloads": payloads}
+    attempts, truncated = database.page("attempts_of", parameters | {"limit": PAGE_ATTEMPTS + 1}, PAGE_ATTEMPTS)
     shown = shown_attempts(step_ids, [row["step_id"] for row in attempts], truncated=truncated)
     steps = (
         shown_step(

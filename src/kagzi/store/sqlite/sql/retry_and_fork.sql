@@ -38,8 +38,10 @@ WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.kind IN ({KIND.SIGN
 
 -- name: keep_failures
 -- What went wrong stays in the history, as earlier attempts.
-INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
-SELECT run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, :now, worker_id FROM steps
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id,
+                           input, input_meta)
+SELECT run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, :now, worker_id,
+       iif(kind = {KIND.FUNCTION}, input, NULL), iif(kind = {KIND.FUNCTION}, input_meta, NULL) FROM steps
 WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids)) AND status = {STEP.FAILED}
 ON CONFLICT DO NOTHING;
 
@@ -103,8 +105,10 @@ FROM (SELECT *, status IN ({STEP.COMPLETED}, {STEP.FAILED}, {STEP.ABANDONED}) AN
 
 -- name: fork_attempts
 -- And how the results came about. Attempts that were lost (retry_at 0) were none.
-INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
-SELECT a.run_to, a.step_id, a.attempt, a.begun_seq, a.seq, 0, 0, a.started_at, a.finished_at, a.error, a.retry_at, a.worker_id
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id,
+                           input, input_meta)
+SELECT a.run_to, a.step_id, a.attempt, a.begun_seq, a.seq, 0, 0, a.started_at, a.finished_at, a.error, a.retry_at, a.worker_id,
+       a.input, a.input_meta
 FROM (SELECT :new_run_id AS run_to, step_attempts.* FROM step_attempts WHERE run_id = :run_id AND retry_at <> 0) AS a
 WHERE EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :new_run_id AND s.step_id = a.step_id AND s.status IN ({STEP.COMPLETED}, {STEP.FAILED}, {STEP.ABANDONED}));
 

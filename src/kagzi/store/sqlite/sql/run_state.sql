@@ -66,7 +66,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 -- What a step has come to. An input or output that was not read is left alone.
 UPDATE steps SET status = ?, attempt = ?, begun_seq = ?, seq = ?, lease = ?, nonce = ?, output = coalesce(?, output),
                  output_meta = coalesce(?, output_meta), error = ?, retry_at = ?, child_run_id = ?, started_at = ?, finished_at = ?,
-                 worker_id = ?, input = coalesce(?, input), input_meta = coalesce(?, input_meta)
+                 worker_id = ?, input = coalesce(?, input), input_meta = iif(?, ?, input_meta)
 WHERE run_id = ? AND step_id = ?;
 
 -- name: set_details
@@ -75,8 +75,9 @@ UPDATE steps SET details = ?, details_meta = ? WHERE run_id = ? AND step_id = ?;
 
 -- name: save_attempt
 -- A failed attempt that is followed by another.
-INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id,
+                           input, input_meta)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: has_children
 -- Noted on the parent: its end, or its cancellation, may concern them.

@@ -26,7 +26,8 @@ SELECT {step_columns}, input, input_meta, output, output_meta, details, details_
 -- name: attempts_of
 -- Earlier attempts of these steps, in the order of the steps, the latest first: read until a page is full.
 -- Only keys are sorted.
-SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id, a.lease AS claim, a.begun_seq
+SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id, a.lease AS claim, a.begun_seq,
+       iif(:payloads, a.input, NULL) AS input, iif(:payloads, a.input_meta, NULL) AS input_meta
 FROM (SELECT k.step_id, k.begun_seq FROM json_each(:step_ids) AS wanted
       CROSS JOIN step_attempts AS k ON k.run_id = :run_id AND k.step_id = wanted.value
       ORDER BY wanted.key, k.begun_seq DESC LIMIT :limit) AS keys

@@ -1,7 +1,7 @@
 -- name: export_attempts
 -- Those made since the last explicit retry are as many as the step says; the others are forgotten, in order, and so are those that
 -- were lost (retry_at 0), each by its begin. Only keys are numbered and sorted.
-SELECT a.step_id, a.attempt, a.begun_seq, a.seq, a.finished_at, a.retry_at, a.error, a.started_at, a.worker_id,
+SELECT a.step_id, a.attempt, a.begun_seq, a.seq, a.finished_at, a.retry_at, a.error, a.started_at, a.worker_id, a.input, a.input_meta,
        CASE WHEN a.retry_at = 0 THEN a.begun_seq WHEN keys.place < keys.now THEN 0 ELSE a.seq END AS forgotten
 FROM (SELECT step_id, begun_seq, place, now FROM (
           SELECT k.step_id, k.begun_seq, k.seq, row_number() OVER (PARTITION BY k.step_id, k.retry_at = 0 ORDER BY k.seq DESC) AS place,
@@ -29,7 +29,8 @@ VALUES {values} ON CONFLICT DO NOTHING;
 
 -- name: stage_attempts
 -- As above.
-INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, lease, nonce)
+INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, lease, nonce,
+                           input, input_meta)
 VALUES {values} ON CONFLICT DO NOTHING;
 
 -- name: stage_signals

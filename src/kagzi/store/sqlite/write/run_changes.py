@@ -114,8 +114,9 @@ def _save_step(plan: WritePlan, run_id: str, step: StepState, command: StepComma
     elif isinstance(command, BeatStep):
         plan.database.run("set_details", (*_payload_columns(step.details), run_id, step.step_id))
     else:
-        parameters = (*_changing_columns(step), *_payload_columns(step.input), run_id, step.step_id)
-        plan.database.run("update_step", parameters)
+        data, metadata = _payload_columns(step.input)
+        arguments = (data, data is not None, metadata)
+        plan.database.run("update_step", (*_changing_columns(step), *arguments, run_id, step.step_id))
 
 
 def _constant_columns(run_id: str, step: StepState) -> tuple[Any, ...]:
@@ -172,4 +173,5 @@ def _attempt_row(run_id: str, attempt: AttemptState) -> tuple[Any, ...]:
         write_error(attempt.error),
         attempt.retry_at,
         attempt.worker_id,
+        *_payload_columns(attempt.input),
     )
