@@ -117,9 +117,6 @@ def outcome_of(outcome: Any) -> object:
     if isinstance(outcome, o.Known):
         step = outcome.step
         return "Known", step.step_id, step.status, step.attempt, step.output, step.error
-    if isinstance(outcome, o.Fetched):
-        results = [msgspec.structs.replace(step, begun_seq=0, seq=0) for step in outcome.results]
-        return "Fetched", results, outcome.at, outcome.more, outcome.retries
     if isinstance(outcome, o.NotParked):
         return "NotParked", frozenset(step.step_id for step in outcome.results)
     if not isinstance(outcome, msgspec.Struct):
