@@ -29,7 +29,7 @@ RUN_AXE = """async ([within, rules]) => {
 
 PAGES: dict[str, tuple[str, ...]] = {
     "runs": ("key ?", "key Control+k"),
-    "runs?workflow=approval": ("button Act on all that match, menuitem Cancel",),
+    "runs?workflow=approval": ("button Act on all matching, menuitem Cancel",),
     "runs?workflow=nothing-is-called-so": (),
     "runs/{failing}?step=charge-card": (
         "button Rerun from here…",

@@ -197,7 +197,7 @@ BUTTONS = {
     "waiting_for_signal": "Send the signal…",
     "waiting_for_retry": "Retry now…",
     "delayed_start": "Start now…",
-    "sleeping": "Wake it now…",
+    "sleeping": "Wake now…",
     "paused": "Resume…",
     "failed": "Rerun from the failure…",
     "timed_out": "Rerun from the failure…",
@@ -219,7 +219,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)")
 
 
 def banner(page: Page) -> Locator:
-    return page.get_by_role("region", name="Why it is where it is")
+    return page.get_by_role("region", name="Why the run is in this state")
 
 
 def checked(page: Page, explanation: dict[str, Any]) -> None:

@@ -45,7 +45,7 @@ def test_19_an_approval_is_answered_by_keyboard_and_others_lose_it(
     focus_by_keys(mine, card(mine, run_id))
     mine.keyboard.press("a")
     answered = card(mine, run_id).filter(has_text="Answered: Approve")
-    expect(answered.get_by_role("link", name="See what came of it")).to_be_visible()  # one look: it stays for 5 s
+    expect(answered.get_by_role("link", name="Open the run")).to_be_visible()  # one look: it stays for 5 s
     began = time.monotonic()
     expect(card(theirs, run_id)).to_have_count(0)
     lost_s = time.monotonic() - began

@@ -48,7 +48,7 @@ def test_23_single_keys_open_every_page_and_can_be_switched_off(opened: Page) ->
     for key, section in SECTIONS.items():
         page.keyboard.type(f"g{key}")  # at once: the second key has 1.2 s to come
         _at(page, section)
-    setting = page.get_by_role("checkbox", name="Shortcuts of a single key")
+    setting = page.get_by_role("checkbox", name="Single-key shortcuts")
     setting.focus()
     page.keyboard.press("Space")
     expect(setting).not_to_be_checked()

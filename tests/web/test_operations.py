@@ -47,7 +47,7 @@ def test_20_a_bulk_cancel_touches_what_the_dialog_said(each_dashboard: Dashboard
     page.go_forward()
     page.reload()
     expect(page.get_by_role("button", name="Remove region=3")).to_be_visible()
-    choose(page, "Act on all that match", "Cancel all that match…")
+    choose(page, "Act on all matching", "Cancel all matching…")
     dialog = page.get_by_role("dialog")
     expect(dialog.locator(".bulk-count")).to_have_text(f"{len(third):,} runs".replace(",", "\u2009"))
     expect(dialog.locator(".bulk-filter")).to_contain_text("with label region=3")
@@ -96,7 +96,7 @@ def of_list(item: str) -> Callable[[Page, str, str, str], None]:
     def act(page: Page, url: str, namespace: str, run_id: str) -> None:
         page.goto(f"{url}runs?namespace={namespace}&label=which%3Done")
         row(page, run_id).wait_for()
-        choose(page, "Act on all that match", item)
+        choose(page, "Act on all matching", item)
 
     return act
 
@@ -130,13 +130,13 @@ ACTIONS = {
     "cancel": Destructive(of_row("Cancel…"), "Cancel", "/cancel", "delivery-1", is_cancelled),
     "terminate": Destructive(of_row("Terminate…"), "Terminate", "/terminate", "delivery-1", is_cancelled),
     "cancel all": Destructive(
-        of_list("Cancel all that match…"), "Cancel 1 run", "/operations", "which=one", is_cancelled
+        of_list("Cancel all matching…"), "Cancel 1 run", "/operations", "which=one", is_cancelled
     ),
     "terminate selected": Destructive(
         of_selected("Terminate 1 selected…"), "Terminate 1 run", "/operations", "delivery-1", is_cancelled
     ),
     "delete all": Destructive(
-        of_list("Delete all that match…"), "Delete 1 run", "/operations", "which=one", is_deleted
+        of_list("Delete all matching…"), "Delete 1 run", "/operations", "which=one", is_deleted
     ),
     "cancel on its page": Destructive(of_page("Cancel…"), "Cancel the run", "/cancel", "delivery-1", is_cancelled),
     "terminate on its page": Destructive(of_page("Terminate…"), "Terminate", "/terminate", "delivery-1", is_cancelled),
@@ -210,7 +210,7 @@ def test_21_what_destroys_is_asked_for_and_done_once(
 def test_an_operation_is_shown_with_its_failures_and_its_filter(dashboard: Dashboard, page: Page) -> None:
     namespace = namespace_of(dashboard, "operations")
     page.goto(f"{dashboard.url}operations?namespace={namespace}")
-    expect(page.get_by_role("heading", name="No operation yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No operations yet")).to_be_visible()
     start_many(dashboard, namespace, [{"workflow": "delivery"} for _ in range(3)])
     request = {"action": "delete", "filter": {"workflow": ["delivery"]}, "reason": "spring cleaning"}
     preview = dashboard.api.post(
@@ -225,5 +225,5 @@ def test_an_operation_is_shown_with_its_failures_and_its_filter(dashboard: Dashb
     expect(page.locator(".operation-progress")).to_contain_text("3 failed")
     expect(page.get_by_text("only runs that have ended can be deleted")).to_be_visible()
     expect(page.get_by_text("spring cleaning")).to_be_visible()
-    page.get_by_role("link", name="as they are now").click()
+    page.get_by_role("link", name="show matching runs").click()
     expect(page.locator("[data-run]")).to_have_count(3)

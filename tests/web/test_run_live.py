@@ -178,7 +178,7 @@ def test_13_children_open_in_place_and_by_link(shop: Dashboard, page: Page) -> N
     deepest.click()
     expect(page.locator(".inspector h2")).to_have_text("deepest")
     link = page.url
-    page.get_by_role("link", name="Open its run").click()
+    page.get_by_role("link", name="Open run").click()
     expect(page.locator("h1")).to_have_text("grandchild")
     page.go_back()
     expect(page.locator("h1")).to_have_text("generations")

@@ -72,7 +72,7 @@ def test_what_is_said_of_a_row_is_whole_and_marks_are_not_cut_off(dashboard: Das
     dashboard.reached(waiting, {"awaits_signal": 1})
     open_run(page, dashboard, waiting)
     note = page.locator(".row-note").last
-    expect(note).to_contain_text("waits")
+    expect(note).to_contain_text("waiting")
     assert note.evaluate("note => note.scrollWidth <= note.clientWidth")
     retrying = dashboard.start("retrying")
     dashboard.reached(retrying, {"retrying_steps": 1, "status": "sleeping"})

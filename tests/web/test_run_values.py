@@ -83,7 +83,7 @@ def test_17_an_edited_output_is_kept_and_the_rest_runs_again(shop: Dashboard, pa
         assert new[kept]["finished_at"] == old[kept]["finished_at"]
     assert new["total"]["finished_at"] > old["total"]["finished_at"]
     expect(page.get_by_role("link", name=re.compile("^forked from"))).to_be_visible()
-    page.get_by_role("link", name="compare with it").click()
+    page.get_by_role("link", name="compare with the original").click()
     expect(page.get_by_text("1 of 3 steps differ")).to_be_visible()
     expect(page.locator(".is-different")).to_have_attribute("data-step", "discount")
     page.get_by_role("button", name="discount").click()

@@ -82,10 +82,10 @@ function askAround(): () => void {
 
 function NotFoundPage() {
   return (
-    <Empty title="There is no such page">
+    <Empty title="Page not found">
       <p>
-        <code>{route.value.path}</code> is no page of the dashboard. <A href={href("/runs")}>All runs</A> are, or
-        press <kbd>Ctrl</kbd>+<kbd>K</kbd> and search.
+        The dashboard has no page <code>{route.value.path}</code>. Go to <A href={href("/runs")}>all runs</A>, or
+        press <kbd>Ctrl</kbd>+<kbd>K</kbd> to search.
       </p>
     </Empty>
   );

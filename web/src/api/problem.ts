@@ -36,7 +36,7 @@ export function unreachable(): Problem {
     code: "unreachable",
     kind: "transient",
     title: "No answer",
-    detail: "The server does not answer. The page tries again by itself.",
+    detail: "The server is not responding. The page keeps retrying.",
   });
 }
 
@@ -47,7 +47,7 @@ export function isAway(problem: Problem): boolean {
 
 export function problemFrom(status: number, body: unknown): Problem {
   if (typeof body !== "object" || body === null) {
-    return new Problem({ status, title: `HTTP ${status}`, detail: `The server answered ${status} without a reason.` });
+    return new Problem({ status, title: `HTTP ${status}`, detail: `The server returned ${status} without an explanation.` });
   }
   const fields = body as Readonly<Record<string, unknown>>;
   const text = (name: string): string | null => (typeof fields[name] === "string" ? (fields[name] as string) : null);
@@ -76,5 +76,5 @@ function texts(value: unknown): Record<string, string> {
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const detail = error instanceof Error ? error.message : String(error);
-  return new Problem({ code: "page", title: "The page made a mistake", detail });
+  return new Problem({ code: "page", title: "Something went wrong on this page", detail });
 }

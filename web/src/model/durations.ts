@@ -6,10 +6,10 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** At most two units: `850ms`, `1.8s`, `52s`, `2h 11m`, `1d 3h`. Below zero is zero: clocks differ. */
+/** At most two units: `850ms`, `1.8s`, `52s`, `2h 11m`, `1d 3h`. What began and ended in one operation has the same
+ * time for both, and took some time all the same; clocks that differ make it less than nothing. */
 export function formatDuration(ms: number): string {
-  if (!(ms > 0)) return "0ms";
-  if (ms < 1) return "<1ms";
+  if (!(ms >= 1)) return "<1ms";
   if (Math.round(ms) < SECOND) return `${Math.round(ms)}ms`;
   const tenths = Math.round(ms / 100);
   if (tenths < 100) return `${tenths % 10 ? (tenths / 10).toFixed(1) : tenths / 10}s`;

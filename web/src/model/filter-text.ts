@@ -40,7 +40,7 @@ export const FILTER_KEYS: readonly (readonly [string, string])[] = [
   ["parent", "run id of the parent"],
   ["schedule", "schedule id"],
   ["key", "concurrency key"],
-  ["worker", "id of the worker that holds it"],
+  ["worker", "id of the worker that runs it"],
   ["order", "created, ended"],
 ];
 
@@ -79,7 +79,7 @@ function unquote(value: string): string {
 function take(filter: Mutable<RunFilter>, written: string, value: string): string | null {
   const key = SAME_KEY[written] ?? written;
   if (!key) return takeId(filter, value);
-  if (!value) return `write a value after ${key}:`;
+  if (!value) return `add a value after ${key}:`;
   if (key === "is" || key === "not") return takeFlag(filter, value, key === "is");
   if (key === "status") return takeStatuses(filter, value);
   if (key === "workflow") return addOnce(filter.workflow, value);
@@ -101,11 +101,11 @@ function take(filter: Mutable<RunFilter>, written: string, value: string): strin
     return null;
   }
   const known = FILTER_KEYS.map(([each]) => each).join(", ");
-  return `no filter is called ${key}. Known are ${known}. Quote an id that has a colon in it`;
+  return `there is no filter named ${key}. Use one of ${known}. Quote an id that contains a colon`;
 }
 
 function takeId(filter: Mutable<RunFilter>, value: string): string | null {
-  if (filter.id_prefix) return `search for one id at a time: ${filter.id_prefix} is there already`;
+  if (filter.id_prefix) return `search for one id at a time: ${filter.id_prefix} is already set`;
   filter.id_prefix = value;
   return null;
 }
@@ -114,7 +114,7 @@ function takeFlag(filter: Mutable<RunFilter>, value: string, wanted: boolean): s
   const flag = FLAG_FIELDS.find((field: FlagField) => field === value.toLowerCase());
   if (!flag) {
     if (wanted && isStatus(value)) return addOnce(filter.status, value);
-    return `write one of ${FLAG_FIELDS.join(", ")}`;
+    return `use one of ${FLAG_FIELDS.join(", ")}`;
   }
   filter[flag] = wanted;
   return null;
@@ -130,7 +130,7 @@ function takeStatuses(filter: Mutable<RunFilter>, value: string): string | null 
 
 function takeLabel(filter: Mutable<RunFilter>, value: string): string | null {
   const [key] = splitLabel(value);
-  if (value.indexOf("=") < 1) return "write label:key=value";
+  if (value.indexOf("=") < 1) return "use the form label:key=value";
   filter.label = [...filter.label.filter((each) => splitLabel(each)[0] !== key), value];
   return null;
 }

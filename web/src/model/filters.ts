@@ -141,9 +141,9 @@ const TEXT_WORDS: Record<TextField, string> = {
   id_prefix: "id begins with",
   version: "version",
   parent: "child of",
-  schedule: "of schedule",
+  schedule: "started by schedule",
   key: "concurrency key",
-  worker: "held by worker",
+  worker: "on worker",
 };
 
 /** One for each condition, each with what is left when it is dropped. */
@@ -190,9 +190,9 @@ export function describeFilter(filter: RunFilter, zone: Zone = "local"): string 
   if (filter.id_prefix) parts.push(`whose id begins with ${filter.id_prefix}`);
   if (filter.version) parts.push(`of version ${filter.version}`);
   if (filter.parent) parts.push(`that are children of ${filter.parent}`);
-  if (filter.schedule) parts.push(`of schedule ${filter.schedule}`);
+  if (filter.schedule) parts.push(`started by schedule ${filter.schedule}`);
   if (filter.key) parts.push(`with concurrency key ${filter.key}`);
-  if (filter.worker) parts.push(`held by worker ${filter.worker}`);
+  if (filter.worker) parts.push(`on worker ${filter.worker}`);
   return parts.length ? `runs ${parts.join(", ")}` : "all runs";
 }
 

@@ -80,7 +80,7 @@ function checkObject(field: Field, value: FormValue & { kind: "object" }, path: 
     const keys = new Set<string>();
     for (const { key, value: each } of value.entries) {
       const place = memberPath(path, key);
-      if (keys.has(key)) errors.push({ path: place, message: "this key is there already" });
+      if (keys.has(key)) errors.push({ path: place, message: "this key already exists" });
       keys.add(key);
       check(field.items, each, place, true, errors);
     }
@@ -133,7 +133,7 @@ function checkString(field: Field, text: string, say: (message: string) => void)
   if (minLength !== null && length < minLength) say(`needs at least ${minLength} characters`);
   if (maxLength !== null && length > maxLength) say(`takes at most ${groupThousands(maxLength)} characters`);
   if (format && !format[0].test(text)) return say(`must be ${format[1]}`);
-  if (field.format === "date" && !isDay(text)) say("is no day of the calendar");
+  if (field.format === "date" && !isDay(text)) say("is not a valid date");
   if (pattern && !matches(pattern, text)) say(`must match ${pattern}`);
 }
 

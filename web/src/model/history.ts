@@ -26,7 +26,7 @@ const KINDS: readonly (readonly [string, StepKind])[] = [
 const ENDS: Record<string, StepStatus> = {
   step_completed: "completed",
   step_failed: "failed",
-  // How the failure that ended the run is told once the run was tried again.
+  // How the failure that ended the run is told once the run was retried.
   step_retrying: "failed",
   sleep_completed: "completed",
   signal_received: "completed",
@@ -94,7 +94,7 @@ export interface AxisMark {
   readonly label: string;
 }
 
-/** Patches, where another worker went on, and where the run was tried again. Steps are in their order. */
+/** Patches, where another worker went on, and where the run was retried. Steps are in their order. */
 export function axisMarks(steps: readonly TimelineStep[], forgotten: readonly TimelineStep[] = []): AxisMark[] {
   const marks: AxisMark[] = [];
   let worker = "";
@@ -110,6 +110,6 @@ export function axisMarks(steps: readonly TimelineStep[], forgotten: readonly Ti
   }
   const lost = forgotten.reduce((last, step) => Math.max(last, msOrNull(step.finished_at) ?? 0), 0);
   const next = steps.find((step) => (msOrNull(step.created_at) ?? 0) >= lost);
-  if (lost && next) marks.push({ ms: msOrNull(next.created_at) ?? 0, kind: "retry", label: "the run was tried again" });
+  if (lost && next) marks.push({ ms: msOrNull(next.created_at) ?? 0, kind: "retry", label: "the run was retried" });
   return marks;
 }

@@ -182,7 +182,7 @@ export function* walk(node: JsonNode): Generator<JsonNode> {
 
 /** Null if it is JSON, else what is wrong and where: `line 3, column 7: expected a value, not }`. */
 export function checkSyntax(text: string): string | null {
-  if (!text.trim()) return "it is empty. Write JSON, such as null or {}";
+  if (!text.trim()) return "it is empty. Enter JSON, such as null or {}";
   const parsed = parseJsonText(text);
   if (!isJsonError(parsed)) return null;
   const before = text.slice(0, parsed.offset).split("\n");

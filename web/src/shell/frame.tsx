@@ -46,7 +46,7 @@ export function Frame({ section, title, bare, children }: FrameProps) {
           main.current?.focus();
         }}
       >
-        Skip to the page
+        Skip to content
       </a>
       {!bare && <Navigation section={section} onSearch={() => setOpen("palette")} />}
       <ConnectionBar />

@@ -59,6 +59,6 @@ export class Later<M extends object> {
 
 const OUTDATED = {
   title: "This page could not be loaded",
-  detail: "The server does not have the rest of this version of the dashboard.",
+  detail: "The server has a different version of the dashboard.",
   remedy: "If it was just updated, reload the page.",
 };

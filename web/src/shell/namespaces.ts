@@ -21,5 +21,5 @@ export async function loadNamespaces(): Promise<void> {
 
 export function retentionText(shown: Pick<NamespaceView, "retention_seconds">): string {
   const parts = Object.entries(shown.retention_seconds).map(([status, s]) => `${status} ${formatDuration(s * 1000)}`);
-  return parts.length > 0 ? `Ended runs are kept for a time: ${parts.join(", ")}.` : "";
+  return parts.length > 0 ? `Ended runs are kept for a limited time: ${parts.join(", ")}.` : "";
 }

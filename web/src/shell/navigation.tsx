@@ -40,7 +40,7 @@ function InboxCount() {
   const waiting = inboxCount.value;
   if (waiting === 0) return null;
   return (
-    <span class="nav-count" title={`${shownCount(waiting)} wait for a person`}>
+    <span class="nav-count" title={`${shownCount(waiting)} waiting for a person`}>
       <span aria-hidden="true">{shownCount(waiting)}</span>
       <span class="visually-hidden">, {shownCount(waiting)} waiting</span>
     </span>
@@ -60,7 +60,7 @@ function NamespaceMenu() {
 }
 
 const THEMES = { system: "light", light: "dark", dark: "system" } as const;
-const THEME_WORDS = { system: "as the system", light: "light", dark: "dark" } as const;
+const THEME_WORDS = { system: "system", light: "light", dark: "dark" } as const;
 
 function ThemeSwitch() {
   const theme = prefs.value.theme;

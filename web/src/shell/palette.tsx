@@ -51,8 +51,8 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
         aria-expanded="true"
         aria-controls={list}
         aria-activedescendant={chosen ? `${list}-${chosen.id}` : undefined}
-        aria-label="Pages, types, ids of runs, actions"
-        placeholder="Page, workflow, id of a run, action"
+        aria-label="Pages, workflows, run ids, actions"
+        placeholder="Page, workflow, run id or action"
         autocomplete="off"
         spellcheck={false}
         value={text}
@@ -63,12 +63,12 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
         }}
         onKeyDown={onKey}
       />
-      <ul class="palette-list" role="listbox" id={list} aria-label="Found">
+      <ul class="palette-list" role="listbox" id={list} aria-label="Results">
         {entries.map((entry) => (
           <Option key={entry.id} entry={entry} id={`${list}-${entry.id}`} selected={entry === chosen} onPick={act} />
         ))}
       </ul>
-      {entries.length === 0 && <p class="dim">Nothing is called so. Runs are found by the beginning of their ids.</p>}
+      {entries.length === 0 && <p class="dim">No match. Runs are found by the beginning of their id.</p>}
     </Dialog>
   );
 }

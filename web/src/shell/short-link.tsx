@@ -31,7 +31,7 @@ export function ShortLinkPage() {
     );
   }
   return (
-    <Empty title={`${rows.length} runs begin with ${prefix}`}>
+    <Empty title={`${rows.length} run ids begin with ${prefix}`}>
       <ul>
         {rows.map((run) => (
           <li key={run.run_id}>

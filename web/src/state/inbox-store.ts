@@ -150,7 +150,7 @@ export class InboxStore {
       const body = { name: card.wait.signal, payload: new RawJson(text) };
       const sent = await api.send<SignalledView>("POST", path, body, { key: this.keyOf(card, text) });
       batch(() => {
-        card.answer.value = sent.delivered ? words : `${words}; nobody waited for it any more, so it is kept`;
+        card.answer.value = sent.delivered ? words : `${words}; the run was no longer waiting, so the signal is stored`;
         card.state.value = "answered";
       });
       setTimeout(() => {

@@ -46,7 +46,7 @@ export function Button(props: ButtonProps) {
       aria-label={props.label}
       aria-pressed={props.pressed}
       aria-expanded={props.expanded}
-      title={off && !busy ? "The server does not answer" : props.title}
+      title={off && !busy ? "The server is not responding" : props.title}
       ref={props.buttonRef ?? null}
     >
       {icon && <Icon name={icon} />}

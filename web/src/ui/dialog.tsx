@@ -112,7 +112,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
         {props.typed !== undefined && (
           <label class="field">
             <span class="field-label">
-              Type <strong>{props.typed}</strong> to go on
+              Type <strong>{props.typed}</strong> to continue
             </span>
             <input class="input" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
           </label>
@@ -125,7 +125,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
 
 function shown(error: unknown): ShownProblem {
   if (typeof error === "object" && error !== null && "detail" in error) return error as ShownProblem;
-  return { title: "It failed", detail: error instanceof Error ? error.message : String(error) };
+  return { title: "Something went wrong", detail: error instanceof Error ? error.message : String(error) };
 }
 
 function newKey(): string {

@@ -18,10 +18,10 @@ export function Disconnected({ since, retryAt, onRetry }: DisconnectedProps) {
     <div class="disconnected">
       <Icon name="warning" />
       <span role="status">
-        The server does not answer. You see the state of {formatTime(since, surroundings.zone.value, "time")}.
+        The server is not responding. You are seeing the state at {formatTime(since, surroundings.zone.value, "time")}.
       </span>
       <span class="dim" aria-hidden="true">
-        {left > 0 ? `Next try in ${left}s` : "Trying…"}
+        {left > 0 ? `Retrying in ${left}s` : "Retrying…"}
       </span>
       <Button local onClick={onRetry}>
         Try now

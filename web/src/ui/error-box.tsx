@@ -63,8 +63,8 @@ function Elsewhere() {
   return (
     <>
       <p>
-        Looked in the namespace <strong>{here}</strong>.{" "}
-        {retention || "Ended runs are deleted when their retention is over."}
+        Searched in the namespace <strong>{here}</strong>.{" "}
+        {retention || "Ended runs are deleted after their retention period."}
       </p>
       {others.length > 0 && (
         <p class="row">

@@ -44,7 +44,7 @@ function OtherEntries({ field, value, onChange }: Of<"object">) {
         const change = (entries: readonly { key: string; value: FormValue }[]): void =>
           onChange({ kind: "object", entries: value.entries.flatMap((one, at) => (at === index ? entries : [one])) });
         return (
-          <Field key={`${index}`} label={<code>{key}</code>} help="No field of the form has this name.">
+          <Field key={`${index}`} label={<code>{key}</code>} help="The schema has no field with this name.">
             <div class="row schema-line">
               <JsonEditor
                 text={each.text}

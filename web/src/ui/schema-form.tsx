@@ -144,8 +144,8 @@ function Misfit(props: PartProps & { readonly text: string }) {
     <Field label={<code>{label}</code>} help={helpOf(field)} error={props.errors.get(path)} required={props.required}>
       <JsonEditor text={text} onText={(typed) => onChange({ kind: "raw", text: typed })} rows={2} />
       <p class="row">
-        <Button local label={`Begin ${label} anew`} onClick={() => onChange(initialForm(field))}>
-          Begin anew
+        <Button local label={`Reset ${label}`} onClick={() => onChange(initialForm(field))}>
+          Reset
         </Button>
         <Clear {...props} />
       </p>

@@ -98,7 +98,7 @@ export function ShortcutsOverlay({ onClose }: { readonly onClose: () => void }) 
   }
   return (
     <Dialog title="Keys" onClose={onClose}>
-      {!surroundings.singleKeys.value && <p>Single keys are switched off in the settings.</p>}
+      {!surroundings.singleKeys.value && <p>Single-key shortcuts are turned off in the settings.</p>}
       <div class="shortcut-groups">
         {[...groups].map(([group, keys]) => (
           <section key={group}>

@@ -46,16 +46,16 @@ export function InboxCard({ card, store, mayAnswer }: CardProps) {
       </p>
       {state === "answered" ? (
         <p class="inbox-answered" role="status">
-          <Icon name="check" /> Answered: {card.answer.value}. <A href={link}>See what came of it</A>
+          <Icon name="check" /> Answered: {card.answer.value}. <A href={link}>Open the run</A>
         </p>
       ) : state === "gone" ? (
         <p class="dim" role="status">
-          It does not wait any more: it was answered elsewhere, or it ended. <A href={link}>Open the run</A>
+          No longer waiting: it was answered elsewhere, or the run ended. <A href={link}>Open the run</A>
         </p>
       ) : mayAnswer ? (
         <Answer card={card} store={store} />
       ) : (
-        <p class="dim">This key may look, and not answer: that needs the scope client.</p>
+        <p class="dim">This key is read-only. Answering needs the client scope.</p>
       )}
       {problem !== null && <ErrorBox problem={problem} />}
     </article>

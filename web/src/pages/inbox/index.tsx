@@ -30,7 +30,7 @@ export function InboxPage() {
         {cards.length > 0 && <SignalChips cards={cards} chosen={chosen} muted={muted} />}
       </header>
       {problem !== null && <ErrorBox problem={problem} onRetry={() => void store.refresh()} />}
-      {!store.loaded.value && problem === null && <Skeleton label="Loading what waits" />}
+      {!store.loaded.value && problem === null && <Skeleton label="Loading the inbox" />}
       {store.loaded.value && shown.length === 0 && <Nothing hidden={cards.length} chosen={chosen} />}
       <div
         class="grid inbox-list"
@@ -48,7 +48,7 @@ export function InboxPage() {
       </div>
       {store.more.value && (
         <p class="dim">
-          More runs wait than are shown here: <A href={href("/runs", { waiting: "true" })}>all of them</A>.
+          More runs are waiting than are shown here. <A href={href("/runs", { waiting: "true" })}>Show all</A>
         </p>
       )}
     </div>
@@ -80,14 +80,14 @@ function SignalChips({ cards, chosen, muted }: ChipsProps) {
           key={name}
           selected={chosen === name}
           onClick={() => choose(chosen === name ? null : name)}
-          {...(muted.includes(name) ? { title: "Muted: shown when it is chosen" } : {})}
+          {...(muted.includes(name) ? { title: "Muted: shown only when selected" } : {})}
         >
           {name} {counts.get(name)}
           {muted.includes(name) && " (muted)"}
         </Chip>
       ))}
       {chosen !== null && (
-        <Button kind="quiet" onClick={() => mute(chosen)} title="Signals of machines need nobody here">
+        <Button kind="quiet" onClick={() => mute(chosen)} title="Hide signals that machines send">
           {muted.includes(chosen) ? `Unmute ${chosen}` : `Mute ${chosen}`}
         </Button>
       )}
@@ -98,16 +98,16 @@ function SignalChips({ cards, chosen, muted }: ChipsProps) {
 function Nothing({ hidden, chosen }: { readonly hidden: number; readonly chosen: string | null }) {
   if (hidden > 0) {
     return (
-      <Empty title={chosen === null ? "Nothing waits for you" : `Nothing waits for ${chosen}`}>
+      <Empty title={chosen === null ? "Nothing is waiting for you" : `Nothing is waiting for ${chosen}`}>
         <p>
-          {hidden} {hidden === 1 ? "run waits" : "runs wait"} for other signals. Choose one above to see them.
+          {hidden} {hidden === 1 ? "run is" : "runs are"} waiting for other signals. Select one above to see them.
         </p>
       </Empty>
     );
   }
   return (
-    <Empty title="Nothing waits for a person" command={'approve = Signal("approve", bool)\n\nanswer = await ctx.wait_for(approve)'}>
-      <p>A run whose code waits for a signal is shown here until somebody answers:</p>
+    <Empty title="Nothing is waiting for a person" command={'approve = Signal("approve", bool)\n\nanswer = await ctx.wait_for(approve)'}>
+      <p>Runs that wait for a signal appear here until somebody answers:</p>
     </Empty>
   );
 }

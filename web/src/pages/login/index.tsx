@@ -32,7 +32,7 @@ export function LoginPage() {
     <div class="login">
       <form class="card stack" onSubmit={(event) => void submit(event)}>
         <h1>Log in to Kagzi</h1>
-        <Field label="API key" help="It is sent once, and kept as a session of 12 hours.">
+        <Field label="API key" help="Sent once. You stay logged in for 12 hours.">
           <TextInput
             type="password"
             value={key}
@@ -48,7 +48,7 @@ export function LoginPage() {
           Log in
         </Button>
         <p class="dim">
-          Make a key for the dashboard: <code class="nowrap">kagzi keys create me --scope client</code>
+          Create a key for the dashboard: <code class="nowrap">kagzi keys create me --scope client</code>
         </p>
       </form>
     </div>

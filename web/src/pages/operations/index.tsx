@@ -41,10 +41,10 @@ export function OperationsPage() {
       {page.error !== null && <ErrorBox problem={page.error} onRetry={page.reload} />}
       {page.value === null && page.error === null && <Skeleton label="Loading operations" />}
       {page.value !== null && rows.length === 0 && (
-        <Empty title="No operation yet" command={'kagzi cancel --workflow WORKFLOW --status pending'}>
+        <Empty title="No operations yet" command={'kagzi cancel --workflow WORKFLOW --status pending'}>
           <p>
-            An operation cancels, terminates, retries, resumes or deletes many runs at once, in the background. Begin one
-            on the page of <A href={href("/runs")}>runs</A> with “Act on all that match”, or with a command:
+            An operation cancels, terminates, retries, resumes or deletes many runs at once, in the background. Start one
+            on the <A href={href("/runs")}>Runs</A> page with “Act on all matching”, or with a command:
           </p>
         </Empty>
       )}
@@ -54,11 +54,11 @@ export function OperationsPage() {
             <tr>
               <th scope="col">State</th>
               <th scope="col">Action</th>
-              <th scope="col">Which runs</th>
+              <th scope="col">Runs</th>
               <th scope="col">Done</th>
               <th scope="col">Failed</th>
-              <th scope="col">Began</th>
-              <th scope="col">Took</th>
+              <th scope="col">Started</th>
+              <th scope="col">Duration</th>
             </tr>
           </thead>
           <tbody>
@@ -84,17 +84,17 @@ function OperationRow({ operation }: { readonly operation: OperationView }) {
           {ACTION_WORDS[operation.action]}
         </A>
       </td>
-      <td data-label="Which runs">{filterWords(operation.filter, prefs.value.zone)}</td>
+      <td data-label="Runs">{filterWords(operation.filter, prefs.value.zone)}</td>
       <td data-label="Done" class="number">
         {groupThousands(operation.done)}
       </td>
       <td data-label="Failed" class="number">
         {operation.failed === 0 ? <span class="dim">0</span> : <span class="operation-failed">{groupThousands(operation.failed)}</span>}
       </td>
-      <td data-label="Began">
+      <td data-label="Started">
         <Since ms={toMs(operation.created_at)} />
       </td>
-      <td data-label="Took">
+      <td data-label="Duration">
         <Took operation={operation} />
       </td>
     </tr>
@@ -147,7 +147,7 @@ export function OperationPage() {
   const stop = async (key: string): Promise<void> => {
     await api.send("POST", `${path}/stop`, {}, { key });
     setStopping(false);
-    notice("The operation stops after what it is doing now");
+    notice("The operation stops after the current batch");
     resource.reload();
   };
   return (
@@ -190,7 +190,7 @@ export function OperationPage() {
               <p>
                 <strong>{ACTION_WORDS[operation.action]}</strong>: {filterWords(operation.filter, prefs.value.zone)}
               </p>
-              <p>{groupThousands(operation.done)} runs are done, and stay so. No further ones are touched.</p>
+              <p>{groupThousands(operation.done)} runs are done and stay that way. No other runs are changed.</p>
             </>
           }
         />
@@ -214,7 +214,7 @@ function OperationProgress({ operation }: { readonly operation: OperationView })
     <section class="section card operation-progress">
       <Progress
         value={operation.finished && !operation.stopped ? 1 : total === null || total === 0 ? null : operation.matched / total}
-        label="Runs that are done"
+        label="Runs done"
       />
       <p>
         <strong>{groupThousands(operation.done)}</strong> done,{" "}
@@ -233,19 +233,19 @@ function OperationProgress({ operation }: { readonly operation: OperationView })
 function Facts({ operation }: { readonly operation: OperationView }) {
   return (
     <dl class="facts">
-      <dt>Which runs</dt>
+      <dt>Runs</dt>
       <dd>
         {filterWords(operation.filter, prefs.value.zone)}
         {operation.filter.run.length === 0 && (
           <>
             {" "}
-            (<A href={href("/runs", filterPairs(operation.filter))}>as they are now</A>)
+            (<A href={href("/runs", filterPairs(operation.filter))}>show matching runs</A>)
           </>
         )}
       </dd>
       {operation.filter.run.length > 0 && (
         <>
-          <dt>Named</dt>
+          <dt>Selected runs</dt>
           <dd>
             <ul>
               {operation.filter.run.map((run) => (
@@ -260,8 +260,8 @@ function Facts({ operation }: { readonly operation: OperationView }) {
         </>
       )}
       <dt>Reason</dt>
-      <dd>{operation.reason ?? <span class="dim">none was given</span>}</dd>
-      <dt>Began</dt>
+      <dd>{operation.reason ?? <span class="dim">none</span>}</dd>
+      <dt>Started</dt>
       <dd>
         <Time ms={toMs(operation.created_at)} />
       </dd>
@@ -275,7 +275,7 @@ function Facts({ operation }: { readonly operation: OperationView }) {
       )}
       <dt>Operation</dt>
       <dd class="mono">
-        {operation.operation_id} <Copy text={operation.operation_id} label="Copy the id" />
+        {operation.operation_id} <Copy text={operation.operation_id} label="Copy operation id" />
       </dd>
     </dl>
   );

@@ -29,7 +29,7 @@ export function filterOf(view: FilterView): RunFilter {
 export function filterWords(view: FilterView, zone: string): string {
   const named = view.run.length;
   if (named === 0) return describeFilter(filterOf(view), zone);
-  return `${named} named ${named === 1 ? "run" : "runs"}${view.status.length > 0 ? `, if ${view.status.join(" or ")}` : ""}`;
+  return `${named} selected ${named === 1 ? "run" : "runs"}${view.status.length > 0 ? `, if ${view.status.join(" or ")}` : ""}`;
 }
 
 /** The parameters of `GET /runs` for what an operation is about. */

@@ -48,10 +48,10 @@ function rerunItems(run: WholeRunView, selected: TimelineStepView | null): { lab
       onSelect: () => openDialog({ kind: "fork", step: selected.step_id, edit: false }),
     });
   }
-  items.push({ label: "All over, as a new run", onSelect: () => openDialog({ kind: "again" }) });
+  items.push({ label: "From the start, as a new run", onSelect: () => openDialog({ kind: "again" }) });
   if (selected !== null && selected.status === "completed") {
     items.push({
-      label: `With another output of ${selected.step_id}`,
+      label: `With a different output of ${selected.step_id}`,
       onSelect: () => openDialog({ kind: "fork", step: selected.step_id, edit: true }),
     });
   }

@@ -55,7 +55,7 @@ export function Axis({ scale, marks, onZoom, children }: AxisProps) {
             type="button"
             class={`gap${gap.folded ? "" : " is-unfolded"}`}
             aria-pressed={!gap.folded}
-            aria-label={`${gap.label} in which nothing happened${gap.folded ? ", folded" : ""}`}
+            aria-label={`${gap.label} without activity${gap.folded ? ", folded" : ""}`}
             title={gapTitle(gap, zone)}
             style={{ left: `${gap.x}px`, width: `${gap.width}px` }}
             onClick={() => toggleGap(gap.key)}
@@ -86,7 +86,7 @@ export function Axis({ scale, marks, onZoom, children }: AxisProps) {
 function gapTitle(gap: Gap, zone: Zone): string {
   const from = formatTime(gap.start, zone, "datetime");
   const to = formatTime(gap.end, zone, "datetime");
-  return `${gap.label} in which nothing began or ended.\n${from} to ${to}\nClick to ${gap.folded ? "unfold" : "fold"}.`;
+  return `${gap.label} in which nothing started or ended.\n${from} to ${to}\nClick to ${gap.folded ? "unfold" : "fold"}.`;
 }
 
 /** Not under the label of a gap, and not cut off. */

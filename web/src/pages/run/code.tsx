@@ -25,7 +25,7 @@ export function Code({ store, runId, step }: { store: RunStore; runId: string; s
   const own = store.run.value?.run_id === runId;
   return (
     <div class="stack">
-      <p class="dim">{what.does === "signal" ? "Answer it" : "Run it again from this step, as a new run"}</p>
+      <p class="dim">{what.does === "signal" ? "Send the signal" : "Run again from this step, as a new run"}</p>
       <CodeBlock text={asCli(what, place)} copy label="Command" />
       <CodeBlock text={asCurl(what, place)} copy label="Request" />
       {own ? <Pytest store={store} /> : null}
@@ -49,7 +49,7 @@ function Pytest({ store }: { store: RunStore }) {
   if (!wanted)
     return (
       <p>
-        <Button onClick={() => setWanted(true)}>As a pytest, with recorded outputs</Button>
+        <Button onClick={() => setWanted(true)}>As a pytest with the recorded outputs</Button>
       </p>
     );
   return text === "" ? null : <CodeBlock text={text} copy label="Test" />;

@@ -38,8 +38,8 @@ export function ComparePage() {
     return (
       <Empty title="Nothing to compare with">
         <p>
-          No other run of <b>{left.run.workflow}</b> has completed. Open a run and add /compare/ and its id to the
-          address.
+          No other run of <b>{left.run.workflow}</b> has completed. To compare with a specific run, add /compare/
+          and its id to the address of this run.
         </p>
       </Empty>
     );
@@ -65,7 +65,7 @@ function Compared({ a, b }: { a: Side; b: Side }) {
         <SideHead side={b} name="B" />
         <p class="row">
           <Chip selected={only} onClick={() => setQuery({ only: only ? null : "different" }, { replace: true })}>
-            Only what differs
+            Differences only
           </Chip>
           <span class="dim">{`${rows.filter(differs).length} of ${rows.length} steps differ`}</span>
         </p>
@@ -77,7 +77,7 @@ function Compared({ a, b }: { a: Side; b: Side }) {
               <th>Step</th>
               <th>A</th>
               <th>B</th>
-              <th class="num">B took</th>
+              <th class="num">Difference</th>
               <th class="compare-bars">
                 <div ref={box} class="compare-axis">
                   {ticks.map((tick) => (
@@ -169,7 +169,7 @@ function CompareRow({
 }
 
 function StepWord({ step, took }: { step: AlignedStep["a"]; took: number | null }) {
-  if (step === null) return <span class="dim">not there</span>;
+  if (step === null) return <span class="dim">missing</span>;
   const state = stateOfStep(step);
   return (
     <>
@@ -180,8 +180,8 @@ function StepWord({ step, took }: { step: AlignedStep["a"]; took: number | null 
 }
 
 function differenceText(longer: number | null): string {
-  if (longer === null || Math.abs(longer) < 1) return longer === null ? "" : "the same";
-  return `${formatDuration(Math.abs(longer))} ${longer > 0 ? "longer" : "less"}`;
+  if (longer === null || Math.abs(longer) < 1) return longer === null ? "" : "same";
+  return `${formatDuration(Math.abs(longer))} ${longer > 0 ? "longer" : "shorter"}`;
 }
 
 function TwoBars({ step, begin, scale }: { step: AlignedStep["a"]; begin: number; scale: TimeScale }) {
@@ -226,7 +226,7 @@ function Outputs({ a, b, stepId }: { a: string | null; b: string | null; stepId:
   if (both.value === null) return null;
   const [before, after] = both.value.map(resultText);
   return before === after ? (
-    <p class="dim">Both have the same result.</p>
+    <p class="dim">Both results are the same.</p>
   ) : (
     <Diff lines={diffLines(before ?? "", after ?? "")} />
   );

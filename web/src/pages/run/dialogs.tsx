@@ -56,22 +56,22 @@ type Verb = "pause" | "resume" | "cancel" | "terminate";
 const VERBS: Readonly<Record<Verb, { title: string; says: string; button: string; done: string }>> = {
   pause: {
     title: "Pause this run",
-    says: "What is being executed finishes; nothing else begins until it is resumed. Timers and signals are kept.",
+    says: "A step that is running finishes first. Nothing else starts until you resume. Timers and signals are kept.",
     button: "Pause",
-    done: "It pauses.",
+    done: "Pause requested.",
   },
-  resume: { title: "Resume this run", says: "It goes on where it stopped.", button: "Resume", done: "It goes on." },
+  resume: { title: "Resume this run", says: "The run continues where it stopped.", button: "Resume", done: "Resumed." },
   cancel: {
     title: "Cancel this run",
-    says: "Its code may clean up, then it ends as cancelled; and so do its children, unless they may outlive it.",
+    says: "Its code can clean up, then the run ends as cancelled. So do its children, unless they may outlive it.",
     button: "Cancel the run",
-    done: "Its cancellation was requested.",
+    done: "Cancellation requested.",
   },
   terminate: {
     title: "Terminate this run",
-    says: "It ends at once, without cleanup: what its steps have begun elsewhere stays begun.",
+    says: "The run ends immediately, without cleanup. Work that its steps started elsewhere is not undone.",
     button: "Terminate",
-    done: "It was terminated.",
+    done: "Terminated.",
   },
 };
 
@@ -100,7 +100,7 @@ function VerbDialog({ store, run, verb }: { store: RunStore; run: WholeRunView; 
       }
     >
       {verb === "resume" ? null : (
-        <Field label="Reason" help="Shown with the run; may be empty.">
+        <Field label="Reason" help="Optional. Shown with the run.">
           <TextInput value={reason} onText={setReason} />
         </Field>
       )}
@@ -111,7 +111,7 @@ function VerbDialog({ store, run, verb }: { store: RunStore; run: WholeRunView; 
 function WakeDialog({ store, run, step }: { store: RunStore; run: WholeRunView; step: string }) {
   const row = store.steps.value.find((each) => each.step_id === step);
   const what =
-    row === undefined ? "Its next attempt, or its start," : row.kind === "sleep" ? "The sleep" : "The next attempt of";
+    row === undefined ? "The run's next attempt or start" : row.kind === "sleep" ? "The sleep" : "The next attempt of";
   const confirm = async (key: string) => {
     const query = step === "" ? {} : { id: step };
     const woken = await api.send<WokenView>(
@@ -120,13 +120,13 @@ function WakeDialog({ store, run, step }: { store: RunStore; run: WholeRunView; 
       {},
       { key, query },
     );
-    notice(woken.woken ? "It is due now." : "It did not wait any more.", { kind: "ok" });
+    notice(woken.woken ? "It is due now." : "It was no longer waiting.", { kind: "ok" });
     closeDialog();
     await store.refresh();
   };
   return (
     <ConfirmDialog
-      title={row?.kind === "sleep" ? "Wake it now" : "Retry now"}
+      title={row?.kind === "sleep" ? "Wake now" : "Retry now"}
       verb={row?.kind === "sleep" ? "Wake" : "Retry now"}
       onConfirm={confirm}
       onClose={closeDialog}
@@ -134,8 +134,8 @@ function WakeDialog({ store, run, step }: { store: RunStore; run: WholeRunView; 
         <>
           <Touched run={run} />
           <p>
-            {what} {step !== "" ? <code>{step}</code> : null} is due at once instead of at its time. The history says
-            so.
+            {what} {step !== "" ? <code>{step}</code> : null} is due now instead of at its scheduled time. The history
+            records this.
           </p>
         </>
       }
@@ -147,7 +147,7 @@ function RetryDialog({ store, run, step }: { store: RunStore; run: WholeRunView;
   const confirm = async (key: string) => {
     const body = step === "" ? {} : { from_step: step };
     await api.send<StatusView>("POST", `/runs/${encodeURIComponent(run.run_id)}/retry`, body, { key });
-    notice("It goes on.", { kind: "ok" });
+    notice("The run continues.", { kind: "ok" });
     closeDialog();
     await store.reload();
   };
@@ -161,8 +161,8 @@ function RetryDialog({ store, run, step }: { store: RunStore; run: WholeRunView;
         <>
           <Touched run={run} />
           <p>
-            The same run goes on from {step === "" ? "the step that failed" : <code>{step}</code>}. Results before it
-            are kept; what came after it is forgotten and runs again.
+            The same run continues from {step === "" ? "the step that failed" : <code>{step}</code>}. Earlier results
+            are kept. Later ones are discarded, and their steps run again.
           </p>
         </>
       }

@@ -52,7 +52,7 @@ function folded(parts: readonly TracebackPart[]) {
     const group = parts.slice(begin, at + 1);
     shown.push(
       <details key={begin} class="frames-library">
-        <summary>{`${group.length} ${group.length === 1 ? "frame" : "frames"} of libraries`}</summary>
+        <summary>{`${group.length} library ${group.length === 1 ? "frame" : "frames"}`}</summary>
         {group.map((each) => `${each.text}\n`).join("")}
       </details>,
     );

@@ -51,7 +51,7 @@ export function ForkDialog(props: { store: RunStore; run: WholeRunView; step: st
     const forked = await api.send<ForkedView>("POST", `/runs/${encodeURIComponent(run.run_id)}/fork`, body, {
       key,
     });
-    notice("A new run goes on from there.", { kind: "ok", href: runHref(forked.run_id) });
+    notice("A new run was forked.", { kind: "ok", href: runHref(forked.run_id) });
     closeDialog();
     go(runHref(forked.run_id));
   };
@@ -65,7 +65,7 @@ export function ForkDialog(props: { store: RunStore; run: WholeRunView; step: st
       touches={
         <>
           <Touched run={run} />
-          <p>This run stays as it is. A new one begins with its results.</p>
+          <p>This run is not changed. A new run starts with its results.</p>
         </>
       }
     >
@@ -78,7 +78,7 @@ export function ForkDialog(props: { store: RunStore; run: WholeRunView; step: st
           {text !== original && error === null ? <Diff lines={diffLines(lines(original), lines(text))} /> : null}
         </>
       ) : null}
-      <Field label="Runs again from">
+      <Field label="Run again from">
         <Select value={from} onSelect={setFrom} options={choices(steps, edit ? step : null)} />
       </Field>
       <div class="fork-plan">
@@ -89,7 +89,7 @@ export function ForkDialog(props: { store: RunStore; run: WholeRunView; step: st
         <Field label="Version">
           <TextInput value={version} onText={setVersion} />
         </Field>
-        <Field label="New workflow id" help="Empty: one is made.">
+        <Field label="New workflow id" help="Leave empty to generate one.">
           <TextInput value={workflowId} onText={setWorkflowId} />
         </Field>
       </div>
@@ -120,7 +120,7 @@ function lines(text: string): string {
 function choices(steps: readonly TimelineStepView[], after: string | null): { value: string; label: string }[] {
   const begin = after === null ? 0 : steps.findIndex((step) => step.step_id === after) + 1;
   const all = steps.slice(begin).map((step) => ({ value: step.step_id, label: step.step_id }));
-  return [...all, { value: "", label: "nothing: all results are kept" }];
+  return [...all, { value: "", label: "nothing (keep all results)" }];
 }
 
 function nextAfter(steps: readonly TimelineStepView[], step: string): string {

@@ -55,7 +55,7 @@ function Facts({ run, failing }: { run: WholeRunView; failing: number }) {
     facts.push(<span class="is-failing">{`${failing} failing ${failing === 1 ? "step" : "steps"}`}</span>);
   if (run.version !== null) facts.push(<span>{`version ${run.version}`}</span>);
   if (run.pinned_build !== null) {
-    const title = `Only workers of build ${run.pinned_build} may take it`;
+    const title = `Only workers with build ${run.pinned_build} can run it`;
     facts.push(<span class="run-pinned" title={title}>{`pinned to build ${run.pinned_build}`}</span>);
   }
   if (run.attempt > 1) facts.push(<span>{`attempt ${run.attempt} of the run`}</span>);
@@ -102,10 +102,10 @@ function Relations({ run }: { run: WholeRunView }) {
   }
   if (run.forked_from !== null) {
     items.push(<A href={runHref(run.forked_from)}>{`forked from ${short(run.forked_from)}`}</A>);
-    items.push(<A href={compareHref(run.forked_from, run.run_id)}>compare with it</A>);
+    items.push(<A href={compareHref(run.forked_from, run.run_id)}>compare with the original</A>);
   }
   if (run.continued_as !== null)
-    items.push(<A href={runHref(run.continued_as)}>{`continues as ${short(run.continued_as)}`}</A>);
+    items.push(<A href={runHref(run.continued_as)}>{`continued as ${short(run.continued_as)}`}</A>);
   if (run.schedule !== null) {
     items.push(<A href={href(`/schedules/${encodeURIComponent(run.schedule)}`)}>{`schedule ${run.schedule}`}</A>);
   }

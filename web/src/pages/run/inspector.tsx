@@ -128,7 +128,7 @@ function Panel({
 function Output({ step }: { step: StepView }) {
   const text = textOf(step.output);
   if (step.status === "completed" && text !== null) return <Value text={text} label="Output" />;
-  if (step.status === "completed") return <p class="dim">It completed without a value.</p>;
+  if (step.status === "completed") return <p class="dim">Completed without a return value.</p>;
   const last = step.attempts.at(-1);
   if (step.status === "pending" && last !== undefined) {
     return (
@@ -139,7 +139,7 @@ function Output({ step }: { step: StepView }) {
     );
   }
   return (
-    <p class="dim">{step.status === "abandoned" ? "It was given up before it had a result." : "No result yet."}</p>
+    <p class="dim">{step.status === "abandoned" ? "Abandoned before it had a result." : "No result yet."}</p>
   );
 }
 
@@ -196,7 +196,7 @@ function policyText(retry: RetryView): string {
   const { maximum_attempts: most, initial_interval_ms: first, maximum_interval_ms: longest } = retry;
   if (most === 1) return "once";
   const times = most > 0 ? `at most ${most} times` : "until it succeeds";
-  return first === 0 ? `${times}, at once` : `${times}, ${formatDuration(first)} to ${formatDuration(longest)} apart`;
+  return first === 0 ? `${times}, without delay` : `${times}, ${formatDuration(first)} to ${formatDuration(longest)} apart`;
 }
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
@@ -216,7 +216,7 @@ function StepActions({ store, runId, row }: { store: RunStore; runId: string; ro
     return (
       <p class="step-actions">
         {child}
-        <LinkButton href={runHref(runId, row.step_id)}>Open its run</LinkButton>
+        <LinkButton href={runHref(runId, row.step_id)}>Open run</LinkButton>
       </p>
     );
   }

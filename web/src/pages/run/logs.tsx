@@ -39,7 +39,7 @@ export function Logs({ runId, step }: { runId: string; step: StepView }) {
   if (log === undefined || log.lines.length === 0) {
     return (
       <p class="dim">
-        Nothing was logged. What the code of a step logs with Python's logging is kept here: the last 200 lines.
+        Nothing was logged. The last 200 lines that a step logs with Python's logging module appear here.
       </p>
     );
   }
@@ -50,7 +50,7 @@ export function Logs({ runId, step }: { runId: string; step: StepView }) {
       <div class="value-tools">
         <span class="dim">
           {`${lines.length} ${lines.length === 1 ? "line" : "lines"}`}
-          {log.dropped > 0 ? `, ${log.dropped} earlier ones are gone` : ""}
+          {log.dropped > 0 ? `, ${log.dropped} earlier lines were dropped` : ""}
         </span>
         <Copy text={lines.join("\n")} label="Copy logs" />
       </div>

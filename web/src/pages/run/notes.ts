@@ -48,16 +48,16 @@ function plain(text: string): Note {
 
 function sleepNote(step: TimelineStep, took: string, nowMs: number): string {
   if (step.status === "completed") return `slept ${took}`;
-  if (step.status !== "running" || step.wake_at === null) return `slept ${took}, then given up`;
-  return `sleeps, ${left(step.wake_at, nowMs)} to go`;
+  if (step.status !== "running" || step.wake_at === null) return `slept ${took}, then abandoned`;
+  return `sleeping${left(step.wake_at, nowMs)}`;
 }
 
 function signalNote(step: TimelineStep, took: string, nowMs: number): Note {
   if (step.status === "completed") return plain(`waited ${took} for a signal`);
-  if (step.status === "failed") return { text: `no signal came in ${took}`, failing: true };
-  if (step.status === "abandoned") return plain(`waited ${took}, then given up`);
-  const limit = step.wake_at !== null ? `, ${left(step.wake_at, nowMs)} left` : "";
-  return plain(`waits ${took} for a signal${limit}`);
+  if (step.status === "failed") return { text: `no signal within ${took}`, failing: true };
+  if (step.status === "abandoned") return plain(`waited ${took}, then abandoned`);
+  const limit = step.wake_at !== null ? left(step.wake_at, nowMs) : "";
+  return plain(`waiting ${took} for a signal${limit}`);
 }
 
 function functionNote(step: TimelineStep, took: string, nowMs: number, maximum: number | null): Note {
@@ -68,9 +68,9 @@ function functionNote(step: TimelineStep, took: string, nowMs: number, maximum: 
     case "failed":
       return { text: `${took} · ${shortened(step.error ?? "failed")}`, failing: true };
     case "abandoned":
-      return plain(`${took}, given up`);
+      return plain(`${took}, abandoned`);
     case "pending": {
-      if (step.retry_at === null) return plain("waits to begin");
+      if (step.retry_at === null) return plain("waiting to start");
       const of = maximum !== null && maximum > 0 ? ` of ${maximum}` : "";
       const ms = toMs(step.retry_at) - nowMs;
       const when = ms > 0 ? `in ${formatDuration(Math.ceil(ms / 1000) * 1000)}` : "is due";
@@ -79,14 +79,15 @@ function functionNote(step: TimelineStep, took: string, nowMs: number, maximum: 
     default:
       return plain(
         child
-          ? `child runs for ${took}`
+          ? `child running for ${took}`
           : `running${step.worker_id !== null ? ` on ${step.worker_id.slice(0, 8)}` : ""}`,
       );
   }
 }
 
 function left(at: string, nowMs: number): string {
-  return formatDuration(Math.max(0, Math.ceil((toMs(at) - nowMs) / 1000) * 1000));
+  const ms = Math.ceil((toMs(at) - nowMs) / 1000) * 1000;
+  return ms > 0 ? `, ${formatDuration(ms)} left` : "";
 }
 
 const ERROR_CHARACTERS = 60;

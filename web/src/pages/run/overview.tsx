@@ -40,8 +40,8 @@ export function Overview({ steps, scale, shown, begin }: OverviewProps) {
     <button
       type="button"
       class="overview"
-      aria-label="All of the run: click to zoom there"
-      title="All of the run: click to zoom there"
+      aria-label="The whole run: click to zoom in"
+      title="The whole run: click to zoom in"
       onClick={pick}
     >
       <Density counts={all} failed={failed} />

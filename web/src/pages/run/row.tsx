@@ -65,7 +65,7 @@ function Label({ row, onToggle }: { row: Row; onToggle: (row: Row) => void }) {
           type="button"
           class="row-toggle"
           tabIndex={-1}
-          aria-label={row.expanded ? "Close" : "Open"}
+          aria-label={row.expanded ? "Collapse" : "Expand"}
           onClick={toggle}
         >
           <Icon name={row.expanded ? "chevron-down" : "chevron-right"} />
@@ -80,7 +80,7 @@ function Label({ row, onToggle }: { row: Row; onToggle: (row: Row) => void }) {
         {row.label}
       </span>
       {row.won ? (
-        <span class="row-flag" title="It won the race">
+        <span class="row-flag" title="Won the race">
           <Icon name="flag" label="won" />
         </span>
       ) : null}

@@ -25,7 +25,7 @@ export function SignalDialog({ store, run, name: first }: { store: RunStore; run
     const sent = await api.send<SignalledView>("POST", `/runs/${encodeURIComponent(run.run_id)}/signal`, body, {
       key,
     });
-    notice(sent.delivered ? "A step got it." : "It is kept until a step waits for it.", { kind: "ok" });
+    notice(sent.delivered ? "Delivered to a waiting step." : "Stored until a step waits for it.", { kind: "ok" });
     closeDialog();
     await store.refresh();
   };
@@ -40,7 +40,7 @@ export function SignalDialog({ store, run, name: first }: { store: RunStore; run
     >
       <Field
         label="Signal"
-        help={waiting.length > 0 ? `It waits for ${waiting.join(", ")}.` : "No step waits for one now."}
+        help={waiting.length > 0 ? `Waiting for ${waiting.join(", ")}.` : "No step is waiting for a signal."}
       >
         <TextInput value={name} onText={setName} />
       </Field>

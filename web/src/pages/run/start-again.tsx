@@ -35,7 +35,7 @@ export function StartAgainDialog({ run }: { run: WholeRunView }) {
   };
   return (
     <ConfirmDialog
-      title="Run it all over"
+      title="Run again from the start"
       verb="Start a new run"
       onConfirm={confirm}
       onClose={closeDialog}
@@ -43,7 +43,7 @@ export function StartAgainDialog({ run }: { run: WholeRunView }) {
       touches={
         <>
           <Touched run={run} />
-          <p>This run stays as it is. A new one starts from the beginning, with this input.</p>
+          <p>This run is not changed. A new run starts from the beginning with this input.</p>
         </>
       }
     >
@@ -51,7 +51,7 @@ export function StartAgainDialog({ run }: { run: WholeRunView }) {
         <JsonEditor text={text} onText={setText} />
       </Field>
       {text !== original && error === null ? <Diff lines={diffLines(pretty(original), pretty(text))} /> : null}
-      <Field label="New workflow id" help="Empty: one is made.">
+      <Field label="New workflow id" help="Leave empty to generate one.">
         <TextInput value={workflowId} onText={setWorkflowId} />
       </Field>
     </ConfirmDialog>

@@ -24,32 +24,32 @@ export function useTimelineKeys({ rows, at, focus, nextFailure, zoom, follow, to
   useShortcut("ArrowUp", "Previous step, in the timeline", (event) => (inGrid(event) ? focus(at - 1) : false));
   useShortcut("Home", "First step", (event) => (inGrid(event) ? focus(0) : false));
   useShortcut("End", "Last step", (event) => (inGrid(event) ? focus(rows.length - 1) : false));
-  useShortcut("ArrowRight", "Open a row", (event) => {
+  useShortcut("ArrowRight", "Expand a row", (event) => {
     if (!inGrid(event) || row === undefined) return false;
     if (row.expanded === false) toggle(row);
     else if (row.expanded === true) focus(at + 1);
     return true;
   });
-  useShortcut("ArrowLeft", "Close a row, or go to the one it is in", (event) => {
+  useShortcut("ArrowLeft", "Collapse a row, or go to its parent", (event) => {
     if (!inGrid(event) || row === undefined) return false;
     if (row.expanded === true) toggle(row);
     else focus(parentOf(rows, at));
     return true;
   });
-  useShortcut("Enter", "Into the step", (event) => {
+  useShortcut("Enter", "Move into the step", (event) => {
     if (!inGrid(event) || row === undefined) return false;
     if (row.kind !== "step" && row.kind !== "child") toggle(row);
     else if (view.peek().step === null) focus(at);
     else document.querySelector<HTMLElement>(".inspector [role=tab][aria-selected=true]")?.focus();
     return true;
   });
-  useShortcut("Escape", "Out of the step", () => (view.peek().step === null ? false : select(null, null)));
+  useShortcut("Escape", "Close the step", () => (view.peek().step === null ? false : select(null, null)));
   useShortcut("!", "Next failure", () => nextFailure(1));
   useShortcut("Alt+!", "Previous failure", () => nextFailure(-1));
   useShortcut("+", "Zoom in", () => zoom(2));
   useShortcut("-", "Zoom out", () => zoom(1 / 2));
-  useShortcut("0", "All of the time", () => zoom(0));
-  useShortcut("z", "Draw waits to scale, or folded", toggleFolding);
+  useShortcut("0", "Reset the zoom", () => zoom(0));
+  useShortcut("z", "Fold idle time, or draw it to scale", toggleFolding);
   useShortcut("f", "Follow the newest step", follow);
 }
 

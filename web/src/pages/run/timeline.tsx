@@ -121,7 +121,7 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
           <div class="timeline-head" role="row" aria-rowindex={1}>
             <span role="columnheader">
               Step{" "}
-              <span class="zone" title="The zone of the times">
+              <span class="zone" title="Time zone of the axis">
                 {zoneName(shown.start, prefs.value.zone)}
               </span>
             </span>
@@ -278,8 +278,8 @@ function NoSteps({ status }: { status: string }) {
   return (
     <Empty title="No steps yet">
       {status === "pending"
-        ? "No worker has taken the run. The line above says why."
-        : "The code of the workflow has not called ctx.step, ctx.sleep or ctx.wait_for."}
+        ? "No worker has picked up the run. The line above says why."
+        : "The workflow has not called ctx.step, ctx.sleep or ctx.wait_for."}
     </Empty>
   );
 }

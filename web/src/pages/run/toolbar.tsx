@@ -33,7 +33,7 @@ export function Toolbar(props: ToolbarProps) {
   const box = useRef<HTMLInputElement>(null);
   useShortcut("/", "Filter the steps", () => box.current?.focus());
   return (
-    <div class="timeline-tools" role="toolbar" aria-label="Steps that are shown">
+    <div class="timeline-tools" role="toolbar" aria-label="Filter and zoom">
       <TextInput
         type="search"
         inputRef={box}
@@ -46,15 +46,15 @@ export function Toolbar(props: ToolbarProps) {
         Failed
       </Chip>
       <Chip selected={slow} onClick={() => setQuery({ only: slow ? null : "slow" }, { replace: true })}>
-        Slowest 5 %
+        Slowest 5%
       </Chip>
       <Select
         label="Kind of step"
         value={kind}
         onSelect={(value) => setQuery({ kind: value === "" ? null : value }, { replace: true })}
         options={[
-          { value: "", label: "all but patches" },
-          { value: "all", label: "every kind" },
+          { value: "", label: "all except patches" },
+          { value: "all", label: "all kinds" },
           ...STEP_KINDS.map((each) => ({ value: each, label: KIND_WORDS[each] })),
         ]}
       />
@@ -74,10 +74,10 @@ export function Toolbar(props: ToolbarProps) {
         <Button local label="Zoom in" title="Zoom in (+)" onClick={() => props.onZoom(2)}>
           +
         </Button>
-        <Button local title="All of the time (0)" disabled={zoom === null} onClick={() => props.onZoom(0)}>
+        <Button local title="Reset zoom (0)" disabled={zoom === null} onClick={() => props.onZoom(0)}>
           All
         </Button>
-        <Button local pressed={!folding} title="Draw waits as long as they were (z)" onClick={toggleFolding}>
+        <Button local pressed={!folding} title="Draw idle time to scale (z)" onClick={toggleFolding}>
           To scale
         </Button>
         {props.live ? (

@@ -45,7 +45,7 @@ export function Why({ store }: { store: RunStore }) {
   const kind = KIND[why.reason] ?? "pending";
   const failed = run.status === "failed" && run.error !== null;
   return (
-    <section class="why" data-state={kind} aria-label="Why it is where it is">
+    <section class="why" data-state={kind} aria-label="Why the run is in this state">
       <div class="why-text">
         {failed ? <Failure run={run} /> : null}
         <p class={failed ? "dim" : ""}>
@@ -103,7 +103,7 @@ export function Countdown({ at }: { at: string }) {
         <b
           class="countdown num"
           data-until={at}
-        >{` in ${formatDuration(Math.max(0, Math.ceil(left / 1000) * 1000))}`}</b>
+        >{` in ${formatDuration(Math.ceil(left / 1000) * 1000)}`}</b>
       ) : null}
     </>
   );
@@ -150,7 +150,7 @@ function buttonOf(why: ExplanationView, run: WholeRunView): ComponentChildren {
         </Button>
       );
     case "sleeping":
-      return <Button onClick={() => openDialog({ kind: "wake", step })}>Wake it now…</Button>;
+      return <Button onClick={() => openDialog({ kind: "wake", step })}>Wake now…</Button>;
     case "waiting_for_child":
       return <LinkButton href={runHref(why.facts["child_run_id"] ?? "")}>Open the child</LinkButton>;
     case "waiting_for_run":

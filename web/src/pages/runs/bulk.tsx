@@ -35,29 +35,29 @@ export const BULK: Readonly<Record<BulkAction, ActionWords>> = {
   cancel: {
     verb: "Cancel",
     doing: "Cancelling",
-    touches: "They are asked to stop: their code can clean up, their children are cancelled with them.",
+    touches: "The runs are asked to stop. Their code can clean up, and their children are cancelled too.",
     which: "that have not ended",
     danger: true,
   },
   terminate: {
     verb: "Terminate",
     doing: "Terminating",
-    touches: "They end now, without cleaning up.",
+    touches: "The runs end immediately, without cleanup.",
     which: "that have not ended",
     danger: true,
   },
   retry: {
     verb: "Retry",
     doing: "Retrying",
-    touches: "They go on from the step that failed. Results before it are kept.",
+    touches: "The runs continue from the step that failed. Earlier results are kept.",
     which: "that failed",
     danger: false,
   },
-  resume: { verb: "Resume", doing: "Resuming", touches: "They go on where they were paused.", which: "that are paused", danger: false },
+  resume: { verb: "Resume", doing: "Resuming", touches: "The runs continue where they were paused.", which: "that are paused", danger: false },
   delete: {
     verb: "Delete",
     doing: "Deleting",
-    touches: "They are removed with their history, for good. It cannot be undone.",
+    touches: "The runs and their history are deleted permanently. This cannot be undone.",
     which: "that have ended",
     danger: true,
   },
@@ -93,7 +93,7 @@ export function BulkDialog({ ask, onClose, onDone }: { ask: BulkAsk; onClose: ()
     return (
       <Dialog title={title} onClose={onClose}>
         {problem === null ? (
-          <Skeleton rows={6} label="Looking which runs these are" />
+          <Skeleton rows={6} label="Finding the matching runs" />
         ) : (
           <ErrorBox problem={problem} onRetry={() => setTried(tried + 1)} />
         )}
@@ -104,7 +104,7 @@ export function BulkDialog({ ask, onClose, onDone }: { ask: BulkAsk; onClose: ()
   const begin = async (key: string): Promise<void> => {
     const sent = { ...body, reason, filter_digest: answer.filter_digest };
     const operation = await api.send<OperationView>("POST", "/operations", sent, { key });
-    notice(`${words.doing} ${countWords(answer)}: the operation goes on by itself`, {
+    notice(`${words.doing} ${countWords(answer)} in the background`, {
       href: href(`/operations/${operation.operation_id}`),
     });
     onDone();
@@ -121,7 +121,7 @@ export function BulkDialog({ ask, onClose, onDone }: { ask: BulkAsk; onClose: ()
       {...(typed === undefined ? {} : { typed })}
       touches={<Touches ask={ask} answer={answer} />}
     >
-      <Field label="Reason" help="Kept with the operation, and with runs that are cancelled or terminated.">
+      <Field label="Reason" help="Stored with the operation, and with each run that it cancels or terminates.">
         <TextInput value={reason} onText={setReason} />
       </Field>
     </ConfirmDialog>
@@ -141,11 +141,11 @@ function Touches({ ask, answer }: { readonly ask: BulkAsk; readonly answer: Prev
     <>
       <p class="bulk-count">
         <strong>{countWords(answer)}</strong>
-        {answer.count === 0 && " match: there is nothing to do."}
+        {answer.count === 0 && " match. There is nothing to do."}
       </p>
       <p class="bulk-filter">
         {ask.runs === null ? describeFilter(ask.filter, prefs.value.zone) : `${runWords(ask.runs.length)} that you selected`}
-        {narrowed(ask) && `, of them those ${words.which}`}
+        {narrowed(ask) && `, only those ${words.which}`}
       </p>
       <p>{words.touches}</p>
       {answer.samples.length > 0 && <Samples runs={answer.samples} all={answer.count} />}
@@ -156,7 +156,7 @@ function Touches({ ask, answer }: { readonly ask: BulkAsk; readonly answer: Prev
 function Samples({ runs, all }: { readonly runs: readonly RunView[]; readonly all: number }) {
   return (
     <>
-      <p class="dim">{runs.length < all ? `The newest ${runs.length} of them:` : "These are:"}</p>
+      <p class="dim">{runs.length < all ? `The newest ${runs.length}:` : "All of them:"}</p>
       <ul class="bulk-samples">
         {runs.map((run) => (
           <li key={run.run_id} data-run={run.run_id}>

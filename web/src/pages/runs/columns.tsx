@@ -27,17 +27,17 @@ export function Doing({ run }: { readonly run: RunView }) {
 }
 
 function Waiting({ run }: { readonly run: RunView }) {
-  if (run.cancel_requested && !isEnded(run.status)) return <span class="dim">is being cancelled</span>;
-  if (run.status === "paused") return <span class="dim">{run.pause_reason ?? "paused by hand"}</span>;
+  if (run.cancel_requested && !isEnded(run.status)) return <span class="dim">cancelling</span>;
+  if (run.status === "paused") return <span class="dim">{run.pause_reason ?? "paused manually"}</span>;
   if (run.blocked_by !== null) return <span class="dim">held back by {run.blocked_by}</span>;
-  if (run.status === "pending") return <span class="dim">waits for a worker</span>;
+  if (run.status === "pending") return <span class="dim">waiting for a worker</span>;
   if (run.status !== "sleeping") return null;
-  if (run.wait_reason === "child") return <span class="dim">waits for a child</span>;
-  if (run.awaits_signal > 0) return <span class="dim">waits for {signals(run.awaits_signal)}</span>;
+  if (run.wait_reason === "child") return <span class="dim">waiting for a child</span>;
+  if (run.awaits_signal > 0) return <span class="dim">waiting for {signals(run.awaits_signal)}</span>;
   if (run.wake_at === null) return null;
   return (
     <span class="dim">
-      {run.wait_reason === "retry" ? "next attempt " : "goes on "}
+      {run.wait_reason === "retry" ? "next attempt " : "resumes "}
       <Until ms={toMs(run.wake_at)} />
     </span>
   );
@@ -62,7 +62,7 @@ export function Labels({ run, href }: { readonly run: RunView; readonly href: (l
   return (
     <>
       {labels.slice(0, LABELS_SHOWN).map((label) => (
-        <A key={label} class="runs-label" href={href(label)} title={`Only ${label}`} tabIndex={-1}>
+        <A key={label} class="runs-label" href={href(label)} title={`Show only ${label}`} tabIndex={-1}>
           {label}
         </A>
       ))}

@@ -21,13 +21,13 @@ function NoRun() {
   if (first === undefined) {
     return (
       <Empty title="No worker has registered a workflow yet" command="kagzi dev app.py">
-        <p>Runs are shown here as soon as there are any. Start your code with a server and a worker of its own:</p>
+        <p>Runs appear here once there are any. Run your code with a local server and worker:</p>
       </Empty>
     );
   }
   const within = namespace.value === "default" ? "" : ` --namespace ${namespace.value}`;
   return (
-    <Empty title="No run yet" command={`kagzi start ${first.workflow}${within}`}>
+    <Empty title="No runs yet" command={`kagzi start ${first.workflow}${within}`}>
       <p>
         <strong>{first.workflow}</strong> is registered. Start a run of it:
       </p>
@@ -43,12 +43,12 @@ function NoHit({ filter, onFilter }: { filter: RunFilter; onFilter: (filter: Run
   const hits = useHits(filter, chips);
   const helpful = chips.filter((chip) => hits.get(chip.key) === true);
   return (
-    <Empty title="No run matches">
+    <Empty title="No matching runs">
       <p>
         {helpful.length > 0
-          ? "There are runs without one of these conditions:"
+          ? "There are runs if you drop one of these conditions:"
           : chips.length > 1
-            ? "No run matches these conditions together. Drop one of them:"
+            ? "No run matches all of these conditions. Drop one of them:"
             : "Drop the condition to see all runs:"}
       </p>
       <p class="row">

@@ -79,7 +79,7 @@ export function RunsPage() {
               </Button>
             </>
           ) : (
-            <span class="dim">{isByEnd(filter) ? "The latest end first" : "The newest first"}</span>
+            <span class="dim">{isByEnd(filter) ? "Latest end first" : "Newest first"}</span>
           )}
         </span>
         <span class="runs-new" role="status">
@@ -196,19 +196,19 @@ function BulkMenu({ filter, selected, onAsk }: BulkMenuProps) {
   const refused = some ? null : whyNot(filter);
   const items = (Object.keys(BULK) as BulkAction[]).map(
     (action): MenuItem => ({
-      label: `${BULK[action].verb} ${some ? `${selected.size} selected` : "all that match"}…`,
+      label: `${BULK[action].verb} ${some ? `${selected.size} selected` : "all matching"}…`,
       danger: BULK[action].danger,
       disabled: refused !== null,
       ...(refused === null ? {} : { hint: refused }),
       onSelect: () => onAsk({ action, filter, runs: some ? [...selected] : null }),
     }),
   );
-  return <Menu label={some ? `Act on ${selected.size} selected` : "Act on all that match"} align="end" items={items} />;
+  return <Menu label={some ? `Act on ${selected.size} selected` : "Act on all matching"} align="end" items={items} />;
 }
 
 /** The server refuses these, too. */
 function whyNot(filter: RunFilter): string | null {
-  if (filter.id_prefix !== "") return "A search shows some runs, not all: use other conditions, or select runs.";
+  if (filter.id_prefix !== "") return "A search by id does not find all runs. Use other conditions, or select runs.";
   if (chipsOf({ ...filter, order: null }).length === 0) return "Set a filter first, or select runs.";
   return null;
 }
@@ -237,7 +237,7 @@ function Pages({ store, filter, token, tokens }: PagesProps) {
   };
   useEffect(() => scrollTo(0, 0), [token]);
   if (token === null && !store.more.value) return null;
-  if (filter.id_prefix !== "") return <p class="dim runs-pages">There are more: give more of the id.</p>;
+  if (filter.id_prefix !== "") return <p class="dim runs-pages">There are more. Type more of the id.</p>;
   const older = token === null ? () => void second() : () => setQuery({ token: tokens.next, selected: null, open: null });
   const newer = (): void => {
     if (tokens.prev === null) go(href("/runs", filterToUrl(filter)));

@@ -41,7 +41,7 @@ export function RunLine({ row, level, childRows, context }: RunLineProps) {
       data-run={run.run_id}
       data-level={level}
       aria-selected={selected}
-      title={row.gone.value ? "It does not match any more" : undefined}
+      title={row.gone.value ? "No longer matches the filter" : undefined}
     >
       <td role="cell" class="runs-select" onClick={(event) => onShift(event, run, selected, context)}>
         <Checkbox
@@ -54,7 +54,7 @@ export function RunLine({ row, level, childRows, context }: RunLineProps) {
         <Badge state={stateOfRun(run)} child={awaitsChild(run)} />
       </td>
       <td role="cell" class="runs-workflow">
-        <A href={context.hrefWith("workflow", run.workflow)} title={`Only ${run.workflow}`} tabIndex={-1}>
+        <A href={context.hrefWith("workflow", run.workflow)} title={`Show only ${run.workflow}`} tabIndex={-1}>
           {run.workflow}
         </A>
       </td>
@@ -112,7 +112,7 @@ function Fold({ run, childRows, context }: { run: RunView; childRows: number; co
       class="runs-fold"
       icon={open ? "chevron-down" : "chevron-right"}
       expanded={open}
-      label={`${open ? "Fold" : "Unfold"} ${word} of ${run.workflow_id}`}
+      label={`${open ? "Hide" : "Show"} ${word} of ${run.workflow_id}`}
       title={word}
       onClick={() => context.onOpen(run.run_id)}
     >

@@ -30,15 +30,15 @@ const VERBS: Readonly<Record<RunVerb, VerbWords>> = {
   cancel: {
     label: "Cancel…",
     title: "Cancel the run",
-    touches: "It is asked to stop: its code can clean up, its children are cancelled with it. It cannot be undone.",
+    touches: "The run is asked to stop. Its code can clean up, and its children are cancelled too. This cannot be undone.",
     danger: true,
-    done: "Asked to stop",
+    done: "Cancellation requested",
     takesReason: true,
   },
   terminate: {
     label: "Terminate…",
     title: "Terminate the run",
-    touches: "It ends now, without cleaning up. What its steps began stays as it is. It cannot be undone.",
+    touches: "The run ends immediately, without cleanup. What its steps started is not undone. This cannot be undone.",
     danger: true,
     done: "Terminated",
     takesReason: true,
@@ -46,7 +46,7 @@ const VERBS: Readonly<Record<RunVerb, VerbWords>> = {
   pause: {
     label: "Pause…",
     title: "Pause the run",
-    touches: "It does nothing more until it is resumed. A step that is being executed is finished first.",
+    touches: "A step that is running finishes first. Nothing else starts until you resume the run.",
     danger: false,
     done: "Paused",
     takesReason: true,
@@ -54,7 +54,7 @@ const VERBS: Readonly<Record<RunVerb, VerbWords>> = {
   resume: {
     label: "Resume…",
     title: "Resume the run",
-    touches: "It goes on where it was paused.",
+    touches: "The run continues where it was paused.",
     danger: false,
     done: "Resumed",
     takesReason: false,
@@ -62,9 +62,9 @@ const VERBS: Readonly<Record<RunVerb, VerbWords>> = {
   retry: {
     label: "Retry…",
     title: "Retry the run",
-    touches: "It goes on from the step that failed. Results before that step are kept.",
+    touches: "The run continues from the step that failed. Earlier results are kept.",
     danger: false,
-    done: "Goes on",
+    done: "Retrying",
     takesReason: false,
   },
 };
@@ -78,9 +78,9 @@ function verbsOf(run: RunView): RunVerb[] {
 export function itemsOf(run: RunView, mayAct: boolean, onAsk: (ask: Ask) => void): MenuItem[] {
   const items: MenuItem[] = [
     { label: "Open", href: href(`/runs/${run.run_id}`), local: true },
-    { label: "Copy the run id", icon: "copy", local: true, onSelect: () => void copyText(run.run_id) },
+    { label: "Copy run id", icon: "copy", local: true, onSelect: () => void copyText(run.run_id) },
     {
-      label: "Copy the link",
+      label: "Copy link",
       icon: "copy",
       local: true,
       onSelect: () => void copyText(new URL(href(`/runs/${run.run_id}`), location.href).href),
@@ -122,7 +122,7 @@ export function RunDialog({ ask, onClose }: { readonly ask: Ask; readonly onClos
       }
     >
       {words.takesReason && (
-        <Field label="Reason" help="Kept with the run.">
+        <Field label="Reason" help="Stored with the run.">
           <TextInput value={reason} onText={setReason} />
         </Field>
       )}

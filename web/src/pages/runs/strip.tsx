@@ -65,11 +65,11 @@ export function Strip({ filter, span, ready, onSpan, onTime }: StripProps) {
           <span data-state="cancelled">{groupThousands(totals.cancelled)} cancelled</span>
           {workflow !== null && <span class="dim">of {workflow}</span>}
         </span>
-        <Select label="Span of the strip" value={chosen?.value ?? "1h"} options={SPANS} onSelect={onSpan} />
+        <Select label="Time range" value={chosen?.value ?? "1h"} options={SPANS} onSelect={onSpan} />
       </div>
       <Bars
         bars={bars}
-        label="Runs that ended, by time"
+        label="Ended runs by time"
         height={44}
         selected={selected}
         onSelect={(key) => onTime(toUtc(Number(key)), toUtc(Number(key) + STEPS[step]), byEnd)}

@@ -18,7 +18,7 @@ interface RunsTableProps {
   readonly onSelectAll: (ids: readonly string[], on: boolean) => void;
 }
 
-const HEADINGS = ["Status", "Workflow", "Id", "What it does", "Attempt", "Age", "Took", "Version", "Labels"] as const;
+const HEADINGS = ["Status", "Workflow", "ID", "Activity", "Attempt", "Age", "Duration", "Version", "Labels"] as const;
 
 export function RunsTable({ store, context, folding, onSelectAll }: RunsTableProps) {
   const body = useRef<HTMLTableSectionElement>(null);
@@ -37,7 +37,7 @@ export function RunsTable({ store, context, folding, onSelectAll }: RunsTablePro
           <tr role="row">
             <th role="columnheader" class="runs-select">
               <Checkbox
-                label="Select all that are shown"
+                label="Select all on this page"
                 checked={chosen > 0 && chosen === ids.length}
                 mixed={chosen > 0 && chosen < ids.length}
                 onCheck={(on) => onSelectAll(ids, on)}
@@ -106,7 +106,7 @@ function OtherChildren({ parent, shown, context }: { parent: string; shown: read
         <tr role="row" class="runs-row runs-group">
           <td role="cell" class="runs-select" />
           <td role="cell" colSpan={10} class="runs-group-cell">
-            <a href={href("/runs", { parent })}>All its children</a>
+            <a href={href("/runs", { parent })}>Show all children</a>
           </td>
         </tr>
       )}
@@ -159,7 +159,7 @@ function useRowKeys(body: { current: HTMLElement | null }, context: RowContext):
     context.onSelect(id, true, true);
     return true;
   });
-  useShortcut(".", "Actions of the run", () => {
+  useShortcut(".", "Actions for the run", () => {
     const button = current()?.querySelector<HTMLElement>(".runs-menu button");
     button?.click();
     return button !== null && button !== undefined;

@@ -40,7 +40,7 @@ export function Actions({ schedule, onChanged }: ActionsProps) {
         label="More"
         align="end"
         items={[
-          { label: "Backfill…", hint: "Runs for past times that have none", onSelect: () => setOpen("backfill") },
+          { label: "Backfill…", hint: "Start runs for missed times", onSelect: () => setOpen("backfill") },
           { label: "Delete…", danger: true, icon: "trash", onSelect: () => setOpen("delete") },
         ]}
       />
@@ -66,7 +66,7 @@ function PauseDialog({ schedule, onClose, onDone }: ActionProps) {
     await api.send("POST", `/schedules/${segment(schedule.schedule)}/${verb}`, verb === "pause" ? { reason } : {}, {
       key,
     });
-    onDone(`${schedule.schedule} is ${verb === "pause" ? "paused" : "on again"}`);
+    onDone(`${schedule.schedule} is ${verb === "pause" ? "paused" : "resumed"}`);
   };
   return (
     <ConfirmDialog
@@ -76,12 +76,12 @@ function PauseDialog({ schedule, onClose, onDone }: ActionProps) {
       onClose={onClose}
       touches={
         verb === "pause"
-          ? "No runs are started until it is resumed, and it does not catch up with times that pass. Other runs go on."
-          : "It goes on at its next time. Times that passed while it was paused start nothing: Backfill does."
+          ? "The schedule starts no runs until you resume it, and then does not make up for missed times. Open runs continue."
+          : "The schedule continues with its next time. To start runs for times missed while paused, use Backfill."
       }
     >
       {verb === "pause" && (
-        <Field label="Reason" help="Kept with the schedule, for whoever looks at it next.">
+        <Field label="Reason" help="Optional. Shown with the schedule.">
           <TextInput value={reason} onText={setReason} />
         </Field>
       )}
@@ -103,8 +103,8 @@ function TriggerDialog({ schedule, onClose, onDone }: ActionProps) {
       onClose={onClose}
       touches={
         <p>
-          One run of <strong>{schedule.workflow}</strong> is started now, with the input of the schedule
-          {schedule.paused ? ", although it is paused" : ""}. Its times stay as they are.
+          Starts one run of <strong>{schedule.workflow}</strong> now, with the schedule's input
+          {schedule.paused ? ", even though the schedule is paused" : ""}. Its times do not change.
         </p>
       }
     />
@@ -126,7 +126,7 @@ function DeleteDialog({ schedule, onClose }: { readonly schedule: ScheduleView; 
       onClose={onClose}
       touches={
         <p>
-          The schedule that starts <strong>{schedule.workflow}</strong> is gone for good. The runs that it started stay.
+          The schedule for <strong>{schedule.workflow}</strong> is deleted permanently. Runs that it started are kept.
         </p>
       }
     />

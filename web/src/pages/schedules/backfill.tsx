@@ -31,7 +31,7 @@ export function BackfillDialog({ schedule, onClose, onDone }: ActionProps) {
     onDone(`Backfilled: ${started} of ${fires.rows.length} times started a run`);
   };
   const problem =
-    begin === null || end === null ? "Give both times." : begin >= end ? "The end is before the beginning." : wrong;
+    begin === null || end === null ? "Enter both times." : begin >= end ? "The end must be after the start." : wrong;
   return (
     <ConfirmDialog
       title={`Backfill ${schedule.schedule}`}
@@ -41,15 +41,15 @@ export function BackfillDialog({ schedule, onClose, onDone }: ActionProps) {
       disabled={problem !== "" || times === null || times.length === 0 || times.length > MOST}
       touches={
         <p>
-          Starts a run of <strong>{schedule.workflow}</strong> for each of these times that has none. Times that have a
-          run are left alone.
+          Starts a run of <strong>{schedule.workflow}</strong> for each of these times that has none. Times that
+          already have a run are skipped.
         </p>
       }
     >
       <Field label={`From (${zoneLabel(zone)})`}>
         <TextInput type="datetime-local" value={from} onText={setFrom} required />
       </Field>
-      <Field label={`Up to, but not with (${zoneLabel(zone)})`} error={problem === "" ? null : problem}>
+      <Field label={`Until, exclusive (${zoneLabel(zone)})`} error={problem === "" ? null : problem}>
         <TextInput type="datetime-local" value={to} onText={setTo} required />
       </Field>
       {problem === "" && times !== null && <BackfillTimes times={times} own={schedule.cron !== null} />}
@@ -58,9 +58,9 @@ export function BackfillDialog({ schedule, onClose, onDone }: ActionProps) {
 }
 
 function BackfillTimes({ times, own }: { readonly times: readonly TimeView[]; readonly own: boolean }) {
-  if (times.length === 0) return <p role="status">The schedule has no time in between.</p>;
+  if (times.length === 0) return <p role="status">The schedule has no times in this range.</p>;
   if (times.length > MOST)
-    return <p role="status">There are more than {MOST} times in between. Take a shorter span.</p>;
+    return <p role="status">There are more than {MOST} times in this range. Choose a shorter one.</p>;
   return (
     <div role="status">
       <p>

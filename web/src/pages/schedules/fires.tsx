@@ -67,23 +67,23 @@ export function Fires({ fires, runs, jitter }: FiresProps) {
   if (fires.length === 0) {
     return (
       <section class="section">
-        <h2>Last times</h2>
+        <h2>Recent fires</h2>
         <p class="dim">It has not fired yet.</p>
       </section>
     );
   }
   return (
     <section class="section">
-      <h2>Last {fires.length} times</h2>
+      <h2>Last {fires.length === 1 ? "fire" : `${fires.length} fires`}</h2>
       <Dots fires={fires} runs={runs} jitter={jitter} />
       <details>
-        <summary>What became of each</summary>
+        <summary>Details</summary>
         <table class="table table-cards">
           <thead>
             <tr>
               <th scope="col">Time</th>
-              <th scope="col">What</th>
-              <th scope="col">Why</th>
+              <th scope="col">Result</th>
+              <th scope="col">Reason</th>
               <th scope="col">Run</th>
             </tr>
           </thead>
@@ -93,10 +93,10 @@ export function Fires({ fires, runs, jitter }: FiresProps) {
                 <td data-label="Time">
                   <Time ms={toMs(fire.nominal_at)} />
                 </td>
-                <td data-label="What">
+                <td data-label="Result">
                   <FireBadge state={fireState(fire, runOf(fire), jitter)} />
                 </td>
-                <td data-label="Why">{fireReason(fire, runOf(fire))}</td>
+                <td data-label="Reason">{fireReason(fire, runOf(fire))}</td>
                 <td data-label="Run">
                   {fire.run_id && (
                     <A href={href(`/runs/${segment(fire.run_id)}`)} class="mono">

@@ -22,9 +22,9 @@ export interface Draft {
 }
 
 const OVERLAPS: readonly { readonly value: ScheduleView["overlap"]; readonly label: string }[] = [
-  { value: "allow", label: "start another one beside it" },
+  { value: "allow", label: "start another one in parallel" },
   { value: "skip", label: "skip this time" },
-  { value: "buffer_one", label: "start one when it has ended" },
+  { value: "buffer_one", label: "start one after it ends" },
   { value: "cancel_other", label: "cancel it and start the new one" },
 ];
 
@@ -60,38 +60,38 @@ export function ScheduleForm({ was, workflow, onClose, onSaved }: ScheduleFormPr
       disabled={wrong || draft.workflow.trim() === ""}
       touches={
         was === null
-          ? "Runs are started from its next time on."
-          : "Its times are computed anew from now on. Runs that were started stay as they are."
+          ? "The schedule starts runs from its next time on."
+          : "Its times are recalculated from now on. Runs already started are not changed."
       }
     >
       {was === null && (
-        <Field label="Id" help="Left empty, one is drawn.">
+        <Field label="ID" help="Leave empty to generate one.">
           <TextInput value={draft.id} onText={(id) => set({ id })} mono />
         </Field>
       )}
-      <Field label="Starts" required>
+      <Field label="Workflow" required>
         <TextInput value={draft.workflow} onText={(type) => set({ workflow: type })} mono required />
       </Field>
-      <Field label="Times by">
+      <Field label="Repeats by">
         <Select
           value={draft.kind}
           options={[
-            { value: "cron", label: "a cron expression" },
-            { value: "every", label: "an interval" },
+            { value: "cron", label: "cron expression" },
+            { value: "every", label: "interval" },
           ]}
           onSelect={(kind) => set({ kind: kind === "every" ? "every" : "cron" })}
         />
       </Field>
       {draft.kind === "cron" ? <CronFields draft={draft} set={set} /> : <EveryField draft={draft} set={set} />}
       <UnsavedPreview draft={draft} />
-      <Field label="If the run before is still going on">
+      <Field label="If the previous run is still open">
         <Select
           value={draft.overlap}
           options={OVERLAPS}
           onSelect={(value) => set({ overlap: OVERLAPS.find((each) => each.value === value)?.value ?? "allow" })}
         />
       </Field>
-      <Field label="Input" help="JSON that each run is given. Left empty: none.">
+      <Field label="Input" help="JSON input for each run. Leave empty for none.">
         <JsonEditor text={draft.input} onText={(input) => set({ input })} rows={4} />
       </Field>
     </ConfirmDialog>
@@ -108,11 +108,11 @@ function CronFields({ draft, set }: PartProps) {
     <>
       <Field
         label="Cron expression"
-        help={cronWords(draft.cron) ?? "Minute, hour, day, month, weekday. Such as 0 6 * * MON-FRI"}
+        help={cronWords(draft.cron) ?? "Minute, hour, day, month, weekday. Example: 0 6 * * MON-FRI"}
       >
         <TextInput value={draft.cron} onText={(cron) => set({ cron })} mono required />
       </Field>
-      <Field label="Time zone" help="Its name, such as Europe/Berlin. Left empty: UTC.">
+      <Field label="Time zone" help="An IANA name, such as Europe/Berlin. Leave empty for UTC.">
         <TextInput value={draft.timezone} onText={(timezone) => set({ timezone })} mono />
       </Field>
     </>

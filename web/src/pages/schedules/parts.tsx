@@ -11,7 +11,7 @@ export function whenWords(schedule: Pick<ScheduleView, "cron" | "every" | "timez
   return words === null ? `${schedule.cron} (${schedule.timezone})` : `${words} (${schedule.timezone})`;
 }
 
-export type FireState = "ran" | "runs" | "skipped" | "late" | "failed";
+export type FireState = "ran" | "running" | "skipped" | "late" | "failed";
 
 const LATE_MS = 60_000;
 
@@ -21,12 +21,12 @@ export function fireState(fire: FireView, run: RunView | undefined, jitter: stri
   if (run?.status === "failed") return "failed";
   const late = toMs(fire.at) - toMs(fire.nominal_at) > LATE_MS + (parseDuration(jitter) ?? 0);
   if (fire.cause === "catchup" || (fire.cause === "clock" && late)) return "late";
-  return run !== undefined && run.finished_at === null ? "runs" : "ran";
+  return run !== undefined && run.finished_at === null ? "running" : "ran";
 }
 
 export const FIRE_LOOKS: Readonly<Record<FireState, { readonly state: StateName; readonly icon: IconName }>> = {
   ran: { state: "completed", icon: "check" },
-  runs: { state: "running", icon: "play" },
+  running: { state: "running", icon: "play" },
   skipped: { state: "cancelled", icon: "minus" },
   late: { state: "waiting", icon: "clock" },
   failed: { state: "failed", icon: "cross" },
@@ -37,7 +37,7 @@ export function fireReason(fire: FireView, run: RunView | undefined): string {
   if (fire.skipped !== null) {
     return fire.skipped_count > 1 ? `${fire.skipped} (${fire.skipped_count} times)` : fire.skipped;
   }
-  const causes = { clock: "", catchup: "caught up with", trigger: "triggered", backfill: "backfilled" } as const;
+  const causes = { clock: "", catchup: "caught up", trigger: "triggered", backfill: "backfilled" } as const;
   const parts = [causes[fire.cause], run?.status === "failed" ? (run.error?.text ?? "failed") : ""];
   return parts.filter((part) => part !== "").join(": ");
 }

@@ -58,11 +58,11 @@ export function SchedulePage() {
           <div class="grid">
             <section class="card">
               <h2>Next times</h2>
-              {schedule.paused && <p class="dim">It is paused: none of them starts a run until it is resumed.</p>}
+              {schedule.paused && <p class="dim">Paused: these times start no runs until you resume the schedule.</p>}
               <Loaded of={times}>
                 {(page) =>
                   page.rows.length === 0 ? (
-                    <p class="dim">None any more.</p>
+                    <p class="dim">No more times.</p>
                   ) : (
                     <Times times={page.rows} cron={schedule.cron} />
                   )
@@ -79,18 +79,18 @@ export function SchedulePage() {
 
 function Facts({ schedule }: { readonly schedule: ScheduleView }) {
   const rows: [string, preact.ComponentChildren][] = [
-    ["Starts", <A href={href(`/workflows/${segment(schedule.workflow)}`)}>{schedule.workflow}</A>],
+    ["Workflow", <A href={href(`/workflows/${segment(schedule.workflow)}`)}>{schedule.workflow}</A>],
     ["Expression", <code>{schedule.cron ?? `every ${schedule.every}`}</code>],
     ["Time zone", schedule.cron === null ? "" : schedule.timezone],
     ["Overlap", schedule.overlap.replace("_", " ")],
-    ["Catches up", `at most ${schedule.max_catchup}, of the last ${schedule.catchup_window}`],
+    ["Catch-up", `at most ${schedule.max_catchup}, from the last ${schedule.catchup_window}`],
     ["Jitter", schedule.jitter === "0s" ? "" : schedule.jitter],
     ["Version", schedule.version ?? ""],
     ["Priority", schedule.priority === 0 ? "" : String(schedule.priority)],
     ["Timeout", schedule.timeout ?? ""],
     ["From", timeOf(schedule.start_at)],
     ["Until", timeOf(schedule.end_at)],
-    ["Changed", timeOf(schedule.updated_at)],
+    ["Updated", timeOf(schedule.updated_at)],
   ];
   const labels = Object.entries(schedule.labels);
   const input = schedule.input instanceof RawJson ? schedule.input.text : "null";
@@ -119,7 +119,7 @@ function Facts({ schedule }: { readonly schedule: ScheduleView }) {
         )}
         <dt>Runs</dt>
         <dd>
-          <A href={href("/runs", { schedule: schedule.schedule })}>All runs it started</A>
+          <A href={href("/runs", { schedule: schedule.schedule })}>Runs it started</A>
         </dd>
       </dl>
       {input !== "null" && (

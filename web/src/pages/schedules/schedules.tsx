@@ -76,7 +76,7 @@ function NoSchedules({ workflow }: { readonly workflow: string | null }) {
       title={workflow ? `No schedule starts ${workflow}` : "No schedules yet"}
       command={`kagzi schedule create every-morning ${type} --cron "0 6 * * MON-FRI" --timezone Europe/Berlin`}
     >
-      <p>A schedule starts runs of a workflow at set times. Make one here, or with:</p>
+      <p>A schedule starts runs of a workflow at set times. Create one here, or with:</p>
     </Empty>
   );
 }
@@ -87,11 +87,11 @@ function Table({ rows }: { readonly rows: readonly ScheduleView[] }) {
       <thead>
         <tr>
           <th scope="col">Schedule</th>
-          <th scope="col">Starts</th>
+          <th scope="col">Workflow</th>
           <th scope="col">When</th>
           <th scope="col">Next</th>
           <th scope="col">Last</th>
-          <th scope="col">Last times</th>
+          <th scope="col">Recent fires</th>
           <th scope="col">Status</th>
         </tr>
       </thead>
@@ -111,7 +111,7 @@ function Row({ row }: { readonly row: ScheduleView }) {
       <td data-label="Schedule">
         <A href={href(`/schedules/${segment(row.schedule)}`)}>{row.schedule}</A>
       </td>
-      <td data-label="Starts">
+      <td data-label="Workflow">
         <A href={href(`/workflows/${segment(row.workflow)}`)}>{row.workflow}</A>
       </td>
       <td data-label="When">
@@ -119,7 +119,7 @@ function Row({ row }: { readonly row: ScheduleView }) {
       </td>
       <td data-label="Next">{next === null ? <span class="dim">none</span> : <Until ms={next} />}</td>
       <td data-label="Last">{last === null ? <span class="dim">never</span> : <Since ms={last} />}</td>
-      <td data-label="Last times">{last === null ? null : <RecentFires of={row} />}</td>
+      <td data-label="Recent fires">{last === null ? null : <RecentFires of={row} />}</td>
       <td data-label="Status">
         {row.paused ? (
           <Badge state="paused" />

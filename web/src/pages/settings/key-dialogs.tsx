@@ -12,10 +12,10 @@ import { Checkbox, Field, TextInput } from "../../ui/field";
 type Scope = KeyView["scopes"][number];
 
 const SCOPES: readonly { readonly scope: Scope; readonly what: string }[] = [
-  { scope: "read", what: "read: look at runs, schedules, workers and the rest" },
+  { scope: "read", what: "read: view runs, schedules, workers and everything else" },
   { scope: "client", what: "client: start, signal, cancel and change runs and schedules; includes read" },
-  { scope: "worker", what: "worker: take runs and report about them" },
-  { scope: "admin", what: "admin: change types, limits, namespaces and keys; includes all the others" },
+  { scope: "worker", what: "worker: execute runs and report their results" },
+  { scope: "admin", what: "admin: change workflow types, limits, namespaces and keys; includes all other scopes" },
 ];
 
 interface NewKeyProps {
@@ -42,7 +42,7 @@ export function NewKeyDialog({ within, onClose, onMade }: NewKeyProps) {
       onConfirm={make}
       onClose={onClose}
       disabled={name.trim() === "" || scopes.length === 0 || lastsMs === null}
-      touches={within === "*" ? "Good for every namespace, also those to come." : `Good for the namespace ${within}.`}
+      touches={within === "*" ? "Valid in every namespace, including future ones." : `Valid in the namespace ${within}.`}
     >
       <Field label="Name" help="Who or what uses it." required>
         <TextInput value={name} onText={setName} required />
@@ -60,9 +60,9 @@ export function NewKeyDialog({ within, onClose, onMade }: NewKeyProps) {
         ))}
       </fieldset>
       <Field
-        label="Good for"
-        help="Such as 90d. Left empty: until it is revoked."
-        error={lastsMs === null ? "Write a duration, such as 90d." : null}
+        label="Valid for"
+        help="Example: 90d. Leave empty for no expiry."
+        error={lastsMs === null ? "Enter a duration, such as 90d." : null}
       >
         <TextInput value={lasts} onText={setLasts} />
       </Field>
@@ -82,9 +82,9 @@ export function RotateDialog({ of, within, onClose, onMade }: NewKeyProps & { re
       verb="Rotate"
       onConfirm={rotate}
       onClose={onClose}
-      touches="It gets a new secret, which is shown once. Give it to what uses the old one before the grace is over."
+      touches="The key gets a new secret, which is shown once. Replace the old secret before the grace period ends."
     >
-      <Field label="Grace" help="How long the old secret stays good. Left empty: not at all.">
+      <Field label="Grace period" help="How long the old secret stays valid. Leave empty to end it now.">
         <TextInput value={grace} onText={setGrace} />
       </Field>
     </ConfirmDialog>
@@ -114,8 +114,8 @@ export function RevokeDialog({ of, within, onClose, onDone }: RevokeProps) {
       onClose={onClose}
       touches={
         <p>
-          <strong>{of.name}</strong> ({of.scopes.join(", ")}) is refused on every server within 10 s, also what it has
-          open. There is no way back.
+          Within 10 s every server refuses <strong>{of.name}</strong> ({of.scopes.join(", ")}) and closes what it has
+          open. This cannot be undone.
         </p>
       }
     />

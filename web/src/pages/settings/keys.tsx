@@ -41,11 +41,11 @@ export function KeysTab() {
     <>
       <div class="row section">
         <Chip selected={!everywhere} onClick={() => setQuery({ keys: null, token: null })}>
-          of {namespace.value}
+          {namespace.value}
         </Chip>
         {can("admin", "*") && (
           <Chip selected={everywhere} onClick={() => setQuery({ keys: "all", token: null })}>
-            of every namespace
+            all namespaces
           </Chip>
         )}
         <Button kind="primary" icon="key" onClick={() => setOpen({ what: "new", of: null })}>
@@ -75,7 +75,7 @@ export function KeysTab() {
 function NoKeys() {
   return (
     <Empty title="No keys" command="kagzi keys create ci --scope client">
-      <p>A server that is started with --auth keys asks everybody for one. Make it here, or with:</p>
+      <p>A server started with --auth keys requires one. Create one here, or with:</p>
     </Empty>
   );
 }
@@ -88,17 +88,17 @@ function Secret({ made, onClose }: { readonly made: MadeKey; readonly onClose: (
       onClose={onClose}
       actions={
         <Button kind="primary" local onClick={onClose}>
-          I have stored it
+          I have saved it
         </Button>
       }
     >
       <div class="stack">
-        <p>This is the only time that it is shown. Store it now.</p>
+        <p>This key is shown only once. Save it now.</p>
         <div class="code-block">
           <pre>
             <code data-secret>{made.secret}</code>
           </pre>
-          <Copy text={made.secret} label="Copy the key" />
+          <Copy text={made.secret} label="Copy key" />
         </div>
       </div>
     </Dialog>
@@ -114,7 +114,7 @@ function Table({ rows, onOpen }: { readonly rows: readonly KeyView[]; readonly o
           <th scope="col">Scopes</th>
           <th scope="col">Status</th>
           <th scope="col">Created</th>
-          <th scope="col">Used</th>
+          <th scope="col">Last used</th>
           <th scope="col">Expires</th>
           <th scope="col">Actions</th>
         </tr>
@@ -141,7 +141,7 @@ function Row({ row, onOpen }: { readonly row: KeyView; readonly onOpen: (open: O
       <td data-label="Scopes">{row.scopes.join(", ")}</td>
       <td data-label="Status">
         {good ? (
-          <Badge state="completed" word="good" />
+          <Badge state="completed" word="valid" />
         ) : (
           <Badge state="cancelled" word={row.revoked_at ? "revoked" : "expired"} />
         )}
@@ -149,18 +149,18 @@ function Row({ row, onOpen }: { readonly row: KeyView; readonly onOpen: (open: O
       <td data-label="Created">
         <Since ms={msOrNull(row.created_at) ?? 0} />
       </td>
-      <td data-label="Used">{used === null ? <span class="dim">never</span> : <Since ms={used} />}</td>
+      <td data-label="Last used">{used === null ? <span class="dim">never</span> : <Since ms={used} />}</td>
       <td data-label="Expires">{expires === null ? <span class="dim">never</span> : <Time ms={expires} />}</td>
       <td data-label="Actions">
         {good && (
           <Menu
-            label={`Actions of ${row.name}`}
+            label={`Actions for ${row.name}`}
             icon="menu"
             iconOnly
             kind="quiet"
             align="end"
             items={[
-              { label: "Rotate…", hint: "A new secret for it", onSelect: () => onOpen({ what: "rotate", of: row }) },
+              { label: "Rotate…", hint: "Replace its secret", onSelect: () => onOpen({ what: "rotate", of: row }) },
               { label: "Revoke…", danger: true, onSelect: () => onOpen({ what: "revoke", of: row }) },
             ]}
           />

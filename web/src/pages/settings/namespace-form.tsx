@@ -18,9 +18,9 @@ type LimitField =
 export const LIMITS: readonly { readonly field: LimitField; readonly label: string }[] = [
   { field: "max_open_runs", label: "Open runs" },
   { field: "max_running_runs", label: "Running runs" },
-  { field: "max_starts_per_second", label: "Starts a second" },
+  { field: "max_starts_per_second", label: "Starts per second" },
   { field: "max_stored_bytes", label: "Stored bytes" },
-  { field: "max_sessions", label: "Sessions of workers" },
+  { field: "max_sessions", label: "Worker sessions" },
   { field: "max_schedules", label: "Schedules" },
 ];
 
@@ -71,7 +71,7 @@ export function NamespaceForm({ was, onClose, onDone }: FormProps) {
       onConfirm={save}
       onClose={onClose}
       disabled={wrong}
-      touches="A limit that is left empty is none. What is over a limit already stays; only new work is refused."
+      touches="Leave a limit empty for no limit. Limits apply to new work only: what exists is kept."
     >
       {was === null ? (
         <Field label="Name" required>
@@ -79,13 +79,13 @@ export function NamespaceForm({ was, onClose, onDone }: FormProps) {
         </Field>
       ) : (
         <Checkbox checked={enabled} onCheck={setEnabled}>
-          Takes new runs
+          Accept new runs
         </Checkbox>
       )}
       <fieldset class="fields">
         <legend>Limits</legend>
         {LIMITS.map(({ field, label }) => (
-          <Field key={field} label={label} error={wrongLimit(field) ? "Write a number, or nothing." : null}>
+          <Field key={field} label={label} error={wrongLimit(field) ? "Enter a number, or leave empty." : null}>
             <TextInput
               value={limits[field] ?? ""}
               onText={(text) => setLimits({ ...limits, [field]: text.trim() })}
@@ -95,13 +95,13 @@ export function NamespaceForm({ was, onClose, onDone }: FormProps) {
         ))}
       </fieldset>
       <fieldset class="fields">
-        <legend>Keep runs after their end</legend>
+        <legend>Keep ended runs for</legend>
         {STATUSES.map((status) => (
-          <Field key={status} label={status} error={wrongKept(status) ? "Write a duration, such as 7d." : null}>
+          <Field key={status} label={status} error={wrongKept(status) ? "Enter a duration, such as 7d." : null}>
             <TextInput
               value={kept[status] ?? ""}
               onText={(text) => setKept({ ...kept, [status]: text })}
-              placeholder="as the server"
+              placeholder="server default"
             />
           </Field>
         ))}
@@ -128,15 +128,15 @@ export function DeleteNamespaceDialog({ was, onClose, onDone }: FormProps & { re
   return (
     <ConfirmDialog
       title={`Delete ${was.namespace}?`}
-      verb="Delete all of it"
+      verb="Delete namespace"
       danger
       typed={was.namespace}
       onConfirm={act}
       onClose={onClose}
       touches={
         <p>
-          All runs of <strong>{was.namespace}</strong>, also those that go on, its schedules, types and keys are deleted
-          for good.
+          All runs of <strong>{was.namespace}</strong>, including open ones, and its schedules, workflow types and keys
+          are deleted permanently.
         </p>
       }
     />

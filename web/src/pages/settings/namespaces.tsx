@@ -58,7 +58,7 @@ export function NamespacesTab() {
                   {admin && (
                     <td data-label="Actions">
                       <Menu
-                        label={`Actions of ${row.namespace}`}
+                        label={`Actions for ${row.namespace}`}
                         icon="menu"
                         iconOnly
                         kind="quiet"
@@ -92,7 +92,7 @@ export function NamespacesTab() {
 
 function Status({ row }: { readonly row: NamespaceView }) {
   if (row.deleting) return <Badge state="failed" word="being deleted" />;
-  return row.enabled ? <Badge state="completed" word="on" /> : <Badge state="paused" word="no new runs" />;
+  return row.enabled ? <Badge state="completed" word="enabled" /> : <Badge state="paused" word="no new runs" />;
 }
 
 function limitsText(row: NamespaceView): string {
@@ -104,7 +104,7 @@ function limitsText(row: NamespaceView): string {
 
 function retentionText(row: NamespaceView): string {
   const parts = Object.entries(row.retention_seconds).map(([status, s]) => `${status} ${formatDuration(s * 1000)}`);
-  return parts.join(", ") || "as the server has it";
+  return parts.join(", ") || "server default";
 }
 
 function bytes(count: number): string {

@@ -6,7 +6,7 @@ import { Button } from "../../ui/button";
 import { Checkbox, Field, Select, TextInput } from "../../ui/field";
 
 const THEMES: readonly { readonly value: Prefs["theme"]; readonly label: string }[] = [
-  { value: "system", label: "as the system" },
+  { value: "system", label: "system" },
   { value: "light", label: "light" },
   { value: "dark", label: "dark" },
 ];
@@ -38,22 +38,22 @@ export function PreferencesTab() {
       </Field>
       <div class="field">
         <Checkbox checked={singleKeys} onCheck={(checked) => setPrefs({ singleKeys: checked })}>
-          Shortcuts of a single key
+          Single-key shortcuts
         </Checkbox>
         <p class="field-help">
-          Switch them off if you speak to your computer, or type by accident. <kbd>Ctrl</kbd>+<kbd>K</kbd> works anyway.
+          Turn them off if you use speech input or press keys by accident. <kbd>Ctrl</kbd>+<kbd>K</kbd> always works.
         </p>
       </div>
       {mutedSignals.length > 0 && (
         <div class="field">
-          <span class="field-label">Signals that the inbox leaves out</span>
+          <span class="field-label">Signals muted in the inbox</span>
           <div class="row">
             {mutedSignals.map((name) => (
               <Button
                 key={name}
                 local
                 icon="cross"
-                label={`Show ${name} again`}
+                label={`Unmute ${name}`}
                 onClick={() => setPrefs({ mutedSignals: mutedSignals.filter((each) => each !== name) })}
               >
                 {name}
@@ -79,16 +79,16 @@ function ZoneField() {
         label="Time zone"
         help={
           <>
-            It is {formatTime(now, zone, "datetime")}, that is {toUtc(Math.floor(now / 1000) * 1000)}.
+            It is now {formatTime(now, zone, "datetime")} ({toUtc(Math.floor(now / 1000) * 1000)}).
           </>
         }
       >
         <Select
           value={other ? "other" : choice}
           options={[
-            { value: "local", label: `of this browser (${Intl.DateTimeFormat().resolvedOptions().timeZone})` },
+            { value: "local", label: `this browser (${Intl.DateTimeFormat().resolvedOptions().timeZone})` },
             { value: "utc", label: "UTC" },
-            { value: "other", label: "another one" },
+            { value: "other", label: "other" },
           ]}
           onSelect={(value) => {
             setOther(value === "other");
@@ -97,7 +97,7 @@ function ZoneField() {
         />
       </Field>
       {other && (
-        <Field label="Name of the zone" error={wrong ? "This browser knows no zone of that name." : null}>
+        <Field label="Zone name" error={wrong ? "This browser does not know that zone." : null}>
           <TextInput
             value={text}
             mono

@@ -11,7 +11,7 @@ import { ErrorBox } from "../../ui/error-box";
 import { Skeleton } from "../../ui/skeleton";
 import { Time } from "../../ui/time";
 
-const STATES = { live: "live, by a stream", asking: "asking every few seconds", lost: "lost" } as const;
+const STATES = { live: "live", asking: "polling every few seconds", lost: "lost" } as const;
 
 /** What this page talks to. */
 export function ServerTab() {
@@ -21,28 +21,28 @@ export function ServerTab() {
   const skew = skewMs.value;
   const rows: [string, ComponentChildren][] = [
     ["Version", facts.version],
-    ["API", `${facts.api_version}, for SDKs from ${facts.min_sdk_version} on`],
+    ["API", `${facts.api_version}, for SDK ${facts.min_sdk_version} or newer`],
     ["Store", facts.store],
-    ["Schema", facts.schema_version === null ? "in memory, made with the server" : `version ${facts.schema_version}`],
-    ["Lag", lagWords(facts)],
-    ["Server", <Id text={facts.server_id} />],
-    ["Pages", facts.http_url ?? "not served"],
+    ["Schema", facts.schema_version === null ? "in memory" : `version ${facts.schema_version}`],
+    ["Latency", lagWords(facts)],
+    ["Server ID", <Id text={facts.server_id} />],
+    ["HTTP", facts.http_url ?? "not served"],
     ["WebSocket", facts.websocket_url ?? "not served"],
     ["Largest payload", `${Math.round(facts.max_payload_bytes / 1024)} KiB`],
-    ["Its clock", <Time ms={toMs(facts.now)} style="datetime" />],
+    ["Server clock", <Time ms={toMs(facts.now)} style="datetime" />],
     [
-      "This clock",
+      "Browser clock",
       Math.abs(skew) < 1000
-        ? "agrees within a second"
-        : `is ${formatDuration(Math.abs(skew))} ${skew > 0 ? "behind" : "ahead"}`,
+        ? "within a second of the server"
+        : `${formatDuration(Math.abs(skew))} ${skew > 0 ? "behind" : "ahead of"} the server`,
     ],
     ["Connection", STATES[connection.value.state]],
-    ["Logged in", who()],
+    ["Session", who()],
   ];
   return (
     <div class="card stack">
       {facts.store_problem !== null && (
-        <ErrorBox problem={{ title: "The database does not do what it is asked", detail: facts.store_problem }} />
+        <ErrorBox problem={{ title: "The database is failing", detail: facts.store_problem }} />
       )}
       <dl class="facts">
         {rows.map(([name, value]) => (
@@ -62,7 +62,7 @@ export function ServerTab() {
 
 function lagWords(facts: ServerView): string {
   const store = facts.store_lag_ms === null ? "has not answered yet" : `answered its last poll in ${lag(facts.store_lag_ms)}`;
-  return `the database ${store}; the server itself was held up for ${lag(facts.loop_lag_ms)}`;
+  return `the database ${store}; the server's event loop was delayed by ${lag(facts.loop_lag_ms)}`;
 }
 
 function lag(ms: number): string {
@@ -72,14 +72,14 @@ function lag(ms: number): string {
 function who(): string {
   const caller = session.value;
   if (caller === null) return "";
-  if (caller.auth === "off") return "nobody has to: this server asks for no keys";
+  if (caller.auth === "off") return "not needed: this server runs without API keys";
   return `${caller.name || caller.key_id}, scopes ${caller.scopes.join(", ")}, namespace ${caller.namespace}`;
 }
 
 function Id({ text }: { readonly text: string }) {
   return (
     <>
-      <code>{text}</code> <Copy text={text} label="Copy the server's id" />
+      <code>{text}</code> <Copy text={text} label="Copy server id" />
     </>
   );
 }

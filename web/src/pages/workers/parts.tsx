@@ -6,9 +6,9 @@ type Status = WorkerView["status"];
 
 const LOOKS: Readonly<Record<Status, { readonly state: StateName; readonly icon: IconName; readonly title: string }>> =
   {
-    online: { state: "completed", icon: "check", title: "Takes work" },
-    draining: { state: "waiting", icon: "pause", title: "Finishes what it has and takes no more" },
-    offline: { state: "cancelled", icon: "minus", title: "Left, or not heard of" },
+    online: { state: "completed", icon: "check", title: "Accepts runs" },
+    draining: { state: "waiting", icon: "pause", title: "Finishes its runs and accepts no more" },
+    offline: { state: "cancelled", icon: "minus", title: "Stopped or unreachable" },
   };
 
 export function WorkerStatus({ status }: { readonly status: Status }) {

@@ -28,11 +28,11 @@ function Banner({ queue }: { readonly queue: QueueView }) {
       <span>
         {groupThousands(queue.waiting)} {queue.waiting === 1 ? "run" : "runs"} of{" "}
         <A href={href(`/workflows/${segment(queue.workflow)}`)}>{queue.workflow}</A>
-        {queue.version !== null && ` v${queue.version}`} {queue.waiting === 1 ? "waits" : "wait"}, and no worker serves
+        {queue.version !== null && ` v${queue.version}`} {queue.waiting === 1 ? "is" : "are"} waiting, and no worker serves
         it
         {since !== null && (
           <>
-            . The oldest was ready <Since ms={since} />
+            . The oldest became ready <Since ms={since} />
           </>
         )}
         .

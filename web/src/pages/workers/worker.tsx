@@ -62,7 +62,7 @@ function Head({ worker, onChanged }: { readonly worker: WorkerView; readonly onC
   const drain = async (key: string): Promise<void> => {
     await api.send("POST", `/workers/${segment(worker.worker_id)}/drain`, {}, { key });
     setDraining(false);
-    notice(`${worker.worker_id.slice(0, 8)} drains: it takes no more runs`);
+    notice(`${worker.worker_id.slice(0, 8)} is draining and accepts no more runs`);
     onChanged();
   };
   return (
@@ -70,10 +70,10 @@ function Head({ worker, onChanged }: { readonly worker: WorkerView; readonly onC
       <h1 class="mono" title={worker.worker_id}>
         {worker.worker_id.slice(0, 8)}
       </h1>
-      <Copy text={worker.worker_id} label="Copy the worker's id" />
+      <Copy text={worker.worker_id} label="Copy worker id" />
       <WorkerStatus status={worker.status} />
       <span class="dim">
-        {worker.hostname}, pid {worker.pid}, heard of <Since ms={toMs(worker.last_seen_at)} />
+        {worker.hostname}, pid {worker.pid}, last seen <Since ms={toMs(worker.last_seen_at)} />
       </span>
       {can("admin") && worker.status === "online" && (
         <div class="page-actions">
@@ -89,11 +89,11 @@ function Head({ worker, onChanged }: { readonly worker: WorkerView; readonly onC
           touches={
             <>
               <p>
-                {worker.hostname}, pid {worker.pid}, takes no more runs. The <strong>{worker.active}</strong> it has now
-                go on until its grace time is over; then it leaves.
+                {worker.hostname}, pid {worker.pid}, accepts no more runs. Its <strong>{worker.active}</strong> current{" "}
+                {worker.active === 1 ? "run continues" : "runs continue"} until its grace period ends. Then it stops.
               </p>
               <p>
-                What it has not finished by then, other workers take over from the last recorded step. No run is lost.
+                Other workers then continue unfinished runs from the last recorded step. No run is lost.
               </p>
             </>
           }
@@ -111,7 +111,7 @@ function Facts({ worker }: { readonly worker: WorkerView }) {
         <dd>
           <Slots active={worker.active} most={worker.max_concurrent} />
         </dd>
-        <dt>Runs ended here</dt>
+        <dt>Ended runs</dt>
         <dd>
           {worker.completed}, {worker.failed} of them failed
         </dd>
@@ -156,8 +156,8 @@ function Facts({ worker }: { readonly worker: WorkerView }) {
 function Held({ worker, held }: { readonly worker: WorkerView; readonly held: Paged<RunView> }) {
   return (
     <section class="card">
-      <h2>Runs it has now</h2>
-      {held.rows.length === 0 && <p class="dim">None that runs.</p>}
+      <h2>Current runs</h2>
+      {held.rows.length === 0 && <p class="dim">None.</p>}
       <ul class="list-rows">
         {held.rows.map((run) => (
           <li key={run.run_id} class="row">
@@ -170,7 +170,7 @@ function Held({ worker, held }: { readonly worker: WorkerView; readonly held: Pa
       </ul>
       <p>
         <A href={href("/runs", { worker: worker.worker_id })}>
-          {held.next === null ? "As a list of runs" : "There are more: all of them"}
+          {held.next === null ? "Show in the list of runs" : "Show all"}
         </A>
       </p>
     </section>
@@ -180,22 +180,22 @@ function Held({ worker, held }: { readonly worker: WorkerView; readonly held: Pa
 function Events({ events }: { readonly events: readonly WorkerEventView[] }) {
   return (
     <section class="section">
-      <h2>What happened to it</h2>
+      <h2>Events</h2>
       <table class="table table-cards">
         <thead>
           <tr>
-            <th scope="col">When</th>
-            <th scope="col">What</th>
+            <th scope="col">Time</th>
+            <th scope="col">Event</th>
             <th scope="col">Details</th>
           </tr>
         </thead>
         <tbody>
           {events.map((event, index) => (
             <tr key={`${event.at} ${index}`}>
-              <td data-label="When">
+              <td data-label="Time">
                 <Time ms={toMs(event.at)} />
               </td>
-              <td data-label="What">{event.kind}</td>
+              <td data-label="Event">{event.kind}</td>
               <td data-label="Details">{event.detail}</td>
             </tr>
           ))}

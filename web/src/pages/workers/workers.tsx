@@ -78,15 +78,15 @@ export function WorkersPage() {
 function NoWorkers({ filtered }: { readonly filtered: boolean }) {
   if (filtered) {
     return (
-      <Empty title="No worker is like that">
+      <Empty title="No matching workers">
         <p>
-          The filter leaves none. <A href={href("/workers")}>Show all</A>
+          No worker matches the filter. <A href={href("/workers")}>Show all</A>
         </p>
       </Empty>
     );
   }
   return (
-    <Empty title="No worker has registered here" command="kagzi worker app.py">
+    <Empty title="No workers yet" command="kagzi worker app.py">
       <p>Runs wait until a worker serves their workflow. Start one:</p>
     </Empty>
   );
@@ -103,8 +103,8 @@ function Table({ rows }: { readonly rows: readonly WorkerView[] }) {
           <th scope="col">Slots</th>
           <th scope="col">Serves</th>
           <th scope="col">Build</th>
-          <th scope="col">Runs ended</th>
-          <th scope="col">Heard of</th>
+          <th scope="col">Ended runs</th>
+          <th scope="col">Last seen</th>
         </tr>
       </thead>
       <tbody>
@@ -124,7 +124,7 @@ function Table({ rows }: { readonly rows: readonly WorkerView[] }) {
               </span>
             </td>
             <td data-label="Slots">
-              <A href={href("/runs", { worker: worker.worker_id })} title="The runs it has now">
+              <A href={href("/runs", { worker: worker.worker_id })} title="Its current runs">
                 <Slots active={worker.active} most={worker.max_concurrent} />
               </A>
             </td>
@@ -132,13 +132,13 @@ function Table({ rows }: { readonly rows: readonly WorkerView[] }) {
             <td data-label="Build">
               <code title={worker.build_id}>{worker.build_id.slice(0, 12)}</code>
             </td>
-            <td data-label="Runs ended">
+            <td data-label="Ended runs">
               <span class="nowrap">
                 {groupThousands(worker.completed)}
                 {worker.failed > 0 && <span class="dim">, {groupThousands(worker.failed)} failed</span>}
               </span>
             </td>
-            <td data-label="Heard of">
+            <td data-label="Last seen">
               <Since ms={toMs(worker.last_seen_at)} />
             </td>
           </tr>

@@ -44,7 +44,7 @@ export function FailuresTab({ workflow }: { readonly workflow: string }) {
             {page.next !== null && <p class="dim">Of the latest {LOOKED_AT} failures.</p>}
             <Groups groups={groupsOf(page.rows)} />
             <p class="pages-nav">
-              <A href={href("/runs", { workflow, status: "failed", ended_since: "24h" })}>All of them as a list</A>
+              <A href={href("/runs", { workflow, status: "failed", ended_since: "24h" })}>Show them in the list of runs</A>
             </p>
           </>
         )

@@ -33,13 +33,13 @@ export function StartsOfDay({ minutes, from }: StartsProps) {
   const counts = countsByStep(minutes, from, HOUR_MS, HOURS, (each) => each.started, toMs);
   const most = Math.max(...counts);
   const sum = counts.reduce((total, count) => total + count, 0);
-  return <Sparkline values={counts} label={`${sum} started in 24 hours, at most ${most} in one of them`} width={96} />;
+  return <Sparkline values={counts} label={`${sum} started in 24 hours, at most ${most} per hour`} width={96} />;
 }
 
 export function FailedShare({ totals }: { readonly totals: Totals }) {
   if (totals.failedShare === null) return <span class="dim none">-</span>;
   return (
-    <span class="nowrap" title={`${totals.failed} of ${totals.failed + totals.completed} that ended`}>
+    <span class="nowrap" title={`${totals.failed} of ${totals.failed + totals.completed} ended runs`}>
       {totals.failed > 0 && (
         <span class="state-word" data-state="failed">
           <Icon name="cross" />

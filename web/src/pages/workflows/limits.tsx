@@ -10,16 +10,16 @@ type LimitName = "max_running" | "max_running_per_key" | "starts_per_second" | "
 type WhenFull = WorkflowTypeView["when_full"];
 
 const LIMITS: readonly (readonly [LimitName, string])[] = [
-  ["max_running", "Run at once"],
-  ["max_running_per_key", "Run at once, of each key"],
-  ["starts_per_second", "Begin in a second"],
-  ["starts_per_second_per_key", "Begin in a second, of each key"],
+  ["max_running", "Concurrent runs"],
+  ["max_running_per_key", "Concurrent runs per key"],
+  ["starts_per_second", "Starts per second"],
+  ["starts_per_second_per_key", "Starts per second and key"],
 ];
 
 const WHEN_FULL: readonly { readonly value: WhenFull; readonly label: string }[] = [
-  { value: "queue", label: "wait for their turn" },
-  { value: "reject", label: "are refused" },
-  { value: "cancel-oldest", label: "take the place of the oldest" },
+  { value: "queue", label: "wait in the queue" },
+  { value: "reject", label: "are rejected" },
+  { value: "cancel-oldest", label: "replace the oldest" },
 ];
 
 export function limitRows(type: WorkflowTypeView): [string, string][] {
@@ -27,7 +27,7 @@ export function limitRows(type: WorkflowTypeView): [string, string][] {
   const words = (limit: number | null): string => (limit === null ? "no limit" : `at most ${limit}`);
   return [
     ...LIMITS.map(([name, label]): [string, string] => [label, words(type[name])]),
-    ["Beyond that, runs", full],
+    ["Runs over a limit", full],
   ];
 }
 
@@ -50,7 +50,7 @@ export function LimitsDialog({ type, onClose, onChanged }: LimitsDialogProps) {
     const path = `/workflows/${segment(type.workflow)}`;
     const changed = await api.send<ChangedWorkflowType>("PATCH", path, changes, { key });
     onClose();
-    notice(changed.warning ?? `The limits of ${type.workflow} are changed`);
+    notice(changed.warning ?? `Changed the limits of ${type.workflow}`);
     onChanged();
   };
   return (
@@ -60,19 +60,19 @@ export function LimitsDialog({ type, onClose, onChanged }: LimitsDialogProps) {
       onConfirm={save}
       onClose={onClose}
       disabled={wrong.length > 0}
-      touches="They hold for runs that begin from now on, on all workers. Those that run already go on."
+      touches="The limits apply to runs that start from now on, on all workers. Running runs continue."
     >
       {LIMITS.map(([name, label]) => (
         <Field
           key={name}
           label={label}
-          help="Left empty: no limit."
+          help="Leave empty for no limit."
           error={limitOf(draft[name]) === undefined ? "must be a number above zero" : null}
         >
           <TextInput mono value={draft[name]} onText={(text) => setDraft((was) => ({ ...was, [name]: text }))} />
         </Field>
       ))}
-      <Field label="Runs beyond a limit">
+      <Field label="Runs over a limit">
         <Select
           value={full}
           options={WHEN_FULL}

@@ -6,10 +6,10 @@ import { Field, type Option, Select, TextInput } from "../../ui/field";
 import type { Options } from "./draft";
 
 const CONFLICTS = [
-  { value: "existing", label: "take that run" },
-  { value: "existing_or_completed", label: "take that run, also a completed one" },
+  { value: "existing", label: "return that run" },
+  { value: "existing_or_completed", label: "return that run, even if completed" },
   { value: "fail", label: "refuse" },
-  { value: "replace", label: "terminate that run and start anew" },
+  { value: "replace", label: "terminate that run and start a new one" },
 ];
 
 interface OptionFieldsProps {
@@ -26,9 +26,9 @@ export function OptionFields({ options, version, type, onOptions }: OptionFields
   const badPriority = priority.trim() !== "" && !/^-?\d{1,3}$/.test(priority.trim());
   return (
     <details class="card">
-      <summary>Id, labels, delay, version, priority</summary>
+      <summary>ID, labels, delay, version, priority</summary>
       <div class="stack start-options">
-        <Field label="Workflow id" help="Unique among the open runs. Left empty, one is made.">
+        <Field label="Workflow id" help="Unique among open runs. Leave empty to generate one.">
           <TextInput value={options.workflowId} onText={(workflowId) => set({ workflowId })} mono />
         </Field>
         <Field label="If an open run has this id">
@@ -37,7 +37,7 @@ export function OptionFields({ options, version, type, onOptions }: OptionFields
         <Labels labels={options.labels} onLabels={(labels) => set({ labels })} />
         <Field
           label="Delay"
-          help="Begin so much later, such as 90s or 2h 30m."
+          help="How long to wait before the start, such as 90s or 2h 30m."
           error={badDelay ? "must be a duration with its unit, such as 90s" : null}
         >
           <TextInput value={delay} onText={(text) => set({ delay: text })} mono />
@@ -51,12 +51,12 @@ export function OptionFields({ options, version, type, onOptions }: OptionFields
         </Field>
         <Field
           label="Priority"
-          help="-100 to 100; higher ones begin first."
+          help="-100 to 100. Higher priorities start first."
           error={badPriority ? "must be a whole number from -100 to 100" : null}
         >
           <TextInput value={priority} onText={(text) => set({ priority: text })} mono />
         </Field>
-        <Field label="Concurrency key" help="Limits of each key count the runs with the same key.">
+        <Field label="Concurrency key" help="Per-key limits count runs with the same key.">
           <TextInput value={options.concurrencyKey} onText={(concurrencyKey) => set({ concurrencyKey })} mono />
         </Field>
       </div>

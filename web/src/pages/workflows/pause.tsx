@@ -27,8 +27,8 @@ export function PauseDialog({ type, onClose, onChanged }: PauseDialogProps) {
       onClose={onClose}
       touches={
         type.paused
-          ? "Runs that wait begin, as workers have room for them."
-          : "Starts are accepted and wait. Runs that a worker has go on until they wait for something."
+          ? "Waiting runs start as workers have capacity."
+          : "New runs are accepted, but wait. Running runs continue until they next wait for something."
       }
     />
   );

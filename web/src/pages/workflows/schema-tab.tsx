@@ -43,9 +43,9 @@ export function SchemaTab({ workflow }: { readonly workflow: string }) {
 
 function Unknown() {
   return (
-    <Empty title="No schema is known">
+    <Empty title="No schema">
       <p>
-        Workers register one for each workflow whose input, output or signals are annotated. Every value is accepted.
+        Workers register one for workflows with annotated input, output or signals. Without one, any value is accepted.
       </p>
     </Empty>
   );
@@ -56,7 +56,7 @@ function Schema({ title, text }: { readonly title: string; readonly text: string
     <section class="card">
       <h2>{title}</h2>
       {text === "null" ? (
-        <p class="dim">Not known: every value is accepted.</p>
+        <p class="dim">No schema: any value is accepted.</p>
       ) : (
         <JsonTree text={text} label={title} />
       )}

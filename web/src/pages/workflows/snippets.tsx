@@ -23,8 +23,8 @@ export function Snippets({ of }: { readonly of: Snippet }) {
   const text = tab === "curl" ? asCurl(of, place) : tab === "python" ? asPython(of, place) : asCli(of, place);
   return (
     <details class="card">
-      <summary>As a command, a request, Python</summary>
-      <Tabs tabs={TABS} active={tab} onSelect={setTab} label="In which language">
+      <summary>As CLI, curl or Python</summary>
+      <Tabs tabs={TABS} active={tab} onSelect={setTab} label="Language">
         <CodeBlock text={text} copy label={TABS.find((each) => each.id === tab)?.label ?? "Code"} />
       </Tabs>
     </details>

@@ -70,8 +70,8 @@ export function StartPage() {
           )}
         </Loaded>
       ) : (
-        <Empty title="This key may not start runs">
-          <p>Starting needs the scope client.</p>
+        <Empty title="This key cannot start runs">
+          <p>Starting runs needs the client scope.</p>
         </Empty>
       )}
     </>
@@ -122,7 +122,7 @@ function StartForm({ workflow, version, schema, type, typed }: StartFormProps) {
       {problem && <ErrorBox problem={problem} />}
       {asked && known.length > 0 && (
         <p class="field-error" role="status">
-          {known.length === 1 ? "A field needs" : `${known.length} fields need`} another value.
+          {known.length === 1 ? "A field needs" : `${known.length} fields need`} a different value.
         </p>
       )}
       <p class="row">
@@ -166,7 +166,7 @@ function Input({ field, draft, errors, onDraft }: InputProps) {
       <Tabs
         tabs={tabs}
         active={tab}
-        label="How to write the input"
+        label="Input format"
         onSelect={(id) => setQuery({ tab: id === "json" ? "json" : null }, { replace: true })}
       >
         {tab === "form" ? (
@@ -175,7 +175,7 @@ function Input({ field, draft, errors, onDraft }: InputProps) {
               <p class="field-error">The JSON is not complete, and the form shows what was there before: {syntax}</p>
             )}
             {field.kind === "null" ? (
-              <p class="dim">It takes no input.</p>
+              <p class="dim">This workflow takes no input.</p>
             ) : (
               <SchemaForm
                 field={field}
@@ -220,7 +220,7 @@ function useStart(workflow: string) {
     try {
       const started = await api.send<StartedView>("POST", "/runs", body, { key: sent.current.key });
       const page = href(`/runs/${segment(started.run_id)}`);
-      if (!started.created) notice(`${started.workflow_id} was there already`, { href: page });
+      if (!started.created) notice(`${started.workflow_id} already exists`, { href: page });
       else notice(started.warning ?? `Started ${workflow}`, { href: page });
       go(page);
     } catch (error) {

@@ -35,8 +35,8 @@ export function VersionsTab({ workflow }: { readonly workflow: string }) {
       {(page) => (
         <>
           {page.rows.length === 0 ? (
-            <Empty title="No version is known" command="kagzi worker app.py">
-              <p>Workers bring the versions that they serve.</p>
+            <Empty title="No versions yet" command="kagzi worker app.py">
+              <p>Workers register the versions they serve.</p>
             </Empty>
           ) : (
             <Table rows={page.rows} onChange={(version, change) => setAsked({ version, change })} />
@@ -75,7 +75,7 @@ function Table({ rows, onChange }: TableProps) {
             </td>
             <td data-label="State">
               <span class="row">
-                {each.is_default && <Badge state="completed" word={each.is_set ? "default, set" : "default"} />}
+                {each.is_default && <Badge state="completed" word={each.is_set ? "default (set)" : "default"} />}
                 {each.deprecated && <Badge state="cancelled" word="deprecated" />}
               </span>
             </td>
@@ -91,9 +91,9 @@ function Table({ rows, onChange }: TableProps) {
               <td data-label="Actions">
                 <span class="row">
                   {!each.is_default && <Button onClick={() => onChange(each, "default")}>Make default</Button>}
-                  {each.is_set && <Button onClick={() => onChange(each, "highest")}>Set none</Button>}
+                  {each.is_set && <Button onClick={() => onChange(each, "highest")}>Clear default</Button>}
                   <Button onClick={() => onChange(each, each.deprecated ? "undo" : "deprecate")}>
-                    {each.deprecated ? "Take new runs again" : "Deprecate"}
+                    {each.deprecated ? "Undeprecate" : "Deprecate"}
                   </Button>
                 </span>
               </td>
@@ -107,21 +107,21 @@ function Table({ rows, onChange }: TableProps) {
 
 const WORDS: Readonly<Record<Change, { readonly title: string; readonly verb: string; readonly touches: string }>> = {
   default: {
-    title: "Make it the default",
+    title: "Make this version the default",
     verb: "Make default",
-    touches: "New runs that ask for no version get this one. Those that are there keep theirs.",
+    touches: "New runs that request no version get this one. Existing runs keep theirs.",
   },
   highest: {
-    title: "Set no default",
-    verb: "Set none",
-    touches: "New runs that ask for no version get the highest that is not deprecated.",
+    title: "Clear the default",
+    verb: "Clear default",
+    touches: "New runs that request no version get the highest one that is not deprecated.",
   },
   deprecate: {
-    title: "Deprecate it",
+    title: "Deprecate this version",
     verb: "Deprecate",
-    touches: "It takes no new runs. Those that are there finish.",
+    touches: "It accepts no new runs. Existing runs finish.",
   },
-  undo: { title: "Take new runs again", verb: "Take new runs", touches: "It takes new runs again." },
+  undo: { title: "Undeprecate this version", verb: "Undeprecate", touches: "It accepts new runs again." },
 };
 
 interface ChangeDialogProps {
@@ -140,7 +140,7 @@ function ChangeDialog({ version, change, onClose, onChanged }: ChangeDialogProps
     else if (change === "default") await api.send("POST", `${one}/default`, {}, { key });
     else await api.send("POST", `${one}/deprecate`, { undo: change === "undo" }, { key });
     onClose();
-    notice(`Version ${version.version} of ${version.workflow} is changed`);
+    notice(`Changed version ${version.version} of ${version.workflow}`);
     onChanged();
   };
   return (

@@ -109,10 +109,10 @@ function Overview({ type, stats, queues, from, onChanged }: Shown & { readonly o
   const totals = totalsOf(stats.minutes);
   const [editing, setEditing] = useState(false);
   const facts: [string, preact.ComponentChildren][] = [
-    ["Started in 24 hours", groupThousands(totals.started)],
+    ["Started", groupThousands(totals.started)],
     ["Failed", <FailedShare totals={totals} />],
-    ["Half took at most", <Took ms={totals.p50} />],
-    ["95 of 100 took at most", <Took ms={totals.p95} />],
+    ["Median duration", <Took ms={totals.p50} />],
+    ["p95 duration", <Took ms={totals.p95} />],
     [
       "Open",
       <A href={href("/runs", { workflow: type.workflow, status: ["pending", "running", "sleeping", "paused"] })}>
@@ -126,25 +126,25 @@ function Overview({ type, stats, queues, from, onChanged }: Shown & { readonly o
       <section class="section strip" aria-label="The last 24 hours">
         <div class="strip-head">
           <span class="strip-totals">
-            <span>What ended in the last 24 hours, by hour</span>
+            <span>Ended in the last 24 hours, by hour</span>
             <span data-state="completed">{groupThousands(totals.completed)} completed</span>
             <span data-state="failed">{groupThousands(totals.failed)} failed</span>
           </span>
         </div>
-        <Bars bars={hourBars(stats.minutes, from, HOUR_MS, HOURS)} label="What ended in the last 24 hours, by hour" />
+        <Bars bars={hourBars(stats.minutes, from, HOUR_MS, HOURS)} label="Ended in the last 24 hours, by hour" />
       </section>
       <div class="grid">
         <section class="card">
-          <h2>How it does</h2>
+          <h2>Last 24 hours</h2>
           <Facts rows={facts} />
           <p>
-            <A href={href("/runs", { workflow: type.workflow })}>All its runs</A>
+            <A href={href("/runs", { workflow: type.workflow })}>All runs</A>
           </p>
         </section>
         <section class="card">
           <h2>Limits and rates</h2>
           <Facts rows={limitRows(type)} />
-          {can("admin") && <Button onClick={() => setEditing(true)}>Change</Button>}
+          {can("admin") && <Button onClick={() => setEditing(true)}>Change…</Button>}
         </section>
       </div>
       {editing && <LimitsDialog type={type} onClose={() => setEditing(false)} onChanged={onChanged} />}

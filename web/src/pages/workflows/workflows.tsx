@@ -117,8 +117,8 @@ function isStale({ type, minutes, queues, workers }: Line): boolean {
 
 function NoTypes() {
   return (
-    <Empty title="No workflow is known here" command="kagzi dev app.py">
-      <p>Workers bring the workflows that they serve. Start one with your code:</p>
+    <Empty title="No workflows yet" command="kagzi dev app.py">
+      <p>Workers register the workflows they serve. Start one with your code:</p>
     </Empty>
   );
 }
@@ -132,7 +132,7 @@ function Types({ lines, from }: { readonly lines: readonly Line[]; readonly from
       {stale.length > 0 && (
         <details class="section workflows-stale" open={others.length === 0}>
           <summary>
-            {stale.length} without a worker and without runs since yesterday
+            {stale.length} with no worker and no runs in the last 24 hours
           </summary>
           <Table lines={stale} from={from} />
         </details>
