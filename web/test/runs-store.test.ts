@@ -51,6 +51,36 @@ test("a row is patched in place: the list and the object of the row stay", () =>
   assert.equal(row?.run.value.status, "completed");
 });
 
+test("what changes all the time is drawn a few times a second, as it is then", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const { store, server, tick } = opened();
+  server().rows([run("b"), run("a")], false);
+  const row = store.rows.value[1];
+  let drawn = 0;
+  row?.run.subscribe(() => (drawn += 1));
+  for (let attempt = 1; attempt <= 500; attempt += 1) {
+    server().row({ ...run("a"), attempt });
+    tick(20);
+    context.mock.timers.tick(20);
+  }
+  assert.ok(drawn >= 20 && drawn <= 26, `${drawn} times in ten seconds`);
+  context.mock.timers.tick(1000);
+  assert.equal(row?.run.value.attempt, 500);
+});
+
+test("what was told before the whole list is not drawn after it", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const { store, server } = opened();
+  server().rows([run("a")], false);
+  for (let attempt = 1; attempt <= 9; attempt += 1) server().row({ ...run("a"), attempt });
+  server().new(7);
+  server().rows([{ ...run("a"), status: "completed" }], false);
+  context.mock.timers.tick(1000);
+  assert.equal(store.rows.value[0]?.run.value.status, "completed");
+  assert.equal(store.unseen.value, 0);
+  store.close();
+});
+
 test("nothing moves while the list is held: new ones are counted, lost ones marked", () => {
   const { store, server, connections } = opened();
   server().rows([run("b"), run("a")], false);

@@ -12,7 +12,11 @@ import msgspec
 import pytest
 
 from kagzi import Kagzi
+from kagzi.core.error_details import ErrorDetail
+from kagzi.core.events import EventKind, RunEvent
+from kagzi.core.records import Payload
 from kagzi.server.http import sse
+from kagzi.server.http.handlers import streams
 from kagzi.server.http.views.events import EventsView
 from tests.server.http.world import World, world
 from tests.support.polling import until
@@ -170,6 +174,23 @@ def test_values_with_line_breaks_are_one_line(http: httpx.Client) -> None:
     )
     outputs = [data["output"] for _, kind, data in follow(http, run_id) if kind == "signal_received"]
     assert outputs == [[1, 2]]
+
+
+def test_an_event_is_written_once_for_all_who_are_told() -> None:
+    frames = streams._Frames()
+    reader = streams._Request("a-run", 0, started=True, payloads=True)
+    small = RunEvent(seq=1, at=1, kind=EventKind.STEP_COMPLETED, step_id="a", output=Payload(b"1"))
+    large = msgspec.structs.replace(small, seq=2, output=Payload(b"1" * (streams.FRAME_BYTES + 1)))
+    failed = msgspec.structs.replace(small, seq=3, output=None, error=ErrorDetail(message="x" * 100_000))
+    assert frames.get(small, reader) is frames.get(small, reader)
+    assert b'"output":1' in frames.get(small, reader)
+    assert b"output" not in frames.get(small, reader._replace(payloads=False))
+    for each in (large, failed):  # what they hold would be held with them
+        assert frames.get(each, reader) == frames.get(each, reader)
+        assert frames.get(each, reader) is not frames.get(each, reader)
+    for seq in range(streams.FRAMES_KEPT):
+        frames.get(msgspec.structs.replace(small, seq=seq), reader)
+    assert len(frames._known) == streams.FRAMES_KEPT
 
 
 def test_a_quiet_stream_stays_open_and_a_silent_one_says_so(api: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,5 +79,5 @@ export function countsByStep(
 /** `0.4 %`, `12 %`; one decimal below ten. */
 export function formatShare(share: number): string {
   const percent = share * 100;
-  return `${percent > 0 && percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent)}\u2009%`;
+  return `${percent > 0 && percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, "") : Math.round(percent)}%`;
 }

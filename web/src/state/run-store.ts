@@ -12,6 +12,7 @@ import type {
   WholeRunView,
 } from "../api/types";
 import { isEnded } from "../model/statuses";
+import { DrawPace } from "./draw-pace";
 import { applyEvent, needsColumns } from "./run-events";
 import { byBegin, idle, kept, knownSeq, moving, newestGap, tellsPause } from "./timeline-pages";
 
@@ -19,10 +20,11 @@ const FIRST_STEPS = 1_000;
 const PAGE_STEPS = 2_000;
 const ENDED_ASK_S = 15;
 const COLUMNS_AFTER_MS = 400;
+const COLUMNS_EVERY_MS = 2_000; // while steps begin all the time
+const DRAW_EVERY_MS = 250;
 /** A workflow may set its state twice a second. */
+
 const STATE_AFTER_MS = 400;
-/** Drawing takes at most a twentieth of the main thread, however long the run and however many its events. */
-const DRAW_SHARE = 20;
 
 export const RAW_FIELDS = ["input", "output", "context", "details", "state"] as const;
 
@@ -38,11 +40,11 @@ export class RunStore {
   private byId = new Map<string, TimelineStepView>();
   private minBegun = Infinity;
   private columnsFrom = Infinity;
+  private columnsAt = -Infinity;
   private columnsTimer: ReturnType<typeof setTimeout> | undefined;
   private stateTimer: ReturnType<typeof setTimeout> | undefined;
   private drawing = false;
-  private drawnAt = 0;
-  private drawCost = 0;
+  private readonly pace = new DrawPace(DRAW_EVERY_MS);
   private stops: (() => void)[] = [];
   private generation = 0;
   private explainAsked = 0;
@@ -87,9 +89,7 @@ export class RunStore {
   }
 
   /** All of it once more: after a retry of the run its steps are others. */
-  reload(): Promise<void> {
-    return this.open(null);
-  }
+  readonly reload = (): Promise<void> => this.open(null);
 
   /** The run alone, after an action or an end. */
   async refresh(): Promise<void> {
@@ -224,7 +224,8 @@ export class RunStore {
   /** Events do not say which group a step is in: its row is read once more, with all others that began meanwhile. */
   private askColumns(seq: number): void {
     this.columnsFrom = Math.min(this.columnsFrom, seq);
-    this.columnsTimer ??= setTimeout(() => void this.readColumns(), COLUMNS_AFTER_MS);
+    const wait = Math.max(COLUMNS_AFTER_MS, this.columnsAt + COLUMNS_EVERY_MS - performance.now());
+    this.columnsTimer ??= setTimeout(() => void this.readColumns(), wait);
   }
 
   /** Those who watch are told when the state was set, not what it is. */
@@ -252,6 +253,7 @@ export class RunStore {
     const after = this.columnsFrom - 1;
     this.columnsFrom = Infinity;
     this.columnsTimer = undefined;
+    this.columnsAt = performance.now();
     try {
       const page = await api.get<TimelineView>(`${this.path}/timeline`, {
         after: String(after),
@@ -272,7 +274,7 @@ export class RunStore {
   private draw(): void {
     if (this.drawing) return;
     this.drawing = true;
-    const wait = this.drawnAt + this.drawCost * DRAW_SHARE - performance.now();
+    const wait = this.pace.waitMs(performance.now());
     if (document.hidden) queueMicrotask(() => this.publish());
     else if (wait > 16) setTimeout(() => requestAnimationFrame(() => this.publish()), wait);
     else requestAnimationFrame(() => this.publish());
@@ -282,9 +284,9 @@ export class RunStore {
     const began = performance.now();
     this.drawing = false;
     this.steps.value = [...this.byId.values()].sort(byBegin);
-    this.drawnAt = performance.now();
+    this.pace.drawn(performance.now());
     // signals render in a microtask: what it cost is known after that
-    queueMicrotask(() => queueMicrotask(() => (this.drawCost = performance.now() - began)));
+    queueMicrotask(() => queueMicrotask(() => this.pace.cost(performance.now() - began)));
   }
 
   private release(): void {

@@ -1,8 +1,9 @@
-import { batch, signal, type Signal } from "@preact/signals";
+import { batch, computed, signal, type Signal } from "@preact/signals";
 import { api } from "../api/client";
 import { asking, watchRuns, type RunsListener, type Stop } from "../api/live";
 import { asProblem, type Problem } from "../api/problem";
 import type { CountsView, LiveListView, Paged, RunView } from "../api/types";
+import { DrawPace } from "./draw-pace";
 
 /** A run of the list. Its place and its object stay while what is known of it changes, so that only its row is drawn. */
 export interface RunRow {
@@ -21,6 +22,7 @@ export type Connect = (on: RunsListener) => Stop;
 
 /** Most lists that are asked for anew because of new runs, however many come. */
 const JOIN_MS = 1000;
+const DRAW_EVERY_MS = 500;
 export const PAGE_ROWS = 51;
 const ASK_S = 5;
 
@@ -28,6 +30,7 @@ const ASK_S = 5;
  * (something in it is hovered, focused or selected). New runs are counted then, and join when it is let go. */
 export class RunsStore {
   readonly rows = signal<readonly RunRow[]>([]);
+  readonly empty = computed(() => this.rows.value.length === 0);
   /** How many are not shown. */
   readonly unseen = signal(0);
   readonly more = signal(false);
@@ -44,6 +47,10 @@ export class RunsStore {
   private adopt = true;
   /** The list as it is by now, while what is shown is held; `unseen` of its rows are not shown. */
   private later: { rows: readonly RunView[]; more: boolean; unseen: number } | null = null;
+  /** What was told of shown runs and is not drawn yet, and how many there are that are not shown. */
+  private told: { runs: Map<string, RunView>; unseen: number | null } = { runs: new Map(), unseen: null };
+  private readonly pace = new DrawPace(DRAW_EVERY_MS);
+  private drawTimer: ReturnType<typeof setTimeout> | undefined;
   private joinedAt = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -66,6 +73,7 @@ export class RunsStore {
   close(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
+    this.forget();
     this.stop();
     this.stop = () => {};
   }
@@ -77,6 +85,7 @@ export class RunsStore {
       return;
     }
     if (!this.holds.delete(reason) || this.held) return;
+    this.draw();
     this.sweep();
     const unseen = this.unseen.peek();
     const later = this.later;
@@ -86,6 +95,7 @@ export class RunsStore {
 
   /** Shows what is new, now, whatever holds it. */
   join(): void {
+    this.draw();
     const unseen = this.unseen.peek();
     const later = this.later;
     if (later !== null) this.show(later.rows, later.more);
@@ -108,10 +118,17 @@ export class RunsStore {
 
   private readonly listener: RunsListener = {
     rows: (rows, more) => this.take(rows, more),
-    row: (run) => this.patch(run),
-    gone: (id) => this.lose(id),
+    row: (run) => {
+      this.told.runs.set(run.run_id, run);
+      this.drawSoon();
+    },
+    gone: (id) => {
+      this.told.runs.delete(id);
+      this.lose(id);
+    },
     new: (count) => {
-      this.unseen.value = count + (this.later?.unseen ?? 0);
+      this.told.unseen = count;
+      this.drawSoon();
       if (count > 0 && !this.held) this.joinSoon();
     },
     stats: (counts) => {
@@ -122,7 +139,33 @@ export class RunsStore {
     },
   };
 
+  private drawSoon(): void {
+    if (this.drawTimer !== undefined) return;
+    const wait = this.pace.waitMs(this.clock());
+    if (wait === 0) this.draw();
+    else this.drawTimer = setTimeout(() => this.draw(), wait);
+  }
+
+  private draw(): void {
+    const { runs, unseen } = this.told;
+    if (runs.size === 0 && unseen === null) return;
+    this.forget();
+    this.pace.drawn(this.clock());
+    batch(() => {
+      for (const run of runs.values()) this.patch(run);
+      if (unseen !== null) this.unseen.value = unseen + (this.later?.unseen ?? 0);
+    });
+  }
+
+  private forget(): void {
+    clearTimeout(this.drawTimer);
+    this.drawTimer = undefined;
+    this.told = { runs: new Map(), unseen: null };
+  }
+
+  /** All of it: newer than what was told of its parts. */
   private take(rows: readonly RunView[], more: boolean): void {
+    this.forget();
     this.problem.value = null;
     if (this.adopt || !this.held) this.show(rows, more);
     else this.keep(rows, more);

@@ -20,7 +20,8 @@ export interface MenuItem {
 
 interface MenuProps {
   readonly label: string;
-  readonly items: readonly MenuItem[];
+  /** A function is called when it is open: a list has many menus. */
+  readonly items: readonly MenuItem[] | (() => readonly MenuItem[]);
   readonly kind?: ButtonKind;
   readonly icon?: IconName;
   /** Shows the icon only; the label is read out. */
@@ -91,7 +92,7 @@ export function Menu({ label, items, kind = "plain", icon, iconOnly, align = "st
       </Button>
       {open && (
         <ul class={`menu-list menu-${align}`} role="menu" id={id} aria-label={label} ref={list}>
-          {items.map((item) => (
+          {(typeof items === "function" ? items() : items).map((item) => (
             <li key={item.label} role="none">
               <Entry item={item} close={close} />
             </li>

@@ -9,7 +9,7 @@ export function Progress({ value, label = "Progress" }: ProgressProps) {
   return (
     <span class="progress-row">
       <progress class="progress" max={1} value={share} aria-label={label} />
-      {share !== undefined && <span class="progress-text">{Math.floor(share * 100)} %</span>}
+      {share !== undefined && <span class="progress-text">{Math.floor(share * 100)}%</span>}
     </span>
   );
 }

@@ -1,3 +1,4 @@
+import { useMemo } from "preact/hooks";
 import { ageOf, formatDuration, shortAgeOf, speakDuration, untilOf } from "../model/durations";
 import { formatTime, toUtc, type TimeStyle } from "../model/times";
 import { copyText } from "./copy";
@@ -62,9 +63,13 @@ export function Elapsed({ since }: { readonly since: number }) {
 
 function Relative({ ms, text }: { readonly ms: number; readonly text: string }) {
   const zone = surroundings.zone.value;
-  const title = `${formatTime(ms, zone, "datetime")}\n${toUtc(ms)}`;
+  // a list has a hundred of them, and each says something new every second
+  const fixed = useMemo(
+    () => ({ dateTime: toUtc(ms), title: `${formatTime(ms, zone, "datetime")}\n${toUtc(ms)}`, onCopy: copyUtc(ms) }),
+    [ms, zone],
+  );
   return (
-    <time class="time" dateTime={toUtc(ms)} title={title} onCopy={copyUtc(ms)}>
+    <time class="time" {...fixed}>
       {text}
     </time>
   );

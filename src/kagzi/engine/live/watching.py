@@ -9,6 +9,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -26,10 +28,13 @@ from ..commit.outages import backoff_s
 logger = logging.getLogger("kagzi.engine")
 
 POLL_S = 1.0
-SPACING_S = 0.1  # between two reads of one run: events of a busy one come in batches, the first of them at once
+SPACING_S = 0.1  # between looks at a run: events of a busy one come in batches, the first of them at once
 _EVENTS = 500  # in one read
 _POLL_RUNS = 500
 _CALL_TIMEOUT_S = 30.0
+
+
+_Read: TypeAlias = "asyncio.Future[RunEventPage | None]"
 
 
 class WatchUpdate(msgspec.Struct, frozen=True):
@@ -51,6 +56,7 @@ class _Watch:
 class Watching:
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._reads: dict[RunKey, dict[int, _Read]] = {}  # under way, by the seq they begin after
         self._watched: dict[str, list[_Watch]] = {}  # by run id
         self.budget = NamespaceBudget("watches", WATCHES, WATCHES_SHARE)
         self._somebody = asyncio.Event()
@@ -95,18 +101,37 @@ class Watching:
             watch.mark = page.mark
             after_seq = max(after_seq, max((event.seq for event in events), default=0))
             if not page.more:
-                await asyncio.sleep(SPACING_S)
+                await asyncio.sleep(_to_next_look_s())
                 await watch.changed.wait()
 
     async def _read_events(self, run: RunKey, after_seq: int) -> RunEventPage:
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
-                page = await self._store.events_of(run, after_seq, _EVENTS)
+                page = await asyncio.shield(self._shared_read(run, after_seq))
         except TimeoutError:
             raise Unavailable("the store did not respond in time. Watch again from the last seq.") from None
         if page is None:
             raise checks.no_run(run.run_id)
         return page
+
+    def _shared_read(self, run: RunKey, after_seq: int) -> _Read:
+        """All who watch a run look at the same time, and most of them know the same of it: it is read once for them. A
+        read that began before something was recorded is not joined after that: it may not see it."""
+        reads = self._reads.setdefault(run, {})
+        read = reads.get(after_seq)
+        if read is None:
+            read = reads[after_seq] = asyncio.ensure_future(self._store.events_of(run, after_seq, _EVENTS))
+            read.add_done_callback(partial(self._end_read, run, after_seq))
+        return read
+
+    def _end_read(self, run: RunKey, after_seq: int, read: _Read) -> None:
+        reads = self._reads.get(run, {})
+        if reads.get(after_seq) is read:
+            del reads[after_seq]
+        if not reads:
+            self._reads.pop(run, None)
+        if not read.cancelled():
+            read.exception()  # who waits for it is told; it may be that nobody does any more
 
     async def _end(self, mark: RunMark) -> RunEvent | None:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
@@ -146,7 +171,11 @@ class Watching:
     def touched(self, run_ids: Iterable[str]) -> None:
         for run_id in run_ids:
             for watch in self._watched.get(run_id, ()):
-                watch.changed.set()
+                self._changed(watch)
+
+    def _changed(self, watch: _Watch) -> None:
+        self._reads.pop(watch.run, None)
+        watch.changed.set()
 
     async def run(self) -> None:
         """Poll what is watched, once a second."""
@@ -174,4 +203,9 @@ class Watching:
             for run in some:
                 for watch in self._watched.get(run.run_id, ()):
                     if watch.run == run and watch.mark != markers[run]:
-                        watch.changed.set()
+                        self._changed(watch)
+
+
+def _to_next_look_s() -> float:
+    """Everybody's looks are at the same times, so that they can share what they read."""
+    return SPACING_S - asyncio.get_running_loop().time() % SPACING_S

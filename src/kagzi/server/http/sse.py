@@ -83,8 +83,9 @@ class Writing:
                 await self._send(self._problem(error))
                 return
             finally:
-                following.cancel()
-                await asyncio.wait((following,))
+                if not following.done():
+                    following.cancel()
+                    await asyncio.wait((following,))
             if frame is None:
                 return
             await self._send(frame)

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { AxisMark } from "../../model/history";
 import type { Gap, TimeScale } from "../../model/time-scale";
-import { ticksOf } from "../../model/time-scale";
+import { ticksOf, type Tick } from "../../model/time-scale";
 import { formatTime, type Zone } from "../../model/times";
 import { prefs } from "../../state/prefs";
 import { toggleGap } from "./view";
@@ -23,7 +23,7 @@ export function Axis({ scale, marks, onZoom, children }: AxisProps) {
   const [dragged, setDragged] = useState<readonly [number, number] | null>(null);
   const root = useRef<HTMLDivElement>(null);
   const zone = prefs.value.zone;
-  const ticks = ticksOf(scale, { zone, spacingPx: 110 }).filter((tick) => isFree(tick.x, scale));
+  const ticks = ticksOf(scale, { zone, spacingPx: 110 }).filter((tick) => isFree(tick, scale));
   const drag = (event: PointerEvent) => {
     const axis = root.current;
     if (axis === null || event.button !== 0 || (event.target as HTMLElement).closest("button") !== null) return;
@@ -89,8 +89,13 @@ function gapTitle(gap: Gap, zone: Zone): string {
   return `${gap.label} in which nothing started or ended.\n${from} to ${to}\nClick to ${gap.folded ? "unfold" : "fold"}.`;
 }
 
+/** Of a character of a label, and what is beside it. */
+const CHARACTER_PX = 6.5;
+const BESIDE_PX = 8;
+
 /** Not under the label of a gap, and not cut off. */
-function isFree(x: number, scale: TimeScale): boolean {
-  if (x < 0 || x > scale.width - 60) return false;
-  return scale.gaps.every((gap) => !gap.folded || x + 64 < gap.x || x > gap.x + gap.width - 2);
+function isFree({ x, label }: Tick, scale: TimeScale): boolean {
+  const end = x + label.length * CHARACTER_PX + BESIDE_PX;
+  if (x < 0 || end > scale.width) return false;
+  return scale.gaps.every((gap) => !gap.folded || end < gap.x || x > gap.x + gap.width - 2);
 }

@@ -108,7 +108,7 @@ function SideHead({ side, name }: { side: Side; name: string }) {
       <A href={runHref(run.run_id)}>
         <code>{run.workflow_id}</code>
       </A>
-      <code class="dim">{short(run.run_id)}</code>
+      {run.workflow_id !== run.run_id ? <code class="dim">{short(run.run_id)}</code> : null}
       <Badge state={stateOfRun(run)} word={wordOf(stateOfRun(run))} />
       <span class="dim">{`version ${run.version ?? "none"}`}</span>
       {run.finished_at !== null ? (

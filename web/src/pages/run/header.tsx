@@ -114,8 +114,10 @@ function Relations({ run }: { run: WholeRunView }) {
     items.push(<Chip href={href("/runs", { label: `${key}=${value}` })}>{`${key}=${value}`}</Chip>);
   return (
     <p class="run-relations">
-      <code class="dim">{run.run_id}</code>
-      <Copy text={run.run_id} label="Copy run id" />
+      <span class="run-id">
+        <code class="dim">{run.run_id}</code>
+        <Copy text={run.run_id} label="Copy run id" />
+      </span>
       {items}
     </p>
   );

@@ -63,7 +63,7 @@ export function PauseList({ pauses, nowMs }: Omit<Drawn, "scale">) {
           <li key={pause.started_at}>
             <Icon name="pause" />
             <span>
-              {wordsOf(pause, ` for ${lasted}`)} <span class="dim">{spanText(start, end)}</span>
+              {wordsOf(pause, ` for ${lasted}`)} <span class="dim pause-span">{spanText(start, end)}</span>
             </span>
           </li>,
         ];

@@ -1,10 +1,10 @@
 // One row: what it is called, how it stands, and when it did what.
-import { memo } from "./memo";
 import type { Row } from "../../model/step-rows";
 import { describeRow } from "../../model/step-rows";
 import { iconOf } from "../../model/statuses";
 import type { TimeScale } from "../../model/time-scale";
 import { Icon } from "../../ui/icon";
+import { memo } from "../../ui/memo";
 import { rowNote } from "./notes";
 import { notePlace, spanOfRow } from "./geometry";
 import { Segments, Strip } from "./segments";

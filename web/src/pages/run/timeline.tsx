@@ -5,7 +5,7 @@ import { axisMarks } from "../../model/history";
 import { buildRows, failuresIn, revealStep, type Row, type RowView as RowsView } from "../../model/step-rows";
 import { isEnded } from "../../model/statuses";
 import { toMs, zoneName } from "../../model/times";
-import { now, serverNow } from "../../state/clock";
+import { secondNow, serverNow } from "../../state/clock";
 import { prefs } from "../../state/prefs";
 import { setQuery } from "../../state/route";
 import type { ChildRuns } from "../../state/run-children";
@@ -50,7 +50,7 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
   const maximum = maximumOf(store);
   // counting notes are drawn each second, the others when they change
   const counts = live && rows.length < 2_000 && steps.some(isCounting);
-  const nowMs = counts ? Math.floor(now.value / 1000) * 1000 : rowsView.now;
+  const nowMs = counts ? secondNow.value : rowsView.now;
   const selected = selectedKey();
   const [focused, setFocused] = useState<string | null>(null);
   const at = indexOf(rows, focused ?? selected);

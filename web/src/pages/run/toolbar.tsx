@@ -9,12 +9,12 @@ import { useRef } from "preact/hooks";
 import { STEP_KINDS, toggleFolding, view } from "./view";
 
 const KIND_WORDS: Readonly<Record<StepKind, string>> = {
-  function: "functions",
-  sleep: "sleeps",
-  signal: "signals",
-  child: "children",
-  race: "races",
-  patch: "patches",
+  function: "Functions",
+  sleep: "Sleeps",
+  signal: "Signals",
+  child: "Children",
+  race: "Races",
+  patch: "Patches",
 };
 
 interface ToolbarProps {
@@ -53,8 +53,8 @@ export function Toolbar(props: ToolbarProps) {
         value={kind}
         onSelect={(value) => setQuery({ kind: value === "" ? null : value }, { replace: true })}
         options={[
-          { value: "", label: "all except patches" },
-          { value: "all", label: "all kinds" },
+          { value: "", label: "All except patches" },
+          { value: "all", label: "All kinds" },
           ...STEP_KINDS.map((each) => ({ value: each, label: KIND_WORDS[each] })),
         ]}
       />

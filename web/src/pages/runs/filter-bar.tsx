@@ -1,3 +1,4 @@
+import type { ReadonlySignal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { CountsView, CountView } from "../../api/types";
 import { groupThousands } from "../../model/durations";
@@ -139,11 +140,12 @@ function hintOf(key: string): string {
 
 interface ShortcutBarProps {
   readonly filter: RunFilter;
-  readonly counts: CountsView | null;
+  readonly counts: ReadonlySignal<CountsView | null>;
 }
 
 /** The lists that people look after, each with how many are in it. */
-export function ShortcutBar({ filter, counts }: ShortcutBarProps) {
+export function ShortcutBar({ filter, counts: counted }: ShortcutBarProps) {
+  const counts = counted.value;
   const lists: readonly (readonly [string, RunFilter, CountView | null])[] = [
     ["All runs", EVERY_RUN, null],
     ["In flight", shortcuts.inFlight, counts?.in_flight ?? null],

@@ -35,26 +35,30 @@ export function RunsPage() {
     const kept = Object.fromEntries([...query.keys()].filter((name) => !KEPT.has(name)).map((name) => [name, null]));
     setQuery({ ...kept, ...listed(filterToUrl(next)) }, { replace: typing });
   };
-  const context: RowContext = {
-    selected: selection.ids,
-    open: open.ids,
-    onSelect: selection.select,
-    onOpen: open.toggle,
-    onAsk: setAsk,
-    hrefWith: (name, value) => href("/runs", filterToUrl(withValue(filter, name, value))),
-    mayAct,
-  };
+  // Rows are drawn again when this is another one.
+  const context = useMemo<RowContext>(
+    () => ({
+      selected: selection.ids,
+      open: open.ids,
+      onSelect: selection.select,
+      onOpen: open.toggle,
+      onAsk: setAsk,
+      hrefWith: (name, value) => href("/runs", filterToUrl(withValue(filter, name, value))),
+      mayAct,
+    }),
+    [selection.ids, open.ids, filter, mayAct, store],
+  );
   useShortcut("n", "Show new runs", () => {
     if (store.unseen.peek() === 0) return false;
     store.join();
     return true;
   });
   const problem = store.problem.value;
-  const empty = store.loaded.value && !store.stale.value && store.rows.value.length === 0 && token === null;
+  const empty = store.loaded.value && !store.stale.value && store.empty.value && token === null;
   return (
     <div class="page runs-page">
       <h1 class="visually-hidden">Runs</h1>
-      <ShortcutBar filter={filter} counts={store.counts.value} />
+      <ShortcutBar filter={filter} counts={store.counts} />
       <FilterBar filter={filter} onFilter={setFilter} />
       <Strip
         ready={store.loaded.value}
@@ -82,13 +86,7 @@ export function RunsPage() {
             <span class="dim">{isByEnd(filter) ? "Latest end first" : "Newest first"}</span>
           )}
         </span>
-        <span class="runs-new" role="status">
-          {store.unseen.value > 0 && (
-            <Button kind="primary" local onClick={() => store.join()}>
-              {store.unseen.value} new <Keys keys="n" />
-            </Button>
-          )}
-        </span>
+        <NewRuns store={store} />
         {mayAct && <BulkMenu filter={filter} selected={selection.ids} onAsk={setBulk} />}
       </div>
       {problem !== null && <ErrorBox problem={problem} onRetry={() => store.join()} />}
@@ -110,6 +108,19 @@ export function RunsPage() {
       )}
       {ask !== null && <RunDialog ask={ask} onClose={() => setAsk(null)} />}
     </div>
+  );
+}
+
+/** By itself: how many there are changes more often than the rest of the page. */
+function NewRuns({ store }: { readonly store: RunsStore }) {
+  return (
+    <span class="runs-new" role="status">
+      {store.unseen.value > 0 && (
+        <Button kind="primary" local onClick={() => store.join()}>
+          {store.unseen.value} new <Keys keys="n" />
+        </Button>
+      )}
+    </span>
   );
 }
 

@@ -7,6 +7,7 @@ import { A } from "../../ui/a";
 import { Badge } from "../../ui/badge";
 import { Button } from "../../ui/button";
 import { Checkbox } from "../../ui/field";
+import { memo } from "../../ui/memo";
 import { Menu } from "../../ui/menu";
 import { Since } from "../../ui/time";
 import { countStates, mayHaveChildren, type Line } from "./folding";
@@ -31,7 +32,7 @@ interface RunLineProps {
 }
 
 /** One run. It is drawn when something of this run changes, and not with the list. */
-export function RunLine({ row, level, childRows, context }: RunLineProps) {
+export const RunLine = memo(function RunLine({ row, level, childRows, context }: RunLineProps) {
   const run = row.run.value;
   const selected = context.selected.has(run.run_id);
   return (
@@ -90,11 +91,11 @@ export function RunLine({ row, level, childRows, context }: RunLineProps) {
         <Labels run={run} href={(label) => context.hrefWith("label", label)} />
       </td>
       <td role="cell" class="runs-menu">
-        <Menu label={`Actions for ${run.workflow_id}`} icon="menu" iconOnly kind="quiet" align="end" items={itemsOf(run, context.mayAct, context.onAsk)} />
+        <Menu label={`Actions for ${run.workflow_id}`} icon="menu" iconOnly kind="quiet" align="end" items={() => itemsOf(run, context.mayAct, context.onAsk)} />
       </td>
     </tr>
   );
-}
+});
 
 /** A click with Shift selects up to here, as in every list. */
 function onShift(event: MouseEvent, run: RunView, selected: boolean, context: RowContext): void {

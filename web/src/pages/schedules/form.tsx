@@ -22,10 +22,10 @@ export interface Draft {
 }
 
 const OVERLAPS: readonly { readonly value: ScheduleView["overlap"]; readonly label: string }[] = [
-  { value: "allow", label: "start another one in parallel" },
-  { value: "skip", label: "skip this time" },
-  { value: "buffer_one", label: "start one after it ends" },
-  { value: "cancel_other", label: "cancel it and start the new one" },
+  { value: "allow", label: "Start another one in parallel" },
+  { value: "skip", label: "Skip this time" },
+  { value: "buffer_one", label: "Start one after it ends" },
+  { value: "cancel_other", label: "Cancel it and start the new one" },
 ];
 
 interface ScheduleFormProps {
@@ -76,8 +76,8 @@ export function ScheduleForm({ was, workflow, onClose, onSaved }: ScheduleFormPr
         <Select
           value={draft.kind}
           options={[
-            { value: "cron", label: "cron expression" },
-            { value: "every", label: "interval" },
+            { value: "cron", label: "Cron expression" },
+            { value: "every", label: "Interval" },
           ]}
           onSelect={(kind) => set({ kind: kind === "every" ? "every" : "cron" })}
         />

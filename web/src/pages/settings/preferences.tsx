@@ -6,14 +6,14 @@ import { Button } from "../../ui/button";
 import { Checkbox, Field, Select, TextInput } from "../../ui/field";
 
 const THEMES: readonly { readonly value: Prefs["theme"]; readonly label: string }[] = [
-  { value: "system", label: "system" },
-  { value: "light", label: "light" },
-  { value: "dark", label: "dark" },
+  { value: "system", label: "System" },
+  { value: "light", label: "Light" },
+  { value: "dark", label: "Dark" },
 ];
 
 const DENSITIES: readonly { readonly value: Prefs["density"]; readonly label: string }[] = [
-  { value: "normal", label: "normal" },
-  { value: "compact", label: "compact" },
+  { value: "normal", label: "Normal" },
+  { value: "compact", label: "Compact" },
 ];
 
 /** Kept in this browser. */
@@ -86,9 +86,9 @@ function ZoneField() {
         <Select
           value={other ? "other" : choice}
           options={[
-            { value: "local", label: `this browser (${Intl.DateTimeFormat().resolvedOptions().timeZone})` },
+            { value: "local", label: `This browser (${Intl.DateTimeFormat().resolvedOptions().timeZone})` },
             { value: "utc", label: "UTC" },
-            { value: "other", label: "other" },
+            { value: "other", label: "Other" },
           ]}
           onSelect={(value) => {
             setOther(value === "other");

@@ -44,7 +44,7 @@ export function WorkersPage() {
         <h1>Workers</h1>
         <div class="row" role="group" aria-label="Status">
           <Chip onClick={() => setQuery({ status: null, token: null })} selected={status === null}>
-            all
+            All
           </Chip>
           {STATUSES.map((each) => (
             <Chip key={each} onClick={() => setQuery({ status: each, token: null })} selected={status === each}>

@@ -37,7 +37,7 @@ export function StartsOfDay({ minutes, from }: StartsProps) {
 }
 
 export function FailedShare({ totals }: { readonly totals: Totals }) {
-  if (totals.failedShare === null) return <span class="dim none">-</span>;
+  if (totals.failedShare === null) return <span class="dim none">–</span>;
   return (
     <span class="nowrap" title={`${totals.failed} of ${totals.failed + totals.completed} ended runs`}>
       {totals.failed > 0 && (
@@ -51,13 +51,13 @@ export function FailedShare({ totals }: { readonly totals: Totals }) {
 }
 
 export function Took({ ms }: { readonly ms: number | null }) {
-  return ms === null ? <span class="dim none">-</span> : <span class="nowrap">{formatDuration(ms)}</span>;
+  return ms === null ? <span class="dim none">–</span> : <span class="nowrap">{formatDuration(ms)}</span>;
 }
 
 /** How many wait, since when, and what holds them back. */
 export function QueueCell({ queues }: { readonly queues: readonly QueueView[] }) {
   const waiting = queues.reduce((sum, each) => sum + each.waiting, 0);
-  if (waiting === 0) return <span class="dim none">-</span>;
+  if (waiting === 0) return <span class="dim none">–</span>;
   const oldest = queues.map((each) => msOrNull(each.oldest_waiting_since) ?? Infinity);
   const since = Math.min(...oldest);
   const reason = queues.find((each) => each.limit_reason !== null)?.limit_reason;

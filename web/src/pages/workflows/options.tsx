@@ -6,10 +6,10 @@ import { Field, type Option, Select, TextInput } from "../../ui/field";
 import type { Options } from "./draft";
 
 const CONFLICTS = [
-  { value: "existing", label: "return that run" },
-  { value: "existing_or_completed", label: "return that run, even if completed" },
-  { value: "fail", label: "refuse" },
-  { value: "replace", label: "terminate that run and start a new one" },
+  { value: "existing", label: "Return that run" },
+  { value: "existing_or_completed", label: "Return that run, even if completed" },
+  { value: "fail", label: "Refuse" },
+  { value: "replace", label: "Terminate that run and start a new one" },
 ];
 
 interface OptionFieldsProps {
@@ -67,7 +67,7 @@ export function OptionFields({ options, version, type, onOptions }: OptionFields
 /** Also one that the address names and nobody knows: the server says so. */
 function versionsOf({ versions, default_version: fallback }: WorkflowTypeView, version: string): Option[] {
   const named = version === "" || versions.includes(version) ? versions : [version, ...versions];
-  const first = { value: "", label: fallback === null ? "the default" : `the default, ${fallback}` };
+  const first = { value: "", label: fallback === null ? "Default" : `Default, ${fallback}` };
   return [first, ...named.map((each) => ({ value: each, label: each }))];
 }
 

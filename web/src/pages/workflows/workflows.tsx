@@ -190,7 +190,7 @@ function TypeRow({ line, from }: { readonly line: Line; readonly from: number })
         )}
       </td>
       <td data-label="Started" class="figure">
-        {minutes === null ? <span class="dim none">-</span> : groupThousands(totals.started)}
+        {minutes === null ? <span class="dim none">–</span> : groupThousands(totals.started)}
       </td>
       <td data-label="Failed" class="figure">
         <FailedShare totals={totals} />
@@ -212,7 +212,7 @@ function TypeRow({ line, from }: { readonly line: Line; readonly from: number })
       <td data-label="Versions">{versionWords(type)}</td>
       <td data-label="Workers" class="figure">
         {workers === null ? (
-          <span class="dim none">-</span>
+          <span class="dim none">–</span>
         ) : (
           <A href={href("/workers", { workflow: type.workflow })}>{workers}</A>
         )}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from ....core.access import Scope
 from ....core.errors import InvalidArgument
 from ....core.events import LAST_SEQ, EventKind, RunEvent, RunMark, event_view, standing_view
-from ....core.limits import HISTORY_PAGE_BYTES
+from ....core.limits import HISTORY_PAGE_BYTES, KIB
 from ....engine import ListChange, ListRows, WatchUpdate
 from ..payloads import payload_view
 from ..route import JSON, ApiRequest, Route
@@ -19,6 +19,8 @@ from ..views.lists import LiveListView, LiveQuery, change_view, counts_view, liv
 from ..views.runs import filter_of, labels_of
 
 STATS_S = 5.0
+FRAMES_KEPT = 512
+FRAME_BYTES = 4 * KIB
 Item = TypeVar("Item")
 
 
@@ -30,12 +32,34 @@ class _Request(NamedTuple):
     started: bool
     payloads: bool
 
-    def views(self, update: WatchUpdate) -> list[dict[str, Any]]:
-        value = payload_view if self.payloads else None
-        return [event_view(each, self.run_id, value) for each in update.events if not self._is_known(each)]
+    def unknown(self, update: WatchUpdate) -> list[RunEvent]:
+        return [each for each in update.events if each.kind is not EventKind.RUN_STARTED or not self.started]
 
-    def _is_known(self, each: RunEvent) -> bool:
-        return each.kind is EventKind.RUN_STARTED and self.started
+    def view(self, each: RunEvent) -> dict[str, Any]:
+        return event_view(each, self.run_id, payload_view if self.payloads else None)
+
+
+class _Frames:
+    """Frames of events that several readers are told of, made once: who watches a run is given the same events."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bool], tuple[RunEvent, bytes]] = {}  # an id is good while what has it is held
+
+    def get(self, each: RunEvent, wanted: _Request) -> bytes:
+        key = (id(each), wanted.payloads)
+        known = self._known.get(key)
+        if known is not None:
+            return known[1]
+        frame = event(each.kind, wanted.view(each), seq=each.seq)
+        small = each.error is None and (each.output is None or len(each.output.data) <= FRAME_BYTES)
+        if small and len(frame) <= FRAME_BYTES:
+            if len(self._known) >= FRAMES_KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[key] = (each, frame)
+        return frame
+
+
+_frames_known = _Frames()
 
 
 async def events(request: ApiRequest[EventsQuery, None]) -> Any:
@@ -67,7 +91,7 @@ def _place(request: ApiRequest[EventsQuery, None]) -> tuple[int, bool]:
 
 
 def _once(update: WatchUpdate, wanted: _Request) -> EventsView:
-    views: Any = tuple(wanted.views(update))
+    views: Any = tuple(wanted.view(each) for each in wanted.unknown(update))
     standing: Any = _standing(update.mark)
     return EventsView(
         run_id=wanted.run_id,
@@ -87,22 +111,23 @@ async def _frames(watch: AsyncGenerator[WatchUpdate], wanted: _Request) -> Async
             mark = update.mark
             after = max([after, *(each.seq for each in update.events)])
             standing = _standing(mark)
-            views = wanted.views(update)
+            told = [_frames_known.get(each, wanted) for each in wanted.unknown(update)]
             if standing != last and not mark.status.ended:
-                views.append({"kind": "run_status", "run_id": wanted.run_id, "seq": after, **standing})
+                view = {"kind": "run_status", "run_id": wanted.run_id, "seq": after, **standing}
+                told.append(event("run_status", view))
             last = standing
-            for frame in _joined(views):
+            for frame in _joined(told):
                 yield frame
     if mark is not None:
         yield event("end", {"run_id": wanted.run_id, "seq": after, "status": mark.status})
 
 
-def _joined(views: list[dict[str, Any]]) -> list[bytes]:
+def _joined(told: list[bytes]) -> list[bytes]:
     """Several events in one part, as long as it is not large."""
     frames: list[bytes] = []
     buffer = bytearray()
-    for view in views:
-        buffer += event(view["kind"], view, seq=None if view["kind"] == "run_status" else view["seq"])
+    for each in told:
+        buffer += each
         if len(buffer) >= HISTORY_PAGE_BYTES:
             frames.append(bytes(buffer))
             buffer.clear()
@@ -158,8 +183,9 @@ async def ticking(source: AsyncGenerator[Item], every_s: float) -> AsyncGenerato
             except StopAsyncIteration:
                 return
             finally:
-                following.cancel()
-                await asyncio.wait((following,))
+                if not following.done():
+                    following.cancel()
+                    await asyncio.wait((following,))
             if due_at is None:  # what the source begins with goes first
                 due_at = loop.time()
 
