@@ -1,27 +1,25 @@
 // Two files instead of one: app.js is what a first visit needs, pages.js the other pages. What both need is in app.js
-// only; pages.js takes it from there. Other ways to split make a request more, or names that a balanced server may not
-// know during a deploy.
+// only; pages.js takes it from there, by its name. Other ways to split make a request more, or names that a balanced
+// server may not know during a deploy.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 
 const PLACE_OF_BUILD = "0000000000000000";
-const FROM_APP = "from-app";
+const SHARED = "shared";
+const APP = "./app.js";
 
 /** Writes both files and answers what they were made of. `options`: those of the build, `out` included. */
 export async function split(here, options) {
   const common = { ...options, define: { ...options.define, KAGZI_BUILD: JSON.stringify(PLACE_OF_BUILD) } };
+  const pagesEntry = { entryPoints: { pages: "src/pages.ts" } };
   const app = await build({ ...common, entryPoints: { app: "src/main.tsx" }, write: false });
-  const pages = await build({ ...common, entryPoints: { pages: "src/pages.ts" }, write: false });
-  const needed = intersection(Object.keys(app.metafile.inputs), Object.keys(pages.metafile.inputs));
-  const exported = await exportsOf(needed, common);
-  const first = await build({ ...common, entryPoints: { app: "entry" }, plugins: [appEntry(here, needed)] });
-  const rest = await build({
-    ...common,
-    entryPoints: { pages: "src/pages.ts" },
-    plugins: [fromApp(here, needed, exported)],
-  });
+  const pages = await build({ ...common, ...pagesEntry, write: false });
+  const shared = intersection(Object.keys(app.metafile.inputs), Object.keys(pages.metafile.inputs));
+  const named = await namesTaken(here, { ...common, ...pagesEntry }, shared);
+  const first = await build({ ...common, entryPoints: { app: "entry" }, plugins: [appEntry(here, named)] });
+  const rest = await build({ ...common, ...pagesEntry, plugins: [fromApp(here, named)] });
   await writeBuild(options.outdir);
   return [...Object.keys(first.metafile.inputs), ...Object.keys(rest.metafile.inputs)];
 }
@@ -31,20 +29,46 @@ function intersection(one, other) {
   return one.filter((path) => both.has(path)).sort();
 }
 
-/** By module the names it exports. */
-async function exportsOf(paths, options) {
-  const entryPoints = paths.map((path, number) => ({ in: path, out: `m${number}` }));
-  const { metafile } = await build({ ...options, entryPoints, write: false, sourcemap: false, minify: false });
-  const names = new Map();
-  for (const output of Object.values(metafile.outputs)) {
-    if (output.entryPoint) names.set(output.entryPoint, output.exports);
+/** By module what the pages use of it, and what that is called in app.js. */
+async function namesTaken(here, options, shared) {
+  const outside = redirect(here, new Set(shared), (path) => ({ path: `${SHARED}:${path}`, external: true }));
+  const plain = { minify: false, minifySyntax: true, sourcemap: false, write: false };
+  const { outputFiles } = await build({ ...options, ...plain, plugins: [outside] });
+  const named = new Map(shared.map((path) => [path, new Map()]));
+  let count = 0;
+  for (const [, names, path] of outputFiles[0].text.matchAll(/^import \{([^}]*)\} from "shared:([^"]+)";$/gm)) {
+    for (const each of names.split(",")) {
+      const [name] = each.trim().split(" as ");
+      if (name && !named.get(path).has(name)) named.get(path).set(name, `a${(count++).toString(36)}`);
+    }
   }
-  return names;
+  return named;
 }
 
-/** The application, and its modules for those who come later. */
-function appEntry(here, needed) {
-  const lines = needed.map((path, number) => `export * as m${number} from ${JSON.stringify(`./${path}`)};`);
+/** Modules that app.js has are another matter. */
+function redirect(here, paths, to) {
+  return {
+    name: SHARED,
+    setup(plugin) {
+      plugin.onResolve({ filter: /.*/ }, async (args) => {
+        if (args.pluginData === SHARED || args.namespace === SHARED) return null;
+        const { path, resolveDir, importer, kind } = args;
+        const found = await plugin.resolve(path, { resolveDir, importer, kind, pluginData: SHARED });
+        const name = relative(here, found.path).split(sep).join("/");
+        return paths.has(name) ? to(name) : found;
+      });
+    },
+  };
+}
+
+/** The application, and what it has for those who come later. */
+function appEntry(here, named) {
+  const lines = [...named]
+    .filter(([, names]) => names.size > 0)
+    .map(([path, names]) => {
+      const list = [...names].map(([name, short]) => `${name} as ${short}`);
+      return `export { ${list.join(", ")} } from ${JSON.stringify(`./${path}`)};`;
+    });
   return {
     name: "entry",
     setup(plugin) {
@@ -58,28 +82,18 @@ function appEntry(here, needed) {
 }
 
 /** Modules that app.js has are taken from it. */
-function fromApp(here, needed, exported) {
-  const numbers = new Map(needed.map((path, number) => [path, number]));
+function fromApp(here, named) {
+  const redirected = redirect(here, named, (path) => ({ path, namespace: SHARED, sideEffects: false }));
   return {
-    name: FROM_APP,
+    name: "from-app",
     setup(plugin) {
       plugin.onResolve({ filter: /^\.\/app\.js$/ }, ({ namespace }) =>
-        namespace === FROM_APP ? { path: "./app.js", external: true } : null,
+        namespace === SHARED ? { path: APP, external: true } : null,
       );
-      plugin.onResolve({ filter: /.*/ }, async (args) => {
-        if (args.pluginData === FROM_APP || args.namespace === FROM_APP) return null;
-        const { path, resolveDir, importer, kind } = args;
-        const found = await plugin.resolve(path, { resolveDir, importer, kind, pluginData: FROM_APP });
-        const name = relative(here, found.path).split(sep).join("/");
-        return numbers.has(name) ? { path: name, namespace: FROM_APP } : found;
-      });
-      plugin.onLoad({ filter: /.*/, namespace: FROM_APP }, ({ path }) => {
-        const names = exported.get(path).filter((name) => name !== "default");
-        const own = `m${numbers.get(path)}`;
-        return {
-          contents: `import { ${own} } from "./app.js";\nexport const { ${names.join(", ")} } = ${own};`,
-          resolveDir: here,
-        };
+      redirected.setup(plugin);
+      plugin.onLoad({ filter: /.*/, namespace: SHARED }, ({ path }) => {
+        const list = [...named.get(path)].map(([name, short]) => `${short} as ${name}`);
+        return { contents: `export { ${list.join(", ")} } from "${APP}";`, resolveDir: here };
       });
     },
   };

@@ -100,7 +100,7 @@ def test_the_settings_say_which_schema_the_server_has_and_how_late_it_is(each_da
     page.goto(f"{each_dashboard.url}settings?tab=server")
     shown = page.locator("dl.facts")
     expect(shown).to_contain_text(f"Schemaversion {latest}")
-    lag = re.compile(r"Lagthe database answered its last poll in .+; the server itself was held up")
+    lag = re.compile(r"Latencythe database answered its last poll in .+; the server's event loop was delayed by")
     expect(shown).to_contain_text(lag)
 
 

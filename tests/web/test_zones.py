@@ -60,7 +60,7 @@ def test_28_the_times_of_a_schedule_are_right_across_a_change_of_clocks(
     page.get_by_role("menuitem", name="Backfill").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("From").fill("2026-03-28T00:00")
-    dialog.get_by_label("Up to").fill("2026-03-31T00:00")
+    dialog.get_by_label("Until").fill("2026-03-31T00:00")
     expect(dialog).to_contain_text("3 times")
     times = [text.split(" ", 1)[1] for text in dialog.get_by_role("listitem").all_inner_texts()]
     assert times == ["2026-03-28 02:30:00 CET", "2026-03-29 03:00:00 CEST", "2026-03-30 02:30:00 CEST"]

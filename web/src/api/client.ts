@@ -1,6 +1,6 @@
 import { joinEnvelope, splitEnvelope } from "../model/json-text";
 import { Connecting } from "./connection";
-import { Problem, isAway, problemFrom, unreachable } from "./problem";
+import { isAway, problemFrom, unreachable } from "./problem";
 import { pairsOf, type Query } from "./query";
 
 export { Problem, asProblem } from "./problem";
@@ -165,7 +165,3 @@ async function text(path: string, query?: Query, options: { abort?: AbortSignal 
 }
 
 export const api = { get, send, text };
-
-export function isProblem(error: unknown): error is Problem {
-  return error instanceof Problem;
-}

@@ -31,10 +31,6 @@ export const shortcuts = {
 
 export type ShortcutName = keyof typeof shortcuts;
 
-export function isEveryRun(filter: RunFilter): boolean {
-  return filterToUrl(filter).length === 0;
-}
-
 export function sameFilter(a: RunFilter, b: RunFilter): boolean {
   return JSON.stringify(canonical(a)) === JSON.stringify(canonical(b));
 }

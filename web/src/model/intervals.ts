@@ -17,18 +17,6 @@ export function mergeIntervals(intervals: Iterable<Interval>): Interval[] {
   return merged;
 }
 
-/** How long they take together, each moment counted once. */
-export function coveredMs(intervals: Iterable<Interval>): number {
-  return mergeIntervals(intervals).reduce((sum, each) => sum + each.end - each.start, 0);
-}
-
-/** The part of an interval within another; null if they have no moment in common. */
-export function clip(interval: Interval, within: Interval): Interval | null {
-  const start = Math.max(interval.start, within.start);
-  const end = Math.min(interval.end, within.end);
-  return start <= end ? { start, end } : null;
-}
-
 /** From the first begin to the last end; null of none. */
 export function spanOf(intervals: Iterable<Interval>): Interval | null {
   let start = Infinity;

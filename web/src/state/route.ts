@@ -100,27 +100,6 @@ export function setQuery(patch: QueryPatch, options: GoOptions = {}): void {
   go(`${location.pathname}${query ? `?${query}` : ""}`, options);
 }
 
-/** Props of a link that stays in this page, unless a person wants it elsewhere. */
-export function link(path: string, query?: Query): { href: string; onClick: (event: MouseEvent) => void } {
-  const address = href(path, query);
-  return { href: address, onClick: (event) => follow(event, address) };
-}
-
-export function follow(event: MouseEvent, address: string): void {
-  if (
-    event.defaultPrevented ||
-    event.button !== 0 ||
-    event.metaKey ||
-    event.ctrlKey ||
-    event.shiftKey ||
-    event.altKey
-  ) {
-    return;
-  }
-  event.preventDefault();
-  go(address);
-}
-
 if (typeof addEventListener !== "undefined" && typeof location !== "undefined") {
   addEventListener("popstate", () => {
     current.value = here();

@@ -10,6 +10,7 @@ import { prefs } from "../../state/prefs";
 import { useResource } from "../../state/resource";
 import { Bars, type Bar } from "../../ui/bars";
 import { Select } from "../../ui/field";
+import { Total } from "../../ui/total";
 
 const MINUTE = 60_000;
 const STEPS = { "1m": MINUTE, "5m": 5 * MINUTE, "1h": 60 * MINUTE, "1d": 1440 * MINUTE } as const;
@@ -60,9 +61,9 @@ export function Strip({ filter, span, ready, onSpan, onTime }: StripProps) {
       <div class="strip-head">
         <span class="strip-totals">
           <span>{groupThousands(totals.started)} started</span>
-          <span data-state="completed">{groupThousands(totals.completed)} completed</span>
-          <span data-state="failed">{groupThousands(totals.failed)} failed</span>
-          <span data-state="cancelled">{groupThousands(totals.cancelled)} cancelled</span>
+          <Total state="completed" count={totals.completed} />
+          <Total state="failed" count={totals.failed} />
+          <Total state="cancelled" count={totals.cancelled} />
           {workflow !== null && <span class="dim">of {workflow}</span>}
         </span>
         <Select label="Time range" value={chosen?.value ?? "1h"} options={SPANS} onSelect={onSpan} />

@@ -15,6 +15,7 @@ import { Button, LinkButton } from "../../ui/button";
 import { Loaded } from "../../ui/loaded";
 import { useShortcut } from "../../ui/shortcuts";
 import { Tabs } from "../../ui/tabs";
+import { Total } from "../../ui/total";
 import { FailuresTab } from "./failures";
 import { dayBefore, FailedShare, HOUR_MS, HOURS, QueueCell, Took } from "./figures";
 import { hourBars } from "./hour-bars";
@@ -127,8 +128,8 @@ function Overview({ type, stats, queues, from, onChanged }: Shown & { readonly o
         <div class="strip-head">
           <span class="strip-totals">
             <span>Ended in the last 24 hours, by hour</span>
-            <span data-state="completed">{groupThousands(totals.completed)} completed</span>
-            <span data-state="failed">{groupThousands(totals.failed)} failed</span>
+            <Total state="completed" count={totals.completed} />
+            <Total state="failed" count={totals.failed} />
           </span>
         </div>
         <Bars bars={hourBars(stats.minutes, from, HOUR_MS, HOURS)} label="Ended in the last 24 hours, by hour" />
