@@ -54,7 +54,7 @@ export function Took({ run }: { readonly run: RunView }) {
   return run.finished_at === null ? <Elapsed since={began} /> : <Duration ms={toMs(run.finished_at) - began} />;
 }
 
-const LABELS_SHOWN = 2;
+const LABELS_SHOWN = 1;
 
 export function Labels({ run, href }: { readonly run: RunView; readonly href: (label: string) => string }) {
   const labels = Object.entries(run.labels).map(([key, value]) => `${key}=${value}`);
