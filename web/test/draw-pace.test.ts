@@ -32,7 +32,12 @@ test("what happens all the time is drawn as often as was said", () => {
 });
 
 test("what is slow to draw is drawn less often", () => {
-  const pace = new DrawPace(250);
-  pace.cost(50);
-  assert.equal(drawsASecond(pace, 20, 10), 1);
+  for (const [cost, draws] of [
+    [12.5, 2],
+    [25, 1],
+  ] as const) {
+    const pace = new DrawPace(250);
+    pace.cost(cost);
+    assert.equal(drawsASecond(pace, 20, 10), draws);
+  }
 });

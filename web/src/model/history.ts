@@ -97,19 +97,19 @@ export interface AxisMark {
 /** Patches, where another worker went on, and where the run was retried. Steps are in their order. */
 export function axisMarks(steps: readonly TimelineStep[], forgotten: readonly TimelineStep[] = []): AxisMark[] {
   const marks: AxisMark[] = [];
+  const mark = (step: TimelineStep, kind: AxisMark["kind"], label: string): void => {
+    const ms = msOrNull(step.started_at) ?? msOrNull(step.created_at);
+    if (ms !== null) marks.push({ ms, kind, label });
+  };
   let worker = "";
   for (const step of steps) {
-    const ms = msOrNull(step.started_at) ?? msOrNull(step.created_at);
-    if (ms === null) continue;
-    if (step.kind === "patch") marks.push({ ms, kind: "patch", label: `changed: ${step.name}` });
+    if (step.kind === "patch") mark(step, "patch", `changed: ${step.name}`);
     if (!step.worker_id || step.kind !== "function") continue;
-    if (worker && worker !== step.worker_id) {
-      marks.push({ ms, kind: "worker", label: `${worker}, then ${step.worker_id}` });
-    }
+    if (worker && worker !== step.worker_id) mark(step, "worker", `${worker}, then ${step.worker_id}`);
     worker = step.worker_id;
   }
   const lost = forgotten.reduce((last, step) => Math.max(last, msOrNull(step.finished_at) ?? 0), 0);
-  const next = steps.find((step) => (msOrNull(step.created_at) ?? 0) >= lost);
-  if (lost && next) marks.push({ ms: msOrNull(next.created_at) ?? 0, kind: "retry", label: "the run was retried" });
+  const next = lost ? steps.find((step) => (msOrNull(step.created_at) ?? 0) >= lost) : undefined;
+  if (next) marks.push({ ms: msOrNull(next.created_at) ?? 0, kind: "retry", label: "the run was retried" });
   return marks;
 }

@@ -163,12 +163,22 @@ export function scaleIntervals(steps: Iterable<TimelineStep>, pauses: readonly P
   return intervals;
 }
 
+interface KnownIntervals {
+  readonly now: number;
+  readonly intervals: readonly Interval[];
+}
+
+// A row of thousands of steps asks for its strip, its place and its words.
+const intervalsKnown = new WeakMap<readonly TimelineStep[], KnownIntervals>();
+
 /** When each of them was there: for density strips and summed bars. */
-export function stepIntervals(steps: Iterable<TimelineStep>, now: number): Interval[] {
-  const intervals: Interval[] = [];
-  for (const step of steps) {
+export function stepIntervals(steps: readonly TimelineStep[], now: number): readonly Interval[] {
+  const known = intervalsKnown.get(steps);
+  if (known?.now === now) return known.intervals;
+  const intervals = steps.map((step) => {
     const { created, finished } = timesOf(step);
-    intervals.push({ start: created, end: Math.max(created, finished ?? now) });
-  }
+    return { start: created, end: Math.max(created, finished ?? now) };
+  });
+  intervalsKnown.set(steps, { now, intervals });
   return intervals;
 }

@@ -1,5 +1,6 @@
-/** Drawing takes at most a twentieth of the main thread, however much there is to draw. */
+/** Drawing takes at most a twentieth of the main thread, however much there is to draw; half of that if it goes on. */
 const SHARE = 20;
+const LASTING_SHARE = 40;
 const AT_ONCE = 4;
 
 /** How long what has changed waits until it is drawn. What happens now and then is drawn at once; if something happens
@@ -18,7 +19,7 @@ export class DrawPace {
 
   drawn(now: number): void {
     this.drawnAt = now;
-    this.fullAt = Math.max(this.fullAt, now) + this.everyMs;
+    this.fullAt = Math.max(this.fullAt, now) + Math.max(this.everyMs, this.costMs * LASTING_SHARE);
   }
 
   cost(ms: number): void {
