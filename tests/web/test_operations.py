@@ -135,9 +135,7 @@ ACTIONS = {
     "terminate selected": Destructive(
         of_selected("Terminate 1 selected…"), "Terminate 1 run", "/operations", "delivery-1", is_cancelled
     ),
-    "delete all": Destructive(
-        of_list("Delete all matching…"), "Delete 1 run", "/operations", "which=one", is_deleted
-    ),
+    "delete all": Destructive(of_list("Delete all matching…"), "Delete 1 run", "/operations", "which=one", is_deleted),
     "cancel on its page": Destructive(of_page("Cancel…"), "Cancel the run", "/cancel", "delivery-1", is_cancelled),
     "terminate on its page": Destructive(of_page("Terminate…"), "Terminate", "/terminate", "delivery-1", is_cancelled),
 }

@@ -101,7 +101,7 @@ class Watching:
             watch.mark = page.mark
             after_seq = max(after_seq, max((event.seq for event in events), default=0))
             if not page.more:
-                await asyncio.sleep(_to_next_look_s())
+                await asyncio.sleep(_to_next_poll_s())
                 await watch.changed.wait()
 
     async def _read_events(self, run: RunKey, after_seq: int) -> RunEventPage:
@@ -206,6 +206,6 @@ class Watching:
                         self._changed(watch)
 
 
-def _to_next_look_s() -> float:
-    """Everybody's looks are at the same times, so that they can share what they read."""
+def _to_next_poll_s() -> float:
+    """Everybody polls at the same times, so that they can share what they read."""
     return SPACING_S - asyncio.get_running_loop().time() % SPACING_S

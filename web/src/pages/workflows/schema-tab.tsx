@@ -56,7 +56,7 @@ function Schema({ title, text }: { readonly title: string; readonly text: string
     <section class="card">
       <h2>{title}</h2>
       {text === "null" ? (
-        <p class="dim">No schema: any value is accepted.</p>
+        <p class="dim">No schema. All values are accepted.</p>
       ) : (
         <JsonTree text={text} label={title} />
       )}

@@ -111,22 +111,22 @@ async def _frames(watch: AsyncGenerator[WatchUpdate], wanted: _Request) -> Async
             mark = update.mark
             after = max([after, *(each.seq for each in update.events)])
             standing = _standing(mark)
-            told = [_frames_known.get(each, wanted) for each in wanted.unknown(update)]
+            frames = [_frames_known.get(each, wanted) for each in wanted.unknown(update)]
             if standing != last and not mark.status.ended:
                 view = {"kind": "run_status", "run_id": wanted.run_id, "seq": after, **standing}
-                told.append(event("run_status", view))
+                frames.append(event("run_status", view))
             last = standing
-            for frame in _joined(told):
+            for frame in _joined(frames):
                 yield frame
     if mark is not None:
         yield event("end", {"run_id": wanted.run_id, "seq": after, "status": mark.status})
 
 
-def _joined(told: list[bytes]) -> list[bytes]:
+def _joined(parts: list[bytes]) -> list[bytes]:
     """Several events in one part, as long as it is not large."""
     frames: list[bytes] = []
     buffer = bytearray()
-    for each in told:
+    for each in parts:
         buffer += each
         if len(buffer) >= HISTORY_PAGE_BYTES:
             frames.append(bytes(buffer))
