@@ -61,6 +61,8 @@ def fill(dashboard: Dashboard) -> dict[str, str]:
         "family": dashboard.start("family", ["Ada", "Bob", "Cy"]),
     }
     names["paused"] = add(dashboard, paused_run())
+    for _ in range(3):
+        dashboard.start("waiting")
     for number in range(30):
         dashboard.start("hello", f"number {number}")
     for name in ("run", "failed", "family"):
@@ -69,6 +71,11 @@ def fill(dashboard: Dashboard) -> dict[str, str]:
     dashboard.reached(names["waiting"], {"awaits_signal": 1})
     schedule = {"schedule": "nightly", "workflow": "hello", "cron": "0 3 * * *", "input": "night"}
     assert dashboard.api.post("/schedules", json=schedule).status_code in (200, 201)
+    assert dashboard.api.post("/schedules/nightly/trigger").is_success
+    operation = {"action": "cancel", "filter": {"workflow": ["waiting"]}}
+    planned = dashboard.api.post("/operations", json={**operation, "dry_run": True}).json()
+    wanted = {**operation, "filter_digest": planned["filter_digest"]}
+    assert dashboard.api.post("/operations", json=wanted).is_success
     worker = dashboard.get("/workers")["rows"][0]["worker_id"]
     return {**names, "worker": worker}
 
