@@ -42,7 +42,7 @@ Image = TypeVar("Image", bound=msgspec.Struct)
 _decode_strings = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-# --- out -------------------------------------------------------------------------------------------------------------
+# --- export ----------------------------------------------------------------------------------------------------------
 
 
 def _by_column(field: Field) -> Callable[[Row], Any]:
@@ -87,7 +87,7 @@ read_signal_image = converter(SignalImage, _by_column)
 read_link_image = converter(LinkImage, _by_column)
 
 
-# --- in --------------------------------------------------------------------------------------------------------------
+# --- import ----------------------------------------------------------------------------------------------------------
 
 
 def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str, Any]]:

@@ -15,7 +15,7 @@ from ..parameters import Table
 from .permits import Leasing, LimitedClaim, lock_types
 
 _STEP_OVERHEAD_BYTES = 64
-# One row more than fits in a page, which shows that there are more.
+# More rows than fit in a page: the extra one shows that there are more.
 _PAGE_MAX_STEPS = HISTORY_PAGE_BYTES // _STEP_OVERHEAD_BYTES + 2
 _MOST_TYPES = 10_000  # types remembered as limited
 _COME_BACK_US = 20_000

@@ -109,7 +109,7 @@ class PostgresOutbox:
             except (*LOSSES, asyncpg.PostgresError):
                 connection.terminate()
 
-    # --- for people ---------------------------------------------------------------------------------------------------
+    # --- for operators ------------------------------------------------------------------------------------------------
 
     async def rows(self, *, refused: bool, limit: int) -> Sequence[Row]:
         """The refused rows, or all. Raises Unavailable, StatementFailed; an absent table has no rows."""

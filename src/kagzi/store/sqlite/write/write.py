@@ -249,7 +249,7 @@ _PLANS: dict[type, Callable[[WritePlan, Any, Fence], Outcome | None]] = {
 }
 
 
-# --- one by one: looked at --------------------------------------------------------------------------------------------
+# --- one by one: read, decided, saved ---------------------------------------------------------------------------------
 
 
 def _one_by_one(plan: WritePlan, batch: Sequence[Command]) -> _Written:
