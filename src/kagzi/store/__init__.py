@@ -1,1 +1,1 @@
-"""The harness: where runs are kept. `protocol.py` is the whole contract; PostgreSQL and SQLite each keep it."""
+"""Where runs are stored. `protocol/` is the whole contract; PostgreSQL and SQLite both implement it."""

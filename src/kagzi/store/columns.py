@@ -1,8 +1,8 @@
 """The columns of a run, in one table for both stores.
 
-SQL files name a list of them instead of writing it out: `{run.shown:r}` are the columns that get and list show, of the
-alias `r`. What a start says about a run for good is in `core.records.RunAttributes`; a new attribute needs a column in
-a migration of each store and a line here.
+SQL files refer to a list of columns instead of writing it out: `{run.shown:r}` stands for the columns that get and list
+show, with the alias `r`. `core.records.RunAttributes` holds what a start sets once and for all; a new attribute needs a
+column in a migration of each store and a line here.
 """
 
 import re
@@ -13,16 +13,16 @@ from typing import NamedTuple
 class Use(Flag):
     SHOWN = auto()  # get and list read it
     EXPORTED = auto()  # an export has it
-    IMPORTED = auto()  # an import writes what the export has
+    IMPORTED = auto()  # an import writes the exported value
     NEW = auto()  # a start writes it
-    ATTRIBUTES = auto()  # with the value that the start has
-    FORKED = auto()  # the start of a fork has the value of its source
-    CONTINUED = auto()  # a run that is continued as new passes it on
+    ATTRIBUTES = auto()  # the value comes from the start request
+    FORKED = auto()  # a fork copies it from its source
+    CONTINUED = auto()  # continue as new passes it on
 
 
 class Column(NamedTuple):
     name: str
-    type: str  # of PostgreSQL: SQLite needs none
+    type: str  # PostgreSQL's type; SQLite needs none
     use: Use
 
 
@@ -39,7 +39,7 @@ RUN = (
     Column("labels", "json", _ATTRIBUTE | Use.FORKED),
     Column("deadline_at", "bigint", _ATTRIBUTE),
     Column("retry", "json", _ATTRIBUTE | Use.FORKED),
-    # Where keys take turns, a run without one is written with an empty one: statements say so.
+    # If the keys of a type are served in turn, statements store an empty key for a run without one.
     Column("concurrency_key", "text", Use.SHOWN | Use.EXPORTED | Use.NEW | Use.FORKED | Use.CONTINUED),
     Column("version", "text", _STATE | Use.NEW),
     Column("request_id", "text", _MOVED | Use.NEW),
@@ -80,10 +80,10 @@ RUN = (
     Column("progress", "double precision", _STATE),
     Column("error", "json", _STATE),
     Column("problem", "json", _STATE),
-    # Counted from the steps, anew by an import: see RunState.count_changes.
+    # Counted from the steps. An import counts again: see RunState.count_changes.
     Column("awaits_signal", "integer", Use.SHOWN),
     Column("retrying_steps", "integer", Use.SHOWN),
-    # Of claims that are made here: an import has none of them.
+    # Refers to claims made in this store, so an import leaves it out.
     Column("own_traces_from", "bigint", Use.SHOWN),
 )
 
@@ -95,10 +95,9 @@ def columns(use: Use) -> tuple[Column, ...]:
 
 
 def expand_columns(text: str, *, uuid_type: bool) -> str:
-    """The text with its lists of columns written out. `{run.shown}` is a list of names, `{run.shown:r}` of those of an
-    alias. With ` read`, ids are text, whether or not the store has a type of its own for them; ` typed` is a list for
-    `rows()`, ` values` one of named parameters, ` single` one of named parameters that make a row. Raises ValueError
-    for a list that there is not."""
+    """Writes out the lists of columns in a text. `{run.shown}` becomes column names, `{run.shown:r}` names with an
+    alias. With ` read`, ids are read as text even if the store has a type for them; ` typed` makes a list for `rows()`,
+    ` values` named parameters, ` single` named parameters that form a row. Raises ValueError for an unknown list."""
 
     def write_out(match: re.Match[str]) -> str:
         name, alias, form = match.groups()

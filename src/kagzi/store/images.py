@@ -1,4 +1,4 @@
-"""Maps rows to the lines of an export, and the lines of an import to rows, by the names of the columns."""
+"""Maps rows to lines of an export, and lines of an import to rows, by column name."""
 
 from collections.abc import Callable
 from operator import itemgetter
@@ -42,7 +42,7 @@ Image = TypeVar("Image", bound=msgspec.Struct)
 _decode_strings = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-# --- out -------------------------------------------------------------------------------------------------------------
+# --- export ----------------------------------------------------------------------------------------------------------
 
 
 def _by_column(field: Field) -> Callable[[Row], Any]:
@@ -56,7 +56,7 @@ def _by_column(field: Field) -> Callable[[Row], Any]:
 
 
 def _strings(value: str | list[str] | None) -> tuple[str, ...]:
-    """Of an array, or of JSON where there are none."""
+    """Reads an array, or JSON in a store without arrays."""
     return _decode_strings(value) if isinstance(value, str) else tuple(value or ())
 
 
@@ -70,7 +70,7 @@ read_run_image = converter(
     paused_wake_at=itemgetter("paused_due_at"),
     error=lambda row: read_error(row["error"]) if RUN_STATUS_OF_CODE[row["status"]].ended else None,
 )
-"""From a row of `export_run`."""
+"""Reads a row of `export_run`."""
 
 read_step_image = converter(
     StepImage,
@@ -87,11 +87,11 @@ read_signal_image = converter(SignalImage, _by_column)
 read_link_image = converter(LinkImage, _by_column)
 
 
-# --- in --------------------------------------------------------------------------------------------------------------
+# --- import ----------------------------------------------------------------------------------------------------------
 
 
 def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str, Any]]:
-    """Writes the fields of an image, without its data, to the columns of their names, or to those named here."""
+    """Writes the fields of an image, except its data, to the columns of the same names or of those given here."""
     parts = [
         (field.name, columns.get(field.name, field.name), value_writer(field))
         for field in fields_of(kind)
@@ -119,7 +119,7 @@ def _data_columns(name: str, data: Data | None) -> dict[str, Any]:
 
 
 def run_row(run: RunKey, image: RunImage, now: Timestamp, *, blocked: bool) -> dict[str, Any]:
-    """The run in nobody's hands. `blocked`: the run that it is to begin after is open."""
+    """The row of a run that no worker holds. `blocked`: the run that it must wait for is still open."""
     status = image.status
     if image.blocked_by and not blocked and status is RunStatus.SLEEPING:
         status = RunStatus.PENDING
@@ -155,7 +155,7 @@ def signal_row(signal: SignalImage) -> dict[str, Any]:
 
 
 def payload_rows(image: RunImage) -> list[dict[str, Any]]:
-    """A run's input, context, output and state as rows beside its steps."""
+    """A run's input, context, output and state as rows of the steps table."""
     ended_at = image.finished_at or 0
     payloads = (
         ("$input", KindCode.INPUT, image.input, image.created_at, 0),
@@ -185,7 +185,7 @@ def _completed(name: str, output: Data, at: Timestamp, seq: int) -> StepImage:
 
 
 def refuse_import(image: RunImage, active: str | None, requested: str | None) -> Refused | None:
-    """Why a run cannot come in: another one has its workflow id and is `active`, or was `requested` by the same
+    """Why a run cannot be imported: another run has its workflow id and is `active`, or was `requested` by the same
     start."""
     if active is not None and not image.status.ended:
         return refused(

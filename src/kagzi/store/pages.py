@@ -1,16 +1,16 @@
-"""Pages end at a number of bytes as well as of rows, before more is read: what both stores share of that.
+"""What both stores share to limit pages by bytes as well as by rows, before more is read.
 
-A row counts what it holds and `ROW_BYTES` beside it. A page has at least one row, however large.
+A row counts as its payloads plus `ROW_BYTES`. A page has at least one row, however large.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-ROW_BYTES = 256  # names, times and numbers, and what a message spends on them
+ROW_BYTES = 256  # names, times and numbers, with their overhead in a message
 
 
 class ShownAttempts(NamedTuple):
-    """How many steps of a page are shown, and the attempts of each of them, as rows."""
+    """How many steps of a page are shown, and the positions of the attempt rows of each step."""
 
     steps: int
     more: bool
@@ -18,9 +18,9 @@ class ShownAttempts(NamedTuple):
 
 
 def shown_attempts(step_ids: Sequence[str], attempts_of: Sequence[str], *, truncated: bool) -> ShownAttempts:
-    """`attempts_of`: the step of each attempt that was read, in the order of `step_ids`, the latest first; `truncated`:
-    there were more than a page holds. Then the page ends before the first step whose attempts are not all there. The
-    first step is shown with its latest ones in any case."""
+    """`attempts_of`: the step of each attempt read, in the order of `step_ids`, latest first. `truncated`: there were
+    more attempts than a page holds; the page then ends before the first step whose attempts are incomplete. The first
+    step is always shown, with its latest attempts."""
     by_step: dict[str, list[int]] = {}
     for place, step_id in enumerate(attempts_of):
         by_step.setdefault(step_id, []).append(place)

@@ -1,4 +1,4 @@
-"""File permissions: what runs store may be secret, so that files which hold it, or lead to it, are private to their
+"""File permissions: runs may store secrets, so the files that hold them or give access to them are private to their
 owner."""
 
 import logging
@@ -14,18 +14,18 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def database_files(path: Path) -> list[Path]:
-    """A SQLite file and its companions, whether they are there or not."""
+    """A SQLite file and its companions, whether or not they exist."""
     return [path, *(path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-shm", "-journal"))]
 
 
 def make_private(paths: Iterable[Path]) -> None:
-    """Take from the group and from others what they may do with those of these files that exist and are ours. A file
-    that stays open to others is named in the log; so is one that was."""
+    """Remove all permissions of group and others from those of these files that exist and that we own. Logs each file
+    that was accessible to others, and each that still is."""
     for path in paths:
         try:
             status = path.stat()
         except OSError:
-            continue  # it is not there, or whoever opens it will say what is wrong
+            continue  # missing; any other problem is reported when the file is opened
         mode = stat.S_IMODE(status.st_mode)
         if not mode & _OTHERS:
             continue

@@ -1,8 +1,8 @@
-"""Maps rows to the records of core, by the names of the columns; and values to columns and back.
+"""Maps rows to the records of core by column name, and values to columns and back.
 
-Both stores name their columns alike, so a row is anything that is asked by name: a record of asyncpg, or a dictionary
-that SQLite's rows are made into. JSON is text in both. A field of a record is read from the column of its name, by its
-type; only the exceptions are written out.
+Both stores use the same column names, so a row is anything that is read by name: a record of asyncpg, or a dictionary
+made from a row of SQLite. JSON is text in both. A field of a record is read from the column of its name according to
+its type; only the exceptions are written out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -78,7 +78,7 @@ def write_json(value: object) -> str:
 
 
 def write_policy(policy: RetryPolicy | None) -> str | None:
-    """A program has few policies and sends them with every step, so their text is kept."""
+    """A program has few policies and sends them with every step, so their encoded text is cached."""
     if policy is None:
         return None
     text = _policies.get(policy)
@@ -102,7 +102,7 @@ def read_error(text: str | None) -> ErrorDetail | None:
 
 
 def write_strings(strings: Mapping[str, str] | None) -> str | None:
-    """Labels and payload metadata; none are NULL."""
+    """Encodes labels and payload metadata; an empty mapping is NULL."""
     return _encode(strings).decode() if strings else None
 
 
@@ -115,11 +115,11 @@ def read_payload(data: bytes | None, metadata: str | None) -> Payload | None:
 
 
 def require_payload(data: bytes, metadata: str | None) -> Payload:
-    """Of a column that is never NULL."""
+    """The payload of a column that is never NULL."""
     return Payload(data, _decode_strings(metadata) if metadata else None)
 
 
-def _history_step(  # noqa: PLR0917  the names of its columns
+def _history_step(  # noqa: PLR0917  the parameters are its column names
     step_id: str,
     kind: int,
     status: int,
@@ -157,8 +157,8 @@ HISTORY_COLUMNS = tuple(signature(_history_step).parameters)
 
 
 def history_reader(place: Callable[[str], Any] = str) -> Callable[[Any], HistoryStep]:
-    """Reads steps as replay sees them. Every claim does, so the places of the columns are looked up once and not in
-    each row."""
+    """Reads steps for replay. Every claim uses it, so the positions of the columns are looked up once and not for each
+    row."""
     values = itemgetter(*map(place, HISTORY_COLUMNS))
     return lambda row: _history_step(*values(row))
 
@@ -181,8 +181,8 @@ def type_of(field: Field) -> Any:
 
 
 def by_column(field: Field) -> Callable[[Row], Any]:
-    """Reads a field from the column of its name. Structs are JSON; a payload has its metadata in a column of their own;
-    where the default is an empty text, NULL is one, too."""
+    """Reads a field from the column of its name. A struct is JSON; the metadata of a payload is in a column of its own;
+    NULL is read as "" if that is the field's default."""
     column, kind = field.name, type_of(field)
     if kind is Payload:
         metadata = f"{column}_meta"
@@ -194,7 +194,7 @@ def by_column(field: Field) -> Callable[[Row], Any]:
 
 
 def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
-    """None: the value is the field's."""
+    """How to convert the value of a column; None: no conversion."""
     if kind in CODES:
         values: dict[Any, Any] = {None: None, **CODES[kind]}
         return values.__getitem__
@@ -210,8 +210,8 @@ def _value_reader(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def value_writer(field: Field) -> Callable[[Any], Any] | None:
-    """The other way round: what is written for the value of a field. None: the value. Text that may be empty is NULL
-    then."""
+    """How to convert the value of a field to that of its column; None: no conversion. Text that may be empty is stored
+    as NULL."""
     kind = type_of(field)
     if kind in CODES:
         codes: dict[Any, int | None] = {None: None, **{value: code for code, value in CODES[kind].items()}}
@@ -259,9 +259,9 @@ read_run = converter(
     state=_nothing,
     state_at=_nothing,
 )
-"""A run as lists show it: without what it waits for, and without payloads."""
+"""A run as lists show it: without payloads and without what it waits for."""
 
-read_attempt = converter(StepAttempt, by_column, before_retry=lambda _: False)  # `shown_step` knows
+read_attempt = converter(StepAttempt, by_column, before_retry=lambda _: False)  # `shown_step` sets it
 read_worker_event = converter(WorkerEvent, by_column)
 read_schedule = converter(ScheduleRecord, by_column)
 read_fire = converter(Fire, by_column)
@@ -318,8 +318,8 @@ def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
 
 
 def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, Any]:
-    """The columns `{run.new}`. The run sleeps until its start time or until the one before it has ended; else it is
-    leased to whom it is assigned if it may be `leased`, or waits for a worker."""
+    """The columns `{run.new}`. The run sleeps until its start time, or until the run that it waits for has ended.
+    Otherwise it is leased to its assigned worker if `leased` allows that, or waits for a worker."""
     status, run = new_status(command, now, leased=leased), command.run
     row = _NO_VALUES | _write_attributes(command)
     row["run_id"] = run.run_id
@@ -348,7 +348,7 @@ def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str,
 
 
 def fork_start(fork: Fork, row: Row) -> StartRun:
-    """The start of a fork, with what its source was given: a row of `fork_source`."""
+    """The start of a fork, with the attributes and input of its source: a row of `fork_source`."""
     return StartRun(
         **{name: read(row) for name, read in _fork_readers},
         run=RunKey(fork.source.namespace, fork.new_run_id),
@@ -362,7 +362,8 @@ def fork_start(fork: Fork, row: Row) -> StartRun:
 
 
 def require_storable(**texts: str) -> None:
-    """Raises InvalidArgument for the first of these that cannot be stored, as commands with such text are refused."""
+    """Raises InvalidArgument for the first of these texts that cannot be stored. Commands with such text are refused,
+    too."""
     for field, text in texts.items():
         if not is_storable(text):
             raise InvalidArgument(unstorable(field).error.message, field=field)

@@ -1,7 +1,7 @@
-"""Limits concurrent scans: reads whose cost grows with what is stored (counts, lists, statistics, exports).
+"""Limits concurrent scans: reads whose cost grows with the stored data (counts, lists, statistics, exports).
 
-Scans run apart from the reads that other calls need. Few run at once, fewer of one namespace, and those that wait are
-served in turn over namespaces: a namespace that asks for many waits for itself.
+Scans do not use the connections of other reads. Few run at once, and fewer of one namespace. Waiting scans are served
+round robin over namespaces, so a namespace that asks for many delays only itself.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from ..core.errors import ResourceExhausted, limit_reached
 
 
 class ScanTurns:
-    """`at_once`: of all namespaces together; of one, `per_namespace`."""
+    """At most `at_once` scans of all namespaces together, and `per_namespace` of one."""
 
     def __init__(self, at_once: int, per_namespace: int = limits.SCANS_PER_NAMESPACE) -> None:
         self._free = at_once
@@ -24,7 +24,8 @@ class ScanTurns:
 
     @asynccontextmanager
     async def take(self, namespace: str) -> AsyncGenerator[None]:
-        """Wait for a turn and have it. Raises ResourceExhausted if too many of this namespace wait already."""
+        """Wait for a turn, and hold it in the block. Raises ResourceExhausted if too many of this namespace wait
+        already."""
         await self.enter(namespace)
         try:
             yield
@@ -32,7 +33,7 @@ class ScanTurns:
             self.leave(namespace)
 
     async def enter(self, namespace: str) -> None:
-        """As `take`; whoever has entered must leave."""
+        """Like `take`; the caller must call `leave` afterwards."""
         if namespace not in self._waiting and self._may_run(namespace):
             self._begin(namespace)
             return
@@ -49,7 +50,7 @@ class ScanTurns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave(namespace)  # it was given its turn at the very moment
+                self.leave(namespace)  # it got its turn just before it was cancelled
             else:
                 self._forget(namespace, turn)
             raise
@@ -74,7 +75,7 @@ class ScanTurns:
                 continue
             waiting = self._waiting.pop(namespace)
             turn = waiting.popleft()
-            while turn.cancelled() and waiting:  # its task has not run since
+            while turn.cancelled() and waiting:  # cancelled, but its task has not yet removed it
                 turn = waiting.popleft()
             if waiting:
                 self._waiting[namespace] = waiting  # behind the other namespaces

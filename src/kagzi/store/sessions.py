@@ -1,6 +1,6 @@
-"""Sessions: how the verbs that both stores share (`store/operate`) reach a database.
+"""Sessions: how the verbs that both stores share (`store/operate`) access a database.
 
-A verb is written once, as a coroutine over a Session; the store runs it on the connection that suits its purpose.
+A verb is written once, as a coroutine over a Session; the store runs it on a connection that suits its purpose.
 Sessions of PostgreSQL wait for the network; those of SQLite run in the thread that owns the connection and never
 suspend.
 """
@@ -23,35 +23,35 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
 AFTER_ALL: Timestamp = 1 << 62
-"""Later than anything: where a list begins that shows the newest first."""
+"""Later than any time: where a list that shows the newest first begins."""
 NIL_ID = "00000000-0000-0000-0000-000000000000"
-"""An id beside AFTER_ALL, where ids are UUIDs."""
+"""The id that goes with AFTER_ALL where ids are UUIDs."""
 
 
 class Session(Protocol):
-    """A connection in the hands of one verb. Statements are called by name, with all of their parameters by name: a
+    """A connection while one verb uses it. Statements are called by name, with all of their parameters by name: a
     value, or rows as a sequence of mappings."""
 
     async def read(self, name: str, /, **values: object) -> Sequence[Row]:
-        """Rows of a statement that changes nothing, or that is part of a transaction."""
+        """Run a statement that changes nothing or is part of a transaction, and return its rows."""
         ...
 
     async def write(self, name: str, /, **values: object) -> Sequence[Row]:
-        """Rows of a statement that is a transaction of its own."""
+        """Run a statement as a transaction of its own, and return its rows."""
         ...
 
     async def page(self, name: str, limit: int, /, **values: object) -> tuple[Sequence[Row], bool]:
-        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more."""
+        """At most `limit` rows and about as many bytes as a page may have; and whether there are more."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[None]: ...
 
 
 class Purpose(Enum):
-    WRITE = auto()  # its outcome is acknowledged: durable, and on the standby where there is one
-    CHORE = auto()  # nobody acts on its outcome as acknowledged
-    LEASES = auto()  # a chore about leases: on the connection of claims and timers
-    READ = auto()  # of a few rows
+    WRITE = auto()  # its outcome is acknowledged: durable, also on a synchronous standby if there is one
+    CHORE = auto()  # its outcome is not acknowledged to anybody
+    LEASES = auto()  # a chore about leases: on the connection for claims and timers
+    READ = auto()  # reads a few rows
 
 
 class Sessions(ABC):
@@ -62,16 +62,16 @@ class Sessions(ABC):
 
     @abstractmethod
     async def run_scan(self, namespace: str, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
-        """A read whose cost grows with what is stored: in the turn of its namespace, see `scans`."""
+        """Run a read whose cost grows with the stored data, when its namespace has a turn: see `scans`."""
 
 
 Verb = Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]
-if TYPE_CHECKING:  # not a type at run time in Python 3.11
+if TYPE_CHECKING:  # in Python 3.11 it cannot be subscripted at run time
     Method = Callable[Concatenate[Sessions, Arguments], CoroutineType[Any, Any, Result]]
 
 
 def verb(purpose: Purpose, function: Verb[Arguments, Result]) -> "Method[Arguments, Result]":
-    """The method of a store that runs a function on a session of this purpose."""
+    """Makes a store method of a function, which runs on a session of this purpose."""
 
     async def method(self: Sessions, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         return await self.run(purpose, lambda session: function(session, *args, **kwargs))
@@ -83,7 +83,7 @@ def verb(purpose: Purpose, function: Verb[Arguments, Result]) -> "Method[Argumen
 
 
 def scan(function: Verb[Arguments, Result]) -> "Method[Arguments, Result]":
-    """As `verb`, for a scan. The first argument of the function is its namespace, or something with one."""
+    """Like `verb`, for a scan. The first argument of the function is the namespace, or something that has one."""
 
     async def method(self: Sessions, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         what = args[0] if args else kwargs["namespace"]

@@ -1,16 +1,16 @@
 """Loads the named statements and the migrations of a store from .sql files.
 
-A file holds statements, each headed by `-- name: some_name` and a comment that says why. `store/sql` has those of both
-stores, in PostgreSQL's words; SQLite translates them (`store/sqlite/statements.py`). A store's own folder has the rest.
+A file contains statements, each headed by `-- name: some_name` and a comment that says why. `store/sql` has those that
+both stores share, in PostgreSQL's dialect; SQLite translates them (`store/sqlite/statements.py`). A store's own folder
+has the rest.
 
-Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`; the loader puts in
-the codes of core, as literals, because the planner matches the predicates of partial indexes by constants. `{<|>}`
+Statuses, kinds and reasons are written by name: `{RUN.PENDING}`, `{STEP.FAILED}`, `{KIND.CHILD}`. The loader replaces
+them by the codes of core, as literals, because the planner matches predicates of partial indexes by constants. `{<|>}`
 makes two statements of a list: `some_name_next` with the first word of each pair, and `some_name_prev` with the second.
 `{table}` makes one for each table of NAMESPACE_TABLES: `some_name_workers` and so on. Lists of a run's columns are
 written as `{run.shown:r}`: see `columns.py`.
 
-A migration is a file `NNNN_what_it_does.sql`, applied as a whole; its checksum is recorded, so that an edited one is
-detected.
+A migration is a file `NNNN_what_it_does.sql`, applied as a whole. Its checksum is recorded to detect later edits.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ CODES = {
     "RUN.OPEN": _list(OPEN),
     "RUN.ENDED": _list(ENDED),
 }
-"""What a name in braces stands for. The lists go into `IN ({RUN.OPEN})`."""
+"""What a name in braces stands for. The lists are for `IN ({RUN.OPEN})`."""
 
 NAMESPACE_TABLES = {
     "workers": "worker_id",
@@ -79,8 +79,8 @@ NAMESPACE_TABLES = {
     "child_links": "child_run_id",
     "api_keys": "key_id",
 }
-"""What belongs to a namespace and is not deleted with one of its runs, in the order of deletion, and a column that
-tells rows apart. A test knows all tables."""
+"""The tables whose rows belong to a namespace and are not deleted with a run, in the order of deletion, each with a
+column that distinguishes rows. A test checks that none is missing."""
 
 
 class Migration(NamedTuple):
@@ -97,7 +97,7 @@ class AppliedMigration(NamedTuple):
 
 
 def load_statements(package: str, codes: Mapping[str, str] = CODES, *, uuid_type: bool = False) -> dict[str, str]:
-    """Every named statement in `store/sql` and in `<package>/sql`, with codes and lists of columns (see
+    """All named statements in `store/sql` and in `<package>/sql`, with codes and lists of columns (see
     `expand_columns`) written out. Raises ValueError for a name used twice, an unknown code or an unknown list."""
     statements: dict[str, str] = {}
     for file in (*_files(_SHARED, "sql"), *_files(package, "sql")):
@@ -131,14 +131,14 @@ def _with_codes(statement: str, text: str, codes: Mapping[str, str]) -> str:
 
 
 def expand(text: str, parts: Mapping[str, str]) -> str:
-    """The text with each `{part}` put in, and those within them."""
+    """The text with each `{part}` replaced, also within the parts."""
     while _PART.search(text):
         text = _PART.sub(lambda match: parts[match[1]], text)
     return text
 
 
 def load_migrations(package: str) -> tuple[Migration, ...]:
-    """The migrations in `<package>/migrations`, by version; versions are 1, 2, 3 without gaps."""
+    """The migrations in `<package>/migrations`, by version. Versions are 1, 2, 3 and so on, without gaps."""
     migrations: list[Migration] = []
     for file in _files(package, "migrations"):
         match = _MIGRATION.match(file.name)
@@ -153,13 +153,14 @@ def load_migrations(package: str) -> tuple[Migration, ...]:
 
 
 def _files(package: str, folder: str) -> list[Path]:
-    # Not by importlib.resources: it loads the readers of archives, too, and a database driver comes in none.
+    # Not importlib.resources: it also loads readers for archives, from which database drivers cannot be imported.
     here = Path(__file__).parent.joinpath(*package.removeprefix(_SHARED).split("."), folder)
     return sorted(here.glob("*.sql"))
 
 
 def schema_status(place: str, known: Sequence[Migration], applied: Sequence[AppliedMigration]) -> SchemaStatus:
-    """How far a database has come. Raises SchemaMismatch for a newer schema, or a migration that was changed since."""
+    """How far a database is migrated. Raises SchemaMismatch for a newer schema or a migration that has changed
+    since."""
     latest = known[-1].version
     if applied and applied[-1].version > latest:
         raise SchemaMismatch(

@@ -1,1 +1,1 @@
-"""The verbs about everything but runs, once for both stores."""
+"""The verbs that do not concern runs, written once for both stores."""

@@ -1,4 +1,4 @@
-"""What administrators did."""
+"""The audit log of administrative changes."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ from ..sessions import NIL_ID, Purpose, Session, Sessions, list_page, position, 
 
 
 async def note_audit(session: Session, entry: AuditEntry | None) -> None:
-    """Part of the transaction that it is called in."""
+    """Runs in the caller's transaction."""
     if entry is not None:
         require_storable(namespace=entry.namespace, subject=entry.subject)
         await session.read("insert_audit", **audit_values(entry))

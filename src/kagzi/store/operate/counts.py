@@ -1,4 +1,4 @@
-"""How long lists are."""
+"""The number of rows in a list."""
 
 from ...core.access import EVERY_NAMESPACE
 from ...core.ids import is_uuid

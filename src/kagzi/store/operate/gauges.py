@@ -1,4 +1,4 @@
-"""How things stand on the whole server: what waits, what is open, who is there."""
+"""Gauges of the whole server: waiting runs, open runs, workers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,8 +9,8 @@ from ...core.workflow_types.type_key import TypeKey
 from ..protocol.gauges import OpenRunsGauge, QueueGauge, RunType, WorkersGauge
 from ..sessions import Purpose, Session, Sessions, scan, verb
 
-_LEAST = 100  # runs that are counted of each
-_EVERYTHING = ""  # the namespace in whose turn the server itself looks
+_LEAST = 100  # each type, or namespace and status, counts at least up to this many runs
+_EVERYTHING = ""  # the namespace whose scan turns the server itself uses
 
 
 async def _queues(

@@ -66,7 +66,7 @@ async def _put_row(session: Session, record: NamespaceRecord, now: Timestamp, *,
 async def _update(
     session: Session, record: NamespaceRecord, fields: Collection[str], *, audit: AuditEntry | None = None
 ) -> NamespaceRecord | None:
-    """Only these fields: a concurrent change of others is kept."""
+    """Sets these fields only, so that concurrent changes of others are kept."""
     async with session.transaction():
         row = await first(session, "lock_namespace", namespace=record.namespace)
         before = None if row is None else read_namespace(row)

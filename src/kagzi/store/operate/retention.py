@@ -1,5 +1,4 @@
-"""Retention: deletes runs that have ended. A store chooses them without locks, locks and checks them, and deletes
-them."""
+"""Deletes runs that have ended. A store selects them without locks, then locks and checks them, and deletes them."""
 
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ from ..sessions import Purpose, Session, Sessions, first, verb
 
 
 def purged(ended: Sequence[Row], deleted: int, until: Timestamp, limit: int) -> Purged:
-    """`ended`: the runs that were chosen, oldest first, at most `limit`. Some of them may be locked or have to stay."""
+    """`ended`: the selected runs, oldest first, at most `limit`. Some may be locked or must be kept."""
     more = len(ended) == limit
     return Purged(deleted, ended[-1]["finished_at"] if more else until, more=more and bool(deleted))
 

@@ -15,7 +15,7 @@ from ..rows import read_fire
 from ..sessions import Session
 from .schedules import fire_values, record_fires
 
-FIRING_TERMS = LeaseTerms(0, 0)  # a start that is assigned to no worker touches no lease
+FIRING_TERMS = LeaseTerms(0, 0)  # a start that is not assigned to a worker has no lease
 _OPEN_RUNS = 1_000
 
 _Key = tuple[str, str]
@@ -23,12 +23,12 @@ _Key = tuple[str, str]
 
 
 class ScheduledRuns(Protocol):
-    """What a store does to runs, within the transaction of the session."""
+    """What a store does to runs within the session's transaction."""
 
     async def cancel(self, runs: Sequence[RunKey], reason: str) -> Iterable[tuple[RunKey, Effects]]: ...
 
     async def start(self, starts: Sequence[StartRun]) -> tuple[Sequence[Outcome], Sequence[Effects]]:
-        """As any start is made; all of them are decided."""
+        """Like any other start; every one gets an outcome."""
         ...
 
 
@@ -67,7 +67,7 @@ def _key_values(firing: Firing) -> dict[str, object]:
 
 
 def _is_unchanged(firing: Firing, locked: dict[_Key, tuple[int, Timestamp | None]]) -> bool:
-    """What only triggers a schedule requires no more than that it exists."""
+    """A manual trigger of a schedule only requires that the schedule exists."""
     current = locked.get(_key(firing))
     read = firing.schedule
     return current is not None and (not firing.moves or current == (read.revision, read.next_at))

@@ -1,4 +1,4 @@
-"""Schedules, and what became of their times. How they fire is in `schedule_firing`."""
+"""Schedules and their fires. How they fire is in `schedule_firing`."""
 
 from collections.abc import Mapping, Sequence
 

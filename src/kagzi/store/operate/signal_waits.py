@@ -1,4 +1,4 @@
-"""What runs wait for from outside."""
+"""The external signals that runs wait for."""
 
 from collections.abc import Sequence
 

@@ -21,7 +21,7 @@ def _took(row: Row) -> tuple[int, ...]:
 
 
 def _read_step(row: Row) -> StatsBucket:
-    """Exact if it is one minute."""
+    """Exact for a single minute; several are merged."""
     if row["parts"] == 1 and row["p50_us"] is not None:
         return read_minute(row)
     took = _took(row)
@@ -29,7 +29,7 @@ def _read_step(row: Row) -> StatsBucket:
     return StatsBucket(**counts, p50_us=percentile_us(took, 50), p95_us=percentile_us(took, 95), took=took)
 
 
-async def _noted(  # noqa: PLR0917  a question, and how much of an answer
+async def _noted(  # noqa: PLR0917  a query and its limit
     session: Session,
     namespace: str,
     workflow_type: str,
@@ -56,8 +56,8 @@ async def _noted(  # noqa: PLR0917  a question, and how much of an answer
 
 
 async def roll_up_hours(session: Session, since: Timestamp, until: Timestamp) -> None:
-    """Sum up the hours that were over by `until`, if one of their minutes was noted since `since`: again, if it was
-    done before. In the transaction that notes the minutes."""
+    """Sum up the hours that were over by `until` and have a minute recorded since `since`, also if they were summed up
+    before. Runs in the transaction that records the minutes."""
     if hour_of(since) < hour_of(until):
         await session.read("roll_up_hours", since=hour_of(since), until=hour_of(until))
 

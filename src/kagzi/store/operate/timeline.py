@@ -1,4 +1,4 @@
-"""Steps as a timeline draws them. No payload is read."""
+"""Reads steps for a timeline, without payloads."""
 
 from collections.abc import Sequence
 

@@ -47,7 +47,7 @@ async def _abandon_imports(session: Session, *, token: str = "", stale_before: T
 
 
 class Transfers(Sessions):
-    """Implements `store.protocol.TransferVerbs`, except that it writes no part of a run."""
+    """Implements `store.protocol.TransferVerbs`, except the inserts of an imported run."""
 
     export_run = verb(Purpose.READ, _export_run)
     begin_import = verb(Purpose.WRITE, _begin_import)

@@ -121,8 +121,8 @@ _NOTHING = digest_of(write_document(TypeSchemas()))
 async def note_schemas(
     session: Session, namespace: str, schemas: Mapping[Served, TypeSchemas], now: Timestamp
 ) -> Sequence[Served]:
-    """In the transaction of a registration, after its versions were noted. Returns those whose schemas were other ones
-    before: nothing is written for the rest."""
+    """Runs in the transaction of a registration, after its versions are recorded. Returns those whose schemas changed;
+    nothing is written for the others."""
     documents = {served: write_document(each) for served, each in schemas.items()}
     digests = {served: digest_of(document) for served, document in documents.items()}
     rows = [

@@ -83,8 +83,8 @@ async def _register(
 
 
 async def _refuse_session(session: Session, worker: WorkerRecord, now: Timestamp) -> Refused | None:
-    """Whether one more worker may register: in a namespace that limits them only if there are fewer, and in one that is
-    being deleted never. Its row is locked, so that this stays true."""
+    """Refuses a worker whose namespace is being deleted or has reached its limit of workers. The namespace row is
+    locked, so that this stays true."""
     row = await first(session, "lock_session_limit", namespace=worker.namespace)
     if row is None:
         return None
@@ -229,7 +229,7 @@ async def _forget(session: Session, before: Timestamp, limit: int) -> int:
 
 
 class Workers(Sessions):
-    """Implements `store.protocol.WorkerVerbs`, except what becomes of the leases of a worker that is gone."""
+    """Implements `store.protocol.WorkerVerbs`, except what happens to the leases of a worker that is gone."""
 
     register_worker = verb(Purpose.WRITE, _register)
     set_worker_status = verb(Purpose.WRITE, set_status)

@@ -1,4 +1,4 @@
-"""Kagzi on PostgreSQL."""
+"""The store on PostgreSQL."""
 
 from .connection.bus import PostgresBus
 from .migrate import PostgresMigrator

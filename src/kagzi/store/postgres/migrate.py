@@ -1,6 +1,6 @@
-"""Brings a database to the schema this code knows, under a lock, one transaction a migration.
+"""Migrates a database to the schema of this code, under a lock, with one transaction per migration.
 
-Everything is in a transaction, the lock too: through a pooler nothing outlives one.
+The lock is part of the transaction, too: through a pooler nothing outlives a transaction.
 """
 
 from collections.abc import AsyncGenerator
@@ -31,11 +31,11 @@ class PostgresMigrator:
             return await self.status_on(connection)
 
     async def status_on(self, connection: asyncpg.Connection) -> SchemaStatus:
-        """As `status`, in the transaction of the caller."""
+        """Like `status`, in the caller's transaction."""
         return self._status(await self._applied(connection))
 
     async def migrate(self) -> SchemaStatus:
-        """Apply what is missing. Any number of servers may do this at once."""
+        """Apply the missing migrations. Any number of servers may do this at the same time."""
         async with connected(self._target) as connection:
             while True:
                 async with schema_transaction(self._target, connection):
@@ -49,7 +49,7 @@ class PostgresMigrator:
                     await self._apply(connection, self._known[status.current])
 
     async def _apply(self, connection: asyncpg.Connection, migration: Migration) -> None:
-        # A number that only the other store needed is all comment, and the driver cannot send nothing.
+        # A migration that only the other store needs is all comments, and the driver cannot send an empty statement.
         await connection.execute(f"{migration.sql}\nSELECT 1", timeout=None)
         note = STATEMENTS["note_migration"]
         await connection.execute(note, migration.version, migration.name, migration.checksum)
@@ -66,7 +66,7 @@ class PostgresMigrator:
 
 @asynccontextmanager
 async def schema_transaction(target: Target, connection: asyncpg.Connection) -> AsyncGenerator[None]:
-    """A transaction in which names without a schema are those of Kagzi's. (`read_options` has checked its name.)"""
+    """A transaction in which unqualified names are in Kagzi's schema. (`read_options` has checked its name.)"""
     async with connection.transaction():
         if target.options.schema:
             await connection.execute(f"SET LOCAL search_path = {target.options.schema}")
@@ -75,7 +75,7 @@ async def schema_transaction(target: Target, connection: asyncpg.Connection) -> 
 
 @asynccontextmanager
 async def connected(target: Target) -> AsyncGenerator[asyncpg.Connection]:
-    """A connection for changes of the schema, with none of our settings."""
+    """A connection for schema changes, without our settings."""
     connection = await target.connect({})
     try:
         yield connection

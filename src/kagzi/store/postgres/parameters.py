@@ -1,8 +1,8 @@
 """Named parameters of statements: numbered when a statement is loaded, put in order when it is called.
 
 `:name` is one value. `rows(:name) AS alias (column type, ...)` is a table: a sequence of mappings by column, sent as
-one array per column and made rows again by `unnest`, which is the fastest way in. Before AS may stand WITH ORDINALITY;
-its column has no type.
+one array per column and turned into rows by `unnest`, which is the fastest way. WITH ORDINALITY may precede AS; its
+column has no type.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import cast
 Table = Sequence[Mapping[str, object]]
 
 _PARAMETER = re.compile(
-    r"--[^\n]*|'[^']*'"  # comments and strings stay as they are
+    r"--[^\n]*|'[^']*'"  # comments and strings are left alone
     r"|\brows\(:(?P<table>[a-z_]+)\)(?P<ordinality> WITH ORDINALITY)? AS (?P<alias>[a-z]+) \((?P<columns>[^)]*)\)"
     r"|(?<!:):(?P<value>[a-z_]+)"
 )
@@ -23,13 +23,13 @@ class Parameters:
     """The parameters of a statement, in the order of the numbers in its text."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, _Columns | None] = {}  # in order; None: one value
+        self._tables: dict[str, _Columns | None] = {}  # in order; None: a single value
         self._numbers: dict[str, int] = {}
         self._count = 0
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
-        """Every parameter by name; those that are tables with their columns."""
+        """All parameters by name; tables with their columns."""
         return {name: () if columns is None else columns.names for name, columns in self._tables.items()}
 
     def in_order(self, values: Mapping[str, object]) -> list[object]:
@@ -49,7 +49,7 @@ class Parameters:
         return arguments
 
     def number(self, match: re.Match[str]) -> str:
-        """The text that PostgreSQL gets for a parameter."""
+        """The text that replaces a parameter in the statement."""
         if (name := match["value"]) is not None:
             return f"${self._place(name, None)}"
         if (name := match["table"]) is None:
@@ -79,12 +79,12 @@ class _Columns:
         )
 
     def _value(self, row: Mapping[str, object]) -> tuple[object, ...]:
-        """Of one name itemgetter returns no tuple."""
+        """For a single column, where itemgetter returns no tuple."""
         return tuple(row[name] for name in self.names)
 
     def arrays(self, rows: Table) -> Sequence[object]:
-        """`unnest` fills up short arrays with NULL, so an array of nothing but None is sent as an empty one: the driver
-        looks at every element."""
+        """`unnest` pads short arrays with NULL, so a column of only None is sent as an empty array: the driver inspects
+        every element."""
         if not rows:
             return ((),) * len(self.names)
         if len(rows[0]) != len(self.names):
@@ -95,8 +95,8 @@ class _Columns:
 
 
 class FlatArray(tuple[object, ...]):
-    """A column, which the driver goes through twice: first it asks every element whether it is an array itself, and
-    then it writes them. None of ours is, and asking costs more than writing, so the first time there is nothing to see.
+    """A column of values. The driver iterates twice: first to ask every element whether it is itself an array, then to
+    encode them. None of ours is an array, and asking costs more than encoding, so the first iteration is empty.
     """
 
     _shape_known = False
@@ -109,6 +109,6 @@ class FlatArray(tuple[object, ...]):
 
 
 def number_parameters(text: str) -> tuple[str, Parameters]:
-    """The text with numbers in the order in which the names first come."""
+    """The text with parameters numbered in the order of their first occurrence."""
     parameters = Parameters()
     return _PARAMETER.sub(parameters.number, text), parameters

@@ -1,5 +1,4 @@
-"""Partitions the tables of histories by a hash of run_id, once, while no server runs. The schema version does not
-change."""
+"""Partitions the history tables by a hash of run_id, once, while no server runs. The schema version does not change."""
 
 import asyncpg
 
@@ -10,7 +9,7 @@ from .migrate import PostgresMigrator, connected, schema_transaction
 from .statements import STATEMENTS
 
 TABLES = ("steps", "step_attempts", "signals")
-"""Those whose every key begins with run_id. runs cannot be divided by it: its unique ids are those of a namespace."""
+"""The tables whose keys all begin with run_id. runs cannot be partitioned by it: its unique ids are per namespace."""
 
 _LOCK_TIMEOUT = "SET LOCAL lock_timeout = '5s'"
 
@@ -23,11 +22,10 @@ class PostgresPartitioner:
         self._migrator = PostgresMigrator(url)
 
     async def partition(self, parts: int) -> bool:
-        """Whether anything was changed: False if the tables have so many parts already.
+        """Partition the tables. Returns False if they have that many partitions already.
 
-        One transaction, under the lock of migrations. Raises InvalidArgument, SchemaMismatch if there is something to
-        migrate, PreconditionFailed while servers are connected, or if the tables are divided into another number of
-        parts.
+        One transaction, under the lock of migrations. Raises InvalidArgument, SchemaMismatch if there are pending
+        migrations, PreconditionFailed while servers are connected, or if the tables have another number of partitions.
         """
         if not 2 <= parts <= TABLE_PARTS_MAX:
             raise InvalidArgument(f"parts={parts} is not in 2..{TABLE_PARTS_MAX}.", field="parts")

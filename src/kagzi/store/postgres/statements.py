@@ -1,4 +1,4 @@
-"""The named statements, ready to run. `part_x` is a piece of text that others include as `{x}`."""
+"""The named statements, ready to run. `part_x` is a text that others include as `{x}`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -14,7 +14,7 @@ _MERGED_TYPES = ("each_version", "all_types")
 _TYPES = ("one_type", "each_type", "any_type", *_MERGED_TYPES)
 
 
-# Lists whose rows may be wide, and the columns that make them so. See part_bounded_page.
+# Lists whose rows may be large, and the columns that make them so. See part_bounded_page.
 _WIDE_RUN = ("error::text", "problem::text", "labels::text", "cancel_reason", "pause_reason", "status_text")
 _WIDE_PAYLOADS = (
     "error::text",
@@ -52,7 +52,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "export_links": ("step_id",),
 }
 
-# What part_new_runs says about how many there are, and about parents and signals; and without these.
+# What part_new_runs includes: for many runs or one; with parents and signals, or without.
 _MANY = {
     "run_source": "{many_runs}",
     "payload_source": "{many_payloads}",
@@ -91,7 +91,7 @@ def _load() -> dict[str, str]:
 
 
 def _bounded(page: str, wide: Sequence[str], parts: Mapping[str, str]) -> str:
-    """The page, ended at a number of bytes, which is one more parameter: `page_bytes`."""
+    """The page, limited by bytes with one more parameter: `page_bytes`."""
     stored = [f"pg_column_size(p.{column[:-6]})" if column.endswith("::text") else _length(column) for column in wide]
     pieces = {
         "page": _without_comments(page),
@@ -119,12 +119,11 @@ def _without_comments(text: str) -> str:
 
 
 def _run_lists(parts: Mapping[str, str]) -> dict[str, str]:
-    """Pages of runs: in each order, from runs or from labels; with one value of a column or, merged, with each of
-    several."""
+    """Pages of runs: in each order, from runs or from labels; for one value of a column, or merged for several."""
     lists: dict[str, str] = {}
     for labelled, order, status, workflow_type in product((False, True), _ORDERS, _STATUSES, _TYPES):
         if labelled and workflow_type in _MERGED_TYPES:
-            continue  # labels give the order
+            continue  # labels determine the order
         name = list_name(labelled=labelled, order=order, status=status, workflow_type=workflow_type)
         page = _page_of_runs(parts, labelled=labelled, order=order, status=status, workflow_type=workflow_type)
         lists[name] = _bounded(f"-- See part_page_of_runs.\n{page}", _WIDE_RUN, parts)

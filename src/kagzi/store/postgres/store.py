@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: which connection does what. What is done is said in the modules named after the nouns."""
+"""The store on PostgreSQL: which connection each verb uses. The modules named after the nouns implement the verbs."""
 
 from collections.abc import Sequence
 
@@ -66,7 +66,7 @@ class PostgresStore(
     PostgresQueues,
     Connections,
 ):
-    """Implements `protocol.Store`. `fast_path=False`, for tests and bisecting: load, decide, save each command."""
+    """Implements `protocol.Store`. `fast_path=False`, for tests and debugging: load, decide and save every command."""
 
     name: str = "postgresql"
     start_batches: int = 2
@@ -143,7 +143,7 @@ class PostgresStore(
         run = await self._get_run(namespace, run_id=run_id, workflow_id=workflow_id)
         if run is None or not run.status.ended or not self._target.barrier.needed:
             return run
-        # An end is final as soon as somebody has heard of it.
+        # Once reported, an end must not be lost.
         return await self._confirm_run(namespace, run_id=run_id, workflow_id=workflow_id)
 
     async def endings_of(self, keys: Sequence[RunKey], /) -> Sequence[RunEnd | RunStatus | None]:

@@ -1,13 +1,13 @@
-"""The whole storage contract. Each verb is one atomic act of the domain; hot verbs take a batch and answer in order.
+"""The whole storage contract. Each verb is atomic; hot verbs take a batch and return results in order.
 
-Rules that hold for every verb:
-- A verb that changes runs returns its outcome and its effects (core/effects.py); one without outcome only effects.
+Rules for every verb:
+- A verb that changes runs returns its outcome and its effects (core/effects.py), or only effects if it has no outcome.
 - `now` comes from the caller; no verb reads a clock (except `poll`, which reports the store's own).
 - Durable when it returns. A cancelled or failed call may or may not have taken effect: every verb can be repeated.
 - Run rows are locked in the order of their ids, steps only after their run.
-- Namespaces see nothing of each other: a foreign run id is RunNotFound / None.
-- An administrative verb takes the `audit` entry that its transaction writes if it changes something; None: no entry.
-- Connection loss raises `errors.Unavailable`; nothing driver-specific leaves the store.
+- Namespaces see nothing of each other: a run id of another namespace is RunNotFound / None.
+- An administrative verb takes an `audit` entry, which its transaction writes if it changes something. None: no entry.
+- A lost connection raises `errors.Unavailable`; no exception of a driver leaves the store.
 """
 
 from typing import Protocol
@@ -98,18 +98,18 @@ class Store(
     GaugeVerbs,
     Protocol,
 ):
-    """PostgreSQL and SQLite keep it alike; one conformance suite says whether they do."""
+    """Implemented for PostgreSQL and SQLite; one conformance suite checks that both behave alike."""
 
     name: str
     """"postgresql" or "sqlite"."""
 
     start_batches: int
-    """How many batches of starts one client should have under way: two where processes of their own write, so that one
-    is prepared meanwhile; one where this process writes itself, and two transactions cost more than they gain."""
+    """How many batches of starts one client should have in flight: two if another process writes them, so that the next
+    is prepared meanwhile; one if this process does, where two transactions cost more than they gain."""
 
     @property
     def statements(self) -> int:
-        """SQL statements (round trips) issued so far. For tests and metrics."""
+        """SQL statements (round trips) issued so far, for tests and metrics."""
         ...
 
     @property
@@ -118,7 +118,7 @@ class Store(
         ...
 
     async def open(self) -> None:
-        """Connect and check the schema version. Raises SchemaMismatch if it is not exactly the one this code knows."""
+        """Connect and check the schema version. Raises SchemaMismatch if it is not exactly the expected one."""
         ...
 
     async def close(self) -> None: ...

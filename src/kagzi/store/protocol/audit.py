@@ -1,4 +1,4 @@
-"""What administrators did. Entries are added by the verbs that make the changes, in the same transaction."""
+"""The audit log of administrative changes. The verbs that make the changes add the entries, in the same transaction."""
 
 from typing import Protocol
 
@@ -12,10 +12,10 @@ class AuditVerbs(Protocol):
     async def list_audit(
         self, namespace: str, *, since: Timestamp, until: Timestamp, cursor: Cursor | None, limit: int
     ) -> Rows[AuditEntry]:
-        """From `since` (inclusive) to `until` (exclusive), newest first by (at, audit_id). `namespace` EVERY_NAMESPACE:
-        all there are."""
+        """Entries from `since` (inclusive) to `until` (exclusive), newest first by (at, audit_id). `namespace`
+        EVERY_NAMESPACE: those of all namespaces."""
         ...
 
     async def forget_audit(self, before: Timestamp, limit: int) -> bool:
-        """Delete entries older than that. Returns whether there may be more."""
+        """Delete up to `limit` entries older than `before`. Returns whether there may be more."""
         ...

@@ -1,4 +1,4 @@
-"""Operations on everything a filter matches."""
+"""Bulk operations: one action on all runs that a filter matches."""
 
 from typing import Protocol
 
@@ -10,10 +10,10 @@ from ...core.times import Timestamp
 
 
 class BulkVerbs(Protocol):
-    """Durable: they continue after a restart. One server at a time works on an operation and renews that."""
+    """Operations are durable and continue after a restart. One server at a time holds one, and renews its hold."""
 
     async def add_bulk(self, operation: BulkOperation, *, audit: AuditEntry | None = None) -> BulkOperation:
-        """Keep it; returns the one that was kept, which is an earlier one if its request_id was used before."""
+        """Store the operation and return it, or the earlier operation that was stored with the same request_id."""
         ...
 
     async def get_bulk(self, namespace: str, operation_id: str) -> BulkOperation | None: ...
@@ -25,26 +25,26 @@ class BulkVerbs(Protocol):
     async def stop_bulk(
         self, namespace: str, operation_id: str, now: Timestamp, *, audit: AuditEntry | None = None
     ) -> BulkOperation | None:
-        """End it where it is. One that has finished stays as it is. None: no such operation."""
+        """Stop the operation where it is. A finished one does not change. None: no such operation."""
         ...
 
     async def claim_bulk(self, server_id: str, now: Timestamp, until: Timestamp) -> BulkOperation | None:
-        """An unfinished operation that nobody works on, or this server, the one longest left alone first;
-        this server's until `until`. None: nothing to do."""
+        """Give this server, until `until`, an unfinished operation that it holds already or that no server holds, the
+        one that was left alone longest first. None: nothing to do."""
         ...
 
     async def plan_bulk(self, operation_id: str, server_id: str, batch: Batch, until: Timestamp) -> bool:
-        """Write down what will be done next. False: it is not this server's any more, or it was stopped."""
+        """Record the next batch before it is done. False: this server lost the operation, or it was stopped."""
         ...
 
     async def keep_bulk(self, operation_id: str, server_id: str, until: Timestamp) -> bool:
-        """Go on with a batch that takes long. False as above."""
+        """Extend the hold during a batch that takes long. False: as for `plan_bulk`."""
         ...
 
     async def advance_bulk(self, progress: BulkProgress, server_id: str, now: Timestamp, until: Timestamp) -> bool:
-        """The batch that was planned is done: counted, and the cursor moved, once. False: no longer this server's."""
+        """Record that the planned batch is done: count it and move the cursor, once. False: this server lost it."""
         ...
 
     async def forget_bulk(self, before: Timestamp, limit: int) -> bool:
-        """Delete operations that had finished before then. Returns whether there may be more."""
+        """Delete up to `limit` operations that finished before `before`. Returns whether there may be more."""
         ...

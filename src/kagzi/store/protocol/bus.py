@@ -9,23 +9,23 @@ from ...core.workflow_types.type_key import TypeKey
 
 
 class Bus(Protocol):
-    """How servers on one store wake each other. Everything works, more slowly, without it."""
+    """Wakes servers that share a store. Without it everything still works, more slowly."""
 
     async def open(self, on_wake: "Callable[[Wake], None]") -> None:
-        """Subscribe. After a lost connection `on_wake(POLL_AGAIN)` is called once it is back."""
+        """Subscribe. After a lost connection, `on_wake(POLL_AGAIN)` is called once it is re-established."""
         ...
 
     async def publish(self, wake: "Wake") -> None:
-        """Notify the other servers. The caller coalesces; nothing but names is in it."""
+        """Notify the other servers. The caller coalesces; the message contains names only."""
         ...
 
     async def close(self) -> None: ...
 
 
 class RemoteNotice(NamedTuple):
-    """What another server may have to do: notify the worker of a leased run; let a worker drain; or, with a workflow
-    type in place of a run, forget its versions, or say when permits of it become free; or, with a key in place of a
-    run, read it again."""
+    """What another server may have to do: notify the worker of a leased run; let a worker drain; with a workflow type
+    in place of a run, drop its cached versions or note when its permits become free; with a key in place of a run, read
+    that key again."""
 
     worker_id: str
     namespace: str
@@ -34,7 +34,7 @@ class RemoteNotice(NamedTuple):
 
 
 class EndedRun(NamedTuple):
-    """Whoever waits for it can look it up, and nothing else."""
+    """Names an ended run and nothing else: waiting callers look it up."""
 
     namespace: str
     run_id: str
@@ -42,7 +42,7 @@ class EndedRun(NamedTuple):
 
 class Wake(msgspec.Struct, frozen=True):
     pending: frozenset[TypeKey] = frozenset()  # types with new work
-    ended: frozenset[str] = frozenset()  # namespaces in which so many runs ended that they are not named
+    ended: frozenset[str] = frozenset()  # namespaces in which too many runs ended to name them
     poll_again: bool = False
     notices: frozenset[RemoteNotice] = frozenset()
     ended_runs: frozenset[EndedRun] = frozenset()
@@ -52,7 +52,7 @@ POLL_AGAIN = Wake(poll_again=True)
 
 
 class NullBus:
-    """For a store with one server."""
+    """For a store that only one server uses."""
 
     async def open(self, on_wake: Callable[[Wake], None]) -> None: ...
 

@@ -1,4 +1,4 @@
-"""How long lists are."""
+"""The number of rows in a list."""
 
 from typing import Protocol
 
@@ -7,5 +7,5 @@ from ...core.pages.counting import Counted
 
 class CountVerbs(Protocol):
     async def count_rows(self, what: Counted, cap: int) -> int:
-        """How many rows the list has, on all its pages; at most `cap`: counting stops there."""
+        """The number of rows on all pages of a list. Counting stops at `cap`."""
         ...

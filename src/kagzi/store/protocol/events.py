@@ -1,4 +1,4 @@
-"""What happened to a run, in order."""
+"""The events of a run, in order."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,13 +8,13 @@ from ...core.records import RunKey
 
 
 class EventVerbs(Protocol):
-    """Read by seq; nothing is stored for it."""
+    """Events are derived from the history by seq; they are not stored."""
 
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
-        """What happened in its steps beyond `after_seq`, at most `limit` events and one page of history in bytes (but
-        one event), and how the run stood at that very moment. None: no such run."""
+        """Events of its steps after `after_seq`, at most `limit` and at most one page of history in bytes (but at least
+        one event), with the state of the run at the same moment. None: no such run."""
         ...
 
     async def markers_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
-        """For each: how far it is, None if there is no such run."""
+        """For each run its position in its history; None: no such run."""
         ...

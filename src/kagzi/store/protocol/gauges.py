@@ -1,4 +1,4 @@
-"""How things stand on the whole server, for those who watch it: a bounded look at what waits, is open, and is there."""
+"""Gauges of the whole server for monitoring: waiting runs, open runs and workers, with bounded cost."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -12,26 +12,26 @@ from ...core.workflow_types.type_key import TypeKey
 
 
 class QueueGauge(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of a type that wait for a worker. An empty type: of all types that follow in the order of names."""
+    """Runs of a type that wait for a worker. With an empty type: of all types after the listed ones, by name."""
 
     key: TypeKey
-    waiting: int  # counted no further than a cap
+    waiting: int  # counting stops at a cap
     oldest_since: Timestamp | None
-    served: bool = True  # a worker that is there has registered the type
-    limited: bool = False  # its type has limits, or is paused
+    served: bool = True  # a worker that is alive has registered the type
+    limited: bool = False  # the type has limits, or is paused
 
 
 class OpenRunsGauge(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one namespace; all numbers are counted no further than a cap."""
+    """Open runs of one namespace; each count stops at a cap."""
 
     namespace: str
     by_status: Mapping[RunStatus, int]
-    retrying: int  # a step of theirs failed and is tried again
+    retrying: int  # runs with a failed step that will be retried
     awaiting_signal: int
 
 
 class WorkersGauge(msgspec.Struct, frozen=True, kw_only=True):
-    """Workers that are there, and their slots."""
+    """Workers that are alive, and their slots."""
 
     namespace: str
     status: WorkerStatus
@@ -41,36 +41,36 @@ class WorkersGauge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunType(NamedTuple):
-    """What is asked of a run to count it: its type, and when it was first claimed."""
+    """What metrics need of a run: its type, and when it was first claimed."""
 
     workflow_type: str
     started_at: Timestamp | None
 
 
 class GaugeVerbs(Protocol):
-    """Every verb reads no more rows than its limits say, by indexes, however much is stored."""
+    """No verb reads more rows than its limits allow, whatever is stored; all use indexes."""
 
     async def queue_gauges(self, alive_since: Timestamp, *, types: int, runs: int) -> Sequence[QueueGauge]:
-        """The first `types` types with pending runs, by namespace and name, and one more for all that follow. About
-        `runs` runs are counted, of each type as many."""
+        """The first `types` types with pending runs, by namespace and name, and one entry for all that follow. About
+        `runs` runs are counted, divided evenly among the types."""
         ...
 
     async def open_run_gauges(self, *, namespaces: int, runs: int) -> Sequence[OpenRunsGauge]:
-        """Of the `namespaces` that were created first. About `runs` are counted, of each namespace and status as
-        many."""
+        """For the `namespaces` created first. About `runs` runs are counted, divided evenly among namespaces and
+        statuses."""
         ...
 
     async def worker_gauges(self, alive_since: Timestamp, *, workers: int) -> Sequence[WorkersGauge]: ...
 
     async def first_names(self, *, namespaces: int, types: int) -> tuple[Sequence[str], Sequence[str]]:
-        """The namespaces that were created first, and the first names of registered workflow types."""
+        """The namespaces created first, and the first registered workflow types by name."""
         ...
 
     async def types_of(self, runs: Sequence[RunKey], /) -> Mapping[str, RunType]:
-        """By run id; without those that are not there."""
+        """By run id, without runs that do not exist."""
         ...
 
     @property
     def connections(self) -> Mapping[str, int]:
-        """To the database, by state: in use, idle."""
+        """The number of connections to the database by state: in use, idle."""
         ...

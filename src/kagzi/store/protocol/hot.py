@@ -1,4 +1,4 @@
-"""What happens all the time: batches of commands, claims, leases, timers."""
+"""The most frequent verbs: batches of commands, claims, leases, timers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -15,15 +15,15 @@ from ...core.workflow_types.type_key import TypeKey
 
 
 class LeaseTerms(msgspec.Struct, frozen=True, gc=False):
-    """An accepted write sets the lease to `until` if it ends before `renew_before`; it never adds to it."""
+    """An accepted write extends the lease to `until` if it ends before `renew_before`, and never further."""
 
     until: Timestamp
     renew_before: Timestamp
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
-    """A worker's free slots for one type. `versions`: what it serves, best first, to which it pins unpinned runs.
-    `build_id`: of its code, for runs that are pinned to one."""
+    """A worker's free slots for one type. `versions`: what it serves, preferred first; unpinned runs are pinned to the
+    first. `build_id`: the build of its code, for runs pinned to a build."""
 
     namespace: str
     workflow_type: str
@@ -34,21 +34,21 @@ class Want(msgspec.Struct, frozen=True, gc=False):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What a claim came to, and why there was not more.
+    """The runs of a claim, and why there were not more.
 
-    `waiting`: their runs wait for a permit; with an empty type: for one of the namespace. `again_at`: when their rate
-    allows the next start. `more`: there may be runs that were not reached this time.
+    `waiting`: types whose runs wait for a permit; with an empty type, for one of the namespace. `again_at`: when the
+    rate of a type allows the next start. `more`: types that may have runs which this claim did not reach.
     """
 
     runs: Sequence[ClaimedRun] = ()
-    limited: frozenset[TypeKey] = frozenset()  # types whose limits were heeded
+    limited: frozenset[TypeKey] = frozenset()  # types whose limits were applied
     waiting: frozenset[TypeKey] = frozenset()
     again_at: Mapping[TypeKey, Timestamp] = {}
     more: frozenset[TypeKey] = frozenset()
 
 
 class Overdue(msgspec.Struct, frozen=True):
-    """An attempt of a step that its holder should have reported by now."""
+    """An attempt of a step that its worker should have reported by now."""
 
     leased: RunLease
     step_id: str
@@ -64,7 +64,8 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 class ExpiredLease(msgspec.Struct, frozen=True, kw_only=True):
-    """A run whose worker is gone. `times`: how many it has lost in a row; `problem`: it is quarantined, for this."""
+    """A run whose worker is gone. `times`: how many it has lost in a row; `problem`: why it is quarantined, if it
+    is."""
 
     leased: RunLease
     workflow_id: str
@@ -74,23 +75,23 @@ class ExpiredLease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """What the clock did, besides its effects."""
+    """What timers did, apart from the effects."""
 
-    expired: tuple[ExpiredLease, ...] = ()  # leases that ran out
+    expired: tuple[ExpiredLease, ...] = ()  # leases that ended
     more: bool = False  # the limit was reached: call again
 
 
 class PendingWork(msgspec.Struct, frozen=True):
-    """What is ahead. `next_due_at`: the earliest sleep, deadline, cancel limit or lease end of an open run."""
+    """What is pending. `next_due_at`: the earliest sleep, deadline, cancel limit or lease end of an open run."""
 
-    store_now: Timestamp  # the store's own clock
+    store_now: Timestamp  # by the store's own clock
     next_due_at: Timestamp | None
     pending: tuple[TypeKey, ...]  # types with runs to claim, in a fixed order, at most POLL_TYPES
-    cascade: bool = False  # ended or cancelled runs have children to be cancelled
+    cascade: bool = False  # ended or cancelled runs have children to cancel
     draining: tuple[
         tuple[str, str], ...
-    ] = ()  # of those who beat: namespace and id of who is to drain, if others may say so
-    bulk: bool = False  # there are operations on many runs that have not finished
+    ] = ()  # namespace and id of workers in `heartbeats` that must drain, if other servers may request that
+    bulk: bool = False  # there are unfinished bulk operations
     next_schedule_at: Timestamp | None = None  # when the next schedule is due
 
 
@@ -104,16 +105,16 @@ class Heartbeat(msgspec.Struct, frozen=True, gc=False):
 
 
 class HotVerbs(Protocol):
-    """Hot verbs take a batch and answer in order."""
+    """Hot verbs take a batch and return results in order."""
 
     async def write(
         self, batch: Sequence[Command], now: Timestamp, terms: LeaseTerms
     ) -> tuple[Sequence[Outcome], Effects]:
-        """Apply commands; one outcome each, in order, and the effects on other runs.
+        """Apply commands; returns one outcome for each, in order, and the effects on other runs.
 
-        Commands of one run take effect in the order given. A refused command leaves its neighbours untouched. Each
-        command of a run takes the next seq of that run, in order (seqs of refused and repeated ones may be burnt: gaps
-        are legal). Durable when it returns; the whole batch costs at most 3 transactions when no run appears in it with
+        Commands of one run take effect in the order given. A refused command does not affect the others. Each command
+        of a run takes the next seq of that run, in order (those of refused and repeated commands may be skipped: gaps
+        are legal). Durable when it returns. The whole batch costs at most 3 transactions if no run appears in it with
         steps that repeat.
         """
         ...
@@ -123,58 +124,57 @@ class HotVerbs(Protocol):
     ) -> Claimed:
         """Lease PENDING runs to the workers that want them, highest priority first, then longest ready.
 
-        Of a type with limits per key the keys are served in turn. Limits hold exactly, however many servers claim: runs
-        are counted and taken under the lock of the type. Runs of a paused type are not taken.
+        If a type has limits per key, its keys are served in turn. Limits hold exactly, however many servers claim: runs
+        are counted and claimed under the lock of the type. Runs of a paused type are not claimed.
 
-        A run pinned to a version goes only to a want that has it; an unpinned one is pinned to the want's first. A run
-        pinned to a build (`pinned_build`) goes only to a want of that build. Raises the lease counter; never takes a
-        run that is locked, past its deadline, or beyond its namespace's running_runs_limit. Input and first history
-        page are read after the locks are held.
+        A run pinned to a version is claimed only for a want with that version; an unpinned one is pinned to the want's
+        first. A run pinned to a build (`pinned_build`) is claimed only for a want of that build. Each claim increments
+        the lease counter. It never takes a run that is locked, past its deadline, or beyond its namespace's
+        running_runs_limit. Input and first history page are read after the locks are held.
 
-        The first claim of a run that was created before `old_before`, or that has `OWN_TRACE_SEQ` records, is noted in
-        it: from that one on, each has a trace of its own.
+        The first claim of a run that was created before `old_before`, or that has `OWN_TRACE_SEQ` records, is recorded
+        in the run: from then on, each claim has a trace of its own.
         """
         ...
 
     async def history(self, run: RunKey, lease: Lease, after: int, known_seq: int = 0) -> HistoryPage | None:
         """The page of steps begun after `after`; None unless `lease` is the run's current one.
 
-        Results up to `known_seq` come without output, error and details. A page is as full as what it holds is large.
+        Results up to `known_seq` come without output, error and details. Pages are limited by bytes.
         """
         ...
 
     async def renew(
         self, leased: Sequence[RunLease], now: Timestamp, until: Timestamp, *, grace_us: int = 0
     ) -> Renewal:
-        """Set these leases to `until`. Those that are no longer current are reported lost. Steps of the others that run
-        for more than their timeout and the grace, in an attempt begun under this lease, are overdue."""
+        """Extend these leases to `until`. Those that are no longer current are reported as lost. Steps of the others
+        are overdue if an attempt begun under this lease has run longer than its timeout plus the grace period."""
         ...
 
     async def shorten_leases(self, leased: Sequence[RunLease], until: Timestamp) -> None:
-        """Their session closed: these leases end at `until` at the latest."""
+        """Their session closed: these leases end no later than `until`."""
         ...
 
     async def release(self, leased: Sequence[RunLease], now: Timestamp) -> Effects:
-        """Hand these runs back: PENDING at once, uncounted. Stale ones are passed over."""
+        """Hand these runs back: PENDING at once, not counted as lost. Leases that are not current are ignored."""
         ...
 
     async def lost_before_ack(self, leased: Sequence[RunLease], now: Timestamp, untils: Sequence[Timestamp]) -> Effects:
-        """Their stream broke before they were known to have arrived. A run that has lost no holder since it last got on
-        is PENDING at once, with lost_leases 1; the leases of the others end at their `untils` at the latest, and are
-        counted then. Stale ones are passed over."""
+        """Their stream broke before the worker confirmed these runs. A run that has lost no worker since its last
+        progress is PENDING at once, with lost_leases 1; the leases of the others end no later than their `untils`, and
+        count as lost then. Leases that are not current are ignored."""
         ...
 
     async def fire(self, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10) -> tuple[Fired, Effects]:
-        """Do what is due: wake sleepers (their due sleeps complete), fail runs past their deadline, cancel runs past
-        their cancel limit, and, if `end_leases`, take runs from holders whose lease ended (PENDING, lost_leases + 1;
-        PAUSED with a problem of kind LOST if that makes `claim_cap`). Without `end_leases` that is done to holders only
-        that have died."""
+        """Process what is due: wake sleeping runs (their due sleeps complete), fail runs past their deadline, cancel
+        runs past their cancel limit and, if `end_leases`, take back runs whose lease ended (PENDING, lost_leases + 1;
+        PAUSED with a problem of kind LOST if that reaches `claim_cap`). Without `end_leases`, runs are taken back only
+        from workers known to have died."""
         ...
 
     async def poll(self, heartbeats: Sequence[Heartbeat], now: Timestamp, after: TypeKey | None = None) -> PendingWork:
-        """One statement when there are no heartbeats and at most one more when there are: what is ahead, and note
-        the heartbeats.
+        """Record the heartbeats and return what is pending: one statement, and at most one more if there are
+        heartbeats.
 
-        `pending` begins behind `after`: whoever hands in the last of a full answer has seen every type after a
-        round."""
+        `pending` begins after `after`: a caller that passes the last type of a full result sees every type in turn."""
         ...

@@ -1,4 +1,4 @@
-"""For whom runs are executed."""
+"""Namespaces: the tenants whose runs are executed."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -12,7 +12,7 @@ from ...core.times import Timestamp
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """Granted if nothing is open in the namespace; otherwise what is, counted no further than a cap."""
+    """Granted if nothing is open in the namespace; otherwise what is, with counts up to a cap."""
 
     granted: bool
     open_runs: int = 0
@@ -20,60 +20,60 @@ class Deletion(msgspec.Struct, frozen=True):
 
 
 class NamespaceChores(msgspec.Struct, frozen=True):
-    """A namespace to be removed, and one to be measured; empty: none."""
+    """A namespace to remove, and one to measure; empty: none."""
 
     purge: str = ""
     measure: str = ""
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """The bytes of some runs. `after`: where to go on; None: that was the last."""
+    """The bytes of some runs. `after`: where to continue; None: these were the last."""
 
     stored_bytes: int
     after: Cursor | None
 
 
 class NamespaceVerbs(Protocol):
-    """Tenants, with their limits."""
+    """Namespaces, with their limits."""
 
     async def get_namespace(self, namespace: str) -> NamespaceRecord | None: ...
 
     async def list_namespaces(self, cursor: Cursor | None, limit: int) -> Rows[NamespaceRecord]:
-        """By name. A "prev" cursor reads towards the beginning; its rows come by name, too."""
+        """Sorted by name. A "prev" cursor reads backwards; its rows are sorted by name, too."""
         ...
 
     async def put_namespace(
         self, record: NamespaceRecord, now: Timestamp, *, new: bool = False, audit: AuditEntry | None = None
     ) -> bool:
-        """Insert or, unless it is to be `new`, replace: limits, retention and all. False: it was there."""
+        """Insert or, unless `new`, replace a namespace with its limits and retention. False: it exists already."""
         ...
 
     async def update_namespace(
         self, record: NamespaceRecord, fields: Collection[str], *, audit: AuditEntry | None = None
     ) -> NamespaceRecord | None:
-        """Take these fields of the record; the others stay as they are. None: there is none, or it is being deleted."""
+        """Set these fields from the record and leave the others. None: no such namespace, or it is being deleted."""
         ...
 
     async def delete_namespace(
         self, namespace: str, now: Timestamp, cap: int, *, audit: AuditEntry | None = None
     ) -> Deletion | None:
-        """From now on it takes nothing new, and is to be removed; unless runs are open in it, or schedules are enabled.
-        None: there is none."""
+        """Mark the namespace for removal, after which it accepts nothing new, unless it has open runs or enabled
+        schedules. None: no such namespace."""
         ...
 
     async def namespace_chores(self, now: Timestamp, measured_until: Timestamp) -> NamespaceChores:
-        """What is to be done for namespaces. Who is told to measure one is the only one until `measured_until`."""
+        """Which namespaces need work. The one to measure is given to no other caller until `measured_until`."""
         ...
 
     async def purge_namespace(self, namespace: str, limit: int) -> bool:
-        """Remove up to `limit` rows of a deleted namespace whose runs are gone, and when there are none the namespace
-        itself. Returns whether there is more to be removed. While there are runs nothing is."""
+        """Delete up to `limit` rows of a deleted namespace, and the namespace itself once none are left. Returns
+        whether there is more to delete. Deletes nothing while the namespace has runs."""
         ...
 
     async def measure_runs(self, namespace: str, after: Cursor | None, limit: int) -> Measured:
-        """How many bytes of payloads and errors some runs keep, the oldest first."""
+        """The bytes of payloads and errors that some runs store, oldest runs first."""
         ...
 
     async def note_stored_bytes(self, namespace: str, stored_bytes: int, now: Timestamp) -> None:
-        """What all the runs of a namespace keep: starts are refused while it is above the limit."""
+        """Record what all runs of a namespace store: starts are refused while it is above the limit."""
         ...

@@ -1,12 +1,12 @@
-"""Starts that users wrote in their own database, in their own transactions: the contract of whoever drains them."""
+"""The outbox: starts that users write to a table in their own database and transactions, and that a server drains."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 
 class OutboxRow(NamedTuple):
-    """`request`: a message that the server reads, unless its `request_bytes` are more than a message may have.
-    `age_us`: since it was written, by the clock of that database."""
+    """`request`: the encoded message for the server, unless its `request_bytes` exceed the size limit of a message.
+    `age_us`: the time since it was written, by the clock of that database."""
 
     namespace: str
     workflow_type: str
@@ -14,21 +14,21 @@ class OutboxRow(NamedTuple):
     request: bytes
     request_bytes: int
     age_us: int
-    attempts: int  # to start it, before this one
+    attempts: int  # earlier attempts to start it
 
 
 class Taken(NamedTuple):
-    """There is a run for it: the row goes."""
+    """The run exists: the row is deleted."""
 
 
 class Refused(NamedTuple):
-    """The row stays, with the reason, and is not tried again by itself."""
+    """The row stays, with the reason, and is not retried automatically."""
 
     error: str
 
 
 class Postponed(NamedTuple):
-    """It is tried again after a while."""
+    """The row is retried later."""
 
     error: str
     delay_s: float
@@ -39,7 +39,7 @@ Start: TypeAlias = Callable[[Sequence[OutboxRow]], Awaitable[Sequence[Fate]]]
 
 
 class OutboxCounts(NamedTuple):
-    """Counted no further than 10,000 each."""
+    """Each count stops at 10,000."""
 
     waiting: int
     refused: int
@@ -50,23 +50,23 @@ class Outbox(Protocol):
 
     @property
     def place(self) -> str:
-        """Where it is, as it may be shown."""
+        """Where the table is, without secrets."""
         ...
 
     @property
     def listens(self) -> bool:
-        """Whether it hears of new rows at once."""
+        """Whether it is notified of new rows at once."""
         ...
 
     async def listen(self, on_change: Callable[[], None]) -> None:
-        """Has `on_change` called when rows were written. Returns when the connection is gone, or if this database has
-        no way to tell. Raises Unavailable."""
+        """Call `on_change` when rows were written. Returns when the connection is lost, or if this database has no
+        notifications. Raises Unavailable."""
         ...
 
     async def drain(self, limit: int, start: Start) -> int:
-        """Gives up to so many rows that are due to `start`, the oldest first, and does to each what that says, all in
-        one transaction; rows that another server has taken are left to it. Returns how many there were, or -1 if the
-        table does not exist. Raises Unavailable, StatementFailed, and what `start` raises; the rows stay then."""
+        """Pass up to `limit` due rows to `start`, oldest first, and apply its result to each row, all in one
+        transaction. Rows that another server has locked are skipped. Returns the number of rows, or -1 if the table
+        does not exist. Raises Unavailable, StatementFailed, and what `start` raises; the rows then stay."""
         ...
 
     async def counts(self) -> OutboxCounts: ...

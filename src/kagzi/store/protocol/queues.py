@@ -1,4 +1,4 @@
-"""Workflow types as queues: paused, limited, and how much waits in them."""
+"""Workflow types as queues: paused or limited, and how many runs wait."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -11,10 +11,10 @@ from ...core.workflow_types.queues import Pressure, QueueDepth, TypeLimits, Work
 
 
 class QueueVerbs(Protocol):
-    """What an operator says about a type, and how deep its queue is."""
+    """An operator's settings for a type, and the depth of its queue."""
 
     async def get_type_limits(self, namespace: str, workflow_type: str) -> TypeLimits | None:
-        """None: nobody has said anything about it."""
+        """None: nothing is set for this type."""
         ...
 
     async def put_type_limits(
@@ -26,24 +26,24 @@ class QueueVerbs(Protocol):
         *,
         audit: AuditEntry | None = None,
     ) -> None:
-        """Insert or replace. Claims that began before may still count by the old ones; none does after it returned."""
+        """Insert or replace. Claims in progress may still use the old limits; none does once this has returned."""
         ...
 
     async def list_workflow_types(
         self, namespace: str, cursor: Cursor | None, limit: int, *, workflow_type: str = ""
     ) -> Rows[WorkflowTypeRecord]:
-        """By name: those somebody has said something about, and those that workers have registered. The cursor's id is
-        the name; its time means nothing. Without versions and open runs."""
+        """Types that have settings, and types that workers have registered, by name. The cursor's id is the name; its
+        time is not used. Versions and open runs are not filled in."""
         ...
 
     async def open_runs_by_type(self, namespace: str, cap: int) -> Mapping[str, int]:
-        """How many of the `cap` oldest open runs are of each type that has some."""
+        """The number of open runs by type, among the `cap` oldest open runs. Types without any are left out."""
         ...
 
     async def queue_depths(self, namespace: str, workflow_type: str, *, cap: int) -> Sequence[QueueDepth]:
-        """Of one type, or of all with pending runs (at most 1,000), by the version they are pinned to."""
+        """Pending runs by pinned version, of one type or of all types that have some (at most 1,000)."""
         ...
 
     async def type_pressure(self, namespace: str, workflow_type: str, key: str) -> Pressure | None:
-        """How far the limits of a type are used, and those of a key of it. None: it has none."""
+        """How far the limits of a type, and of one of its keys, are used. None: it has no limits."""
         ...

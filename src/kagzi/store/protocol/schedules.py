@@ -1,4 +1,4 @@
-"""Runs started by the clock."""
+"""Schedules: runs started at set times."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,7 +15,7 @@ from ...core.times import Timestamp
 
 
 class DueSchedules(msgspec.Struct, frozen=True):
-    """`next_due_at`: the earliest of those that are not due yet. `more`: not all that are due are here."""
+    """`next_due_at`: the earliest time of a schedule that is not due yet. `more`: there are further due schedules."""
 
     schedules: tuple[ScheduleRecord, ...] = ()
     next_due_at: Timestamp | None = None
@@ -23,18 +23,18 @@ class DueSchedules(msgspec.Struct, frozen=True):
 
 
 class ScheduleVerbs(Protocol):
-    """Schedules, their fires, and what was skipped."""
+    """Schedules, their fires, and skipped times."""
 
     async def create_schedule(self, record: ScheduleRecord, now: Timestamp) -> ScheduleRecord | Refused:
-        """The new schedule; or the one that the same request_id has made. Refused if the id is taken (CONFLICT), or the
-        namespace has as many as its schedules_limit allows (RESOURCE_EXHAUSTED)."""
+        """The new schedule, or the one that the same request_id created. Refused if the id is taken (CONFLICT), or the
+        namespace has reached its schedules_limit (RESOURCE_EXHAUSTED)."""
         ...
 
     async def put_schedule(
         self, record: ScheduleRecord, *, was: ScheduleRecord, skips: Sequence[Fire]
     ) -> ScheduleRecord | None:
-        """Replace a schedule by this one, which gets the next revision, and record what is skipped by that. None: its
-        revision or next_at are no longer what they were when it was read, or it is gone."""
+        """Replace a schedule, give it the next revision, and record the times that the change skips. None: it was
+        deleted, or its revision or next_at have changed since it was read."""
         ...
 
     async def get_schedule(self, namespace: str, schedule_id: str) -> ScheduleRecord | None: ...
@@ -46,25 +46,25 @@ class ScheduleVerbs(Protocol):
         ...
 
     async def delete_schedule(self, namespace: str, schedule_id: str, limit: int) -> tuple[bool, bool]:
-        """Whether there was one; and whether fires of it are left: up to `limit` are deleted at once. Its runs stay."""
+        """Whether it existed, and whether some of its fires are left: at most `limit` are deleted. Its runs stay."""
         ...
 
     async def list_fires(self, namespace: str, schedule_id: str, cursor: Cursor | None, limit: int) -> Rows[Fire]:
-        """Newest nominal time first; of one that was skipped and fired later, the run first. The cursor's id is "1" for
-        a skip, "0" for a run."""
+        """Newest nominal time first; for a time that was skipped and fired later, the run first. The cursor's id is "1"
+        for a skip, "0" for a run."""
         ...
 
     async def forget_fires(self, before: Timestamp, limit: int) -> bool:
-        """Delete up to `limit` fires and skips recorded before then. Returns whether there may be more."""
+        """Delete up to `limit` fires and skips recorded before `before`. Returns whether there may be more."""
         ...
 
     async def due_schedules(self, now: Timestamp, limit: int) -> DueSchedules:
-        """Those whose time has come, longest due first. One statement."""
+        """The schedules that are due, longest due first. One statement."""
         ...
 
     async def fire_schedules(
         self, firings: Sequence[Firing], now: Timestamp, cancel_by: Timestamp
     ) -> tuple[Sequence[FiredSchedule | None], Effects]:
-        """In one transaction, under the locks of the schedules: start what is to be started, as any start is; record
-        it, or why not; move on. None: somebody else did it, or the schedule was changed or is gone."""
+        """In one transaction, under the locks of the schedules: start the planned runs like any others, record each or
+        why it was skipped, and set the next time. None: another server fired it, or it was changed or deleted."""
         ...

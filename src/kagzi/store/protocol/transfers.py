@@ -1,4 +1,4 @@
-"""Runs on their way out of a store, and into another one."""
+"""Export of runs from a store, and import into another."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
@@ -11,12 +11,12 @@ from ...core.times import Timestamp
 from ...core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
 
 Entrance: TypeAlias = Literal["open", "exists", "busy"]
-"""Whether a run can come in: it can, it is there already (in any namespace), or somebody else is bringing it."""
+"""Whether a run can be imported: yes; it exists already (in any namespace); or another import of it is in progress."""
 
 
 class TransferVerbs(Protocol):
-    """A run comes in bit by bit: its history first, which nobody can see, then the run itself, which makes it whole at
-    once. It goes out in pages, which end at a number of bytes, too: the last one is empty."""
+    """A run is imported in parts: first its history, which is not visible, then the run itself, which makes all of it
+    visible at once. It is exported in pages, which are limited by bytes, too; the last page is empty."""
 
     async def export_run(self, run: RunKey) -> RunImage | None:
         """None: no such run."""
@@ -31,7 +31,7 @@ class TransferVerbs(Protocol):
         ...
 
     async def export_signals(self, run: RunKey, after_number: int, limit: int) -> Sequence[SignalImage]:
-        """In the order in which they came."""
+        """In the order in which they were received."""
         ...
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
@@ -39,25 +39,25 @@ class TransferVerbs(Protocol):
         ...
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:
-        """Delete what an import left behind that was given up, or has not moved since `stale_before`."""
+        """Deletes what is left of an import that was abandoned, or made no progress since `stale_before`."""
         ...
 
     async def known_runs(self, namespace: str, run_ids: Sequence[str]) -> Sequence[str]:
-        """Which of these are runs of the namespace."""
+        """Those of these ids that are runs of the namespace."""
         ...
 
     async def import_parts(self, run: RunKey, token: str, parts: Sequence[Part], now: Timestamp) -> int | None:
-        """Put a piece of its history there; returns how many of them were new. None: this import was given up."""
+        """Insert parts of its history; returns how many of them were new. None: this import was abandoned."""
         ...
 
     async def finish_import(
         self, run: RunKey, token: str, image: RunImage, now: Timestamp
     ) -> tuple[RunStatus | Refused | None, Effects]:
-        """The run is there, in this status. `image` is what `as_imported` made of it. Refused if its workflow_id is
-        active or its request_id is taken. A run it was to wait behind that is not there, or has ended, is not waited
-        for. None as above."""
+        """Insert the run; returns its status. `image` comes from `as_imported`. Refused if its workflow_id is active or
+        its request_id is taken. If the run that it should wait for does not exist or has ended, it does not wait. None:
+        this import was abandoned."""
         ...
 
     async def abandon_imports(self, *, token: str = "", stale_before: Timestamp = 0) -> None:
-        """Give up this import, and those that have not moved since: what they left is cleared away with time."""
+        """Abandon this import, or those without progress since `stale_before`. Their rows are deleted later."""
         ...

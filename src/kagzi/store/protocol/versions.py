@@ -12,14 +12,14 @@ from ...core.workflow_types.versions import VersionChange, VersionMark, VersionR
 
 
 class VersionVerbs(Protocol):
-    """Which versions there are, which is the default, which take no new runs. Workers note them by registering."""
+    """Which versions exist, which is the default, which take no new runs. Registering workers add them."""
 
     async def versions_of(self, namespace: str, workflow_types: Sequence[str]) -> Sequence[VersionMark]:
-        """All that are known of these types, the latest first seen first; at most limits.VERSIONS of each."""
+        """All known versions of these types, newest first by first_seen_at; at most limits.VERSIONS of each."""
         ...
 
     async def get_schemas(self, namespace: str, digests: Sequence[str]) -> Mapping[str, TypeSchemas]:
-        """By digest, those of these that are known."""
+        """Those of these schemas that are known, by digest."""
         ...
 
     async def change_version(
@@ -31,7 +31,7 @@ class VersionVerbs(Protocol):
         *,
         audit: AuditEntry | None = None,
     ) -> Sequence[VersionMark]:
-        """Atomic. Returns what is known of the type after it. Raises what core.versions.check_change raises."""
+        """Atomic. Returns the versions of the type after the change. Raises what core.versions.check_change raises."""
         ...
 
     async def list_versions(
@@ -45,6 +45,6 @@ class VersionVerbs(Protocol):
         limit: int,
         count_cap: int,
     ) -> Rows[VersionRecord]:
-        """Latest first seen first. Open runs are counted among the `count_cap` oldest of the namespace; workers are
-        those that were heard of since `alive_since` and have not left. A cursor's id is JSON of type and version."""
+        """Newest first by first_seen_at. Open runs are counted among the `count_cap` oldest of the namespace; workers
+        count if they reported since `alive_since` and have not left. A cursor's id is JSON of type and version."""
         ...

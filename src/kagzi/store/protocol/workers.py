@@ -1,4 +1,4 @@
-"""Who executes runs."""
+"""Workers and their events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -15,42 +15,42 @@ from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
 
 
 class WorkerVerbs(Protocol):
-    """Workers, and what became of them. Each change is kept as an event of the worker, in the same transaction."""
+    """Workers and what happened to them. Each change is recorded as an event of the worker, in the same transaction."""
 
     async def register_worker(
         self, worker: WorkerRecord, now: Timestamp, schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS
     ) -> Registration | Refused:
-        """Insert or refresh; also notes each (type, version) it serves, its namespace, and the `schemas` of what it
-        serves if they are not those that were registered last. A process that was told to drain and comes back (same
-        id, host and pid) is DRAINING still."""
+        """Insert or refresh. Also records each (type, version) that it serves, its namespace, and the `schemas` of what
+        it serves if they differ from those registered last. A process that was told to drain and reconnects (same id,
+        host and pid) stays DRAINING."""
         ...
 
     async def set_worker_status(self, namespace: str, worker_id: str, status: WorkerStatus, now: Timestamp) -> bool:
-        """False: unknown."""
+        """False: no such worker."""
         ...
 
     async def drain_worker(
         self, namespace: str, worker_id: str, detail: str, now: Timestamp, *, audit: AuditEntry | None = None
     ) -> WorkerRecord | None:
-        """DRAINING, unless it has left. Returns it as it is now; None: unknown."""
+        """Set it to DRAINING, unless it has left. Returns the worker as it is now. None: no such worker."""
         ...
 
     async def worker_left(
         self, namespace: str, worker_id: str, now: Timestamp, *, hand_back: bool
     ) -> tuple[bool, Effects]:
-        """The worker is OFFLINE (`hand_back`: its runs are PENDING at once) or else DRAINING. False: unknown."""
+        """OFFLINE if `hand_back` (its runs are PENDING at once), else DRAINING. False: no such worker."""
         ...
 
     async def worker_died(self, namespace: str, worker_id: str, now: Timestamp) -> int:
-        """Its process has ended, which is proven: it is lost, and its leases end with the next `fire`, whatever that
-        says about leases. How many runs it held."""
+        """Its process has certainly ended: the worker is lost, and the next `fire` ends its leases even without
+        `end_leases`. Returns how many runs it held."""
         ...
 
     async def expire_workers(
         self, unheard_since: Timestamp, now: Timestamp, limit: int, only: tuple[str, str] | None = None
     ) -> int:
-        """Whoever is not OFFLINE and was not heard of since then is lost: OFFLINE. Their leases end by themselves.
-        Returns how many. `only`: this one, by namespace and id."""
+        """Workers that are not OFFLINE and have not reported since `unheard_since` are lost: they become OFFLINE. Their
+        leases end at their time. Returns how many. `only`: this one, by namespace and id."""
         ...
 
     async def note_diagnostics(
@@ -69,7 +69,7 @@ class WorkerVerbs(Protocol):
         limit: int,
         alive_since: Timestamp = 0,
     ) -> Rows[WorkerRecord]:
-        """Newest registration first. Who was not heard of since `alive_since` counts as OFFLINE, and is answered so."""
+        """Newest registration first. A worker that has not reported since `alive_since` is returned as OFFLINE."""
         ...
 
     async def list_worker_events(
@@ -79,5 +79,5 @@ class WorkerVerbs(Protocol):
         ...
 
     async def forget_workers(self, before: Timestamp, limit: int) -> int:
-        """Delete events older than that, and OFFLINE workers last heard of before it. Returns how many."""
+        """Delete events older than `before`, and OFFLINE workers that last reported before it. Returns how many."""
         ...

@@ -1,5 +1,5 @@
 -- name: part_bulk
--- An operation and how far it is.
+-- An operation and its progress.
 *, operation_id::text AS id, cursor_id::text AS cursor_run
 
 -- name: insert_bulk
@@ -11,7 +11,7 @@ ON CONFLICT (namespace, request_id) DO NOTHING
 RETURNING 1;
 
 -- name: get_bulk_by_request
--- The one that was kept.
+-- The operation that was stored for a request.
 SELECT {bulk} FROM bulk_operations WHERE namespace = :namespace::text AND request_id = :request_id::text;
 
 -- name: get_bulk
@@ -25,13 +25,13 @@ WHERE namespace = :namespace::text AND (created_at, operation_id) {<|>} (:cursor
 ORDER BY created_at {DESC|ASC}, operation_id {DESC|ASC} LIMIT :limit::bigint;
 
 -- name: stop_bulk
--- Where it is.
+-- Stops it where it is.
 UPDATE bulk_operations SET finished_at = :now::bigint, stopped = true
 WHERE operation_id = :operation_id::uuid AND namespace = :namespace::text AND finished_at IS NULL
 RETURNING 1;
 
 -- name: claim_bulk
--- The one longest left alone that no other server works on.
+-- The unfinished operation that was left alone longest and that no other server holds.
 UPDATE bulk_operations SET claimed_by = :server_id::text, claimed_until = :until::bigint
 WHERE operation_id = (
     SELECT operation_id FROM bulk_operations /* INDEXED BY bulk_operations_open */
@@ -41,19 +41,20 @@ WHERE operation_id = (
 RETURNING {bulk};
 
 -- name: plan_bulk
--- What will be done next, written down first.
+-- Records the next batch before it is done.
 UPDATE bulk_operations SET batch = :batch::text::json, claimed_until = :until::bigint
 WHERE operation_id = :operation_id::uuid AND claimed_by = :server_id::text AND finished_at IS NULL AND batch IS NULL
 RETURNING 1;
 
 -- name: keep_bulk
--- It takes longer.
+-- Extends the hold during a long batch.
 UPDATE bulk_operations SET claimed_until = :until::bigint
 WHERE operation_id = :operation_id::uuid AND claimed_by = :server_id::text AND finished_at IS NULL
 RETURNING 1;
 
 -- name: advance_bulk
--- Counted once: the batch is gone with it. What was being done when it was stopped counts, too.
+-- Each batch is counted once: this also deletes its plan. A batch in progress when the operation was stopped counts,
+-- too.
 UPDATE bulk_operations
 SET matched = matched + :done::bigint + :failed::bigint, done = done + :done, failed = failed + :failed,
     last_error = CASE WHEN :last_error::text = '' THEN last_error ELSE :last_error END, batch = NULL,
@@ -64,7 +65,7 @@ WHERE operation_id = :operation_id::uuid AND claimed_by = :server_id::text AND b
 RETURNING 1;
 
 -- name: forget_bulk
--- They are kept as long as what they did can be of interest.
+-- Old operations, some rows at a time.
 DELETE FROM bulk_operations WHERE operation_id IN (
     SELECT operation_id FROM bulk_operations /* INDEXED BY bulk_operations_finished */
     WHERE finished_at < :before::bigint LIMIT :limit::bigint FOR UPDATE SKIP LOCKED

@@ -1,13 +1,13 @@
 -- name: total_bulk_operations
--- Every list is counted no further than anybody wants to know.
+-- Counting stops at the cap, here and in all lists below.
 SELECT count(*) AS total FROM (SELECT 1 FROM bulk_operations WHERE namespace = :namespace::text LIMIT :cap::bigint) AS counted;
 
 -- name: total_namespaces
--- Those that are being deleted, too.
+-- Includes those that are being deleted.
 SELECT count(*) AS total FROM (SELECT 1 FROM namespaces LIMIT :cap::bigint) AS counted;
 
 -- name: total_schedule_fires
--- What became of a schedule's times.
+-- The fires and skips of a schedule.
 SELECT count(*) AS total FROM (
     SELECT 1 FROM schedule_fires WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text LIMIT :cap::bigint
 ) AS counted;
@@ -21,7 +21,7 @@ SELECT count(*) AS total FROM (
 ) AS counted;
 
 -- name: total_steps
--- Of a run, by name or all; payloads that are kept as steps do not count.
+-- Of a run, by name or all. Payloads that are stored as steps do not count.
 SELECT count(*) AS total FROM (
     SELECT 1 FROM runs AS r JOIN steps AS s ON s.run_id = r.run_id
     WHERE r.namespace = :namespace::text AND r.run_id = :run_id::uuid
@@ -30,7 +30,7 @@ SELECT count(*) AS total FROM (
 ) AS counted;
 
 -- name: total_step_logs
--- Of a run, those that logged anything; or whether one did.
+-- Of a run, the steps that logged anything; or whether one step did.
 SELECT count(*) AS total FROM (
     SELECT 1 FROM runs AS r JOIN step_logs AS l ON l.run_id = r.run_id
     WHERE r.namespace = :namespace::text AND r.run_id = :run_id::uuid AND (:step_id::text IS NULL OR l.step_id = :step_id)
@@ -52,7 +52,7 @@ SELECT count(*) AS total FROM (
 ) AS counted;
 
 -- name: total_workers
--- Of a type and a status, or all; who was not heard of for long is offline.
+-- Of a type and a status, or all. A worker that has not reported for long is offline.
 SELECT count(*) AS total FROM (
     SELECT 1 FROM workers
     WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR {serves_type})
@@ -62,7 +62,7 @@ SELECT count(*) AS total FROM (
 ) AS counted;
 
 -- name: total_workflow_types
--- Those with a row, and those that workers have brought.
+-- Types with settings, and types that workers have registered.
 SELECT count(*) AS total FROM (
     SELECT workflow_type FROM workflow_types WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR workflow_type = :workflow_type)
     UNION

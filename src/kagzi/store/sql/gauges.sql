@@ -1,6 +1,6 @@
 -- name: queue_gauges
--- How many runs of each type wait, counted no further than a cap; whether a worker that is there serves them; and whether
--- limits may hold them back.
+-- How many runs of each type wait, up to a cap; whether a worker that is alive serves them; and whether limits may hold
+-- them back.
 SELECT k.namespace, k.workflow_type,
     (
         SELECT count(*) FROM (
@@ -28,7 +28,7 @@ SELECT k.namespace, k.workflow_type,
 FROM rows(:keys) AS k (namespace text, workflow_type text);
 
 -- name: queue_gauge_of_rest
--- The same of all types behind one, together.
+-- The same for all types after this one, together.
 SELECT count(*) AS waiting, min(counted.ready_at) AS oldest_since FROM (
     SELECT r.ready_at FROM runs AS r /* INDEXED BY runs_pending */
     WHERE {is_pending} AND (r.namespace, r.workflow_type) > (:namespace::text, :workflow_type::text)
@@ -36,15 +36,15 @@ SELECT count(*) AS waiting, min(counted.ready_at) AS oldest_since FROM (
 ) AS counted;
 
 -- name: first_namespaces
--- In the order in which they were created: the same on every server.
+-- In the order of creation, which is the same on every server.
 SELECT namespace FROM namespaces ORDER BY created_at, namespace LIMIT :limit::bigint;
 
 -- name: first_workflow_types
--- By name: the same on every server. Types are as many as somebody has written.
+-- By name, which gives the same on every server. The number of types is limited by the code that registers them.
 SELECT DISTINCT workflow_type FROM workflow_versions ORDER BY workflow_type LIMIT :limit::bigint;
 
 -- name: open_run_gauges
--- How many runs of each namespace are in each state in which runs are open, counted no further than a cap.
+-- How many open runs of each namespace are in each status, up to a cap.
 SELECT n.namespace,
     (SELECT count(*) FROM (
         SELECT 1 FROM runs AS r /* INDEXED BY runs_by_status */
@@ -74,7 +74,7 @@ SELECT n.namespace,
 FROM rows(:namespaces) AS n (namespace text);
 
 -- name: worker_gauges
--- Workers that are there, and their slots.
+-- Workers that are alive, and their slots.
 SELECT present.namespace, present.draining, count(*) AS workers, sum(present.max_concurrent) AS slots,
     sum(present.active_count) AS used
 FROM (
@@ -84,6 +84,6 @@ FROM (
 GROUP BY present.namespace, present.draining;
 
 -- name: types_of
--- What is asked of runs to count them.
+-- What metrics need of a run.
 SELECT r.run_id::text AS run_id, r.workflow_type, r.started_at FROM rows(:keys) AS k (namespace text, run_id uuid)
 JOIN runs AS r ON r.run_id = k.run_id AND r.namespace = k.namespace;

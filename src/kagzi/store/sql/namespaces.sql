@@ -1,5 +1,5 @@
 -- name: create_namespace
--- It comes into being with its first start, worker, schedule or limit.
+-- A namespace is created by its first start, worker, schedule or limit.
 INSERT INTO namespaces (namespace, created_at) VALUES (:namespace::text, :now::bigint) ON CONFLICT DO NOTHING;
 
 -- name: get_namespace
@@ -7,7 +7,7 @@ INSERT INTO namespaces (namespace, created_at) VALUES (:namespace::text, :now::b
 SELECT * FROM namespaces WHERE namespace = :namespace::text;
 
 -- name: lock_namespace
--- Whoever counts what is in a namespace, or changes some of its fields, holds its row.
+-- A transaction that counts what is in a namespace, or changes some of its fields, holds this lock.
 SELECT * FROM namespaces WHERE namespace = :namespace::text FOR UPDATE;
 
 -- name: list_namespaces
@@ -15,11 +15,11 @@ SELECT * FROM namespaces WHERE namespace = :namespace::text FOR UPDATE;
 SELECT * FROM namespaces WHERE namespace {>|<} :cursor::text ORDER BY namespace {ASC|DESC} LIMIT :limit::bigint;
 
 -- name: namespaces_after
--- By name, for chores that visit all of them.
+-- By name, for chores that go through all of them.
 SELECT * FROM namespaces WHERE namespace > :namespace::text ORDER BY namespace LIMIT :limit::bigint;
 
 -- name: put_namespace
--- Insert or replace (:only_insert: only insert), limits and all; the time of its creation stays.
+-- Insert or replace (:only_insert: only insert) with all limits; the time of creation stays.
 INSERT INTO namespaces (
     namespace, enabled, created_at, open_runs_limit, running_runs_limit, starts_per_second_limit, stored_bytes_limit,
     sessions_limit, schedules_limit, retention
@@ -38,17 +38,17 @@ WHERE NOT :only_insert::bool AND namespaces.deleting_at IS NULL
 RETURNING 1;
 
 -- name: count_enabled_schedules
--- Counted no further than the cap.
+-- Counting stops at the cap.
 SELECT count(*) AS schedules FROM (
     SELECT 1 FROM schedules WHERE namespace = :namespace::text AND enabled LIMIT :cap::bigint
 ) AS counted;
 
 -- name: namespace_to_purge
--- One of those that are being deleted.
+-- One namespace that is being deleted.
 SELECT namespace FROM namespaces WHERE {being_purged} ORDER BY deleting_at, namespace LIMIT 1;
 
 -- name: claim_measurement
--- One that limits what it stores and has not been measured for a while.
+-- A namespace that limits its storage and has not been measured for a while.
 UPDATE namespaces SET measured_until = :measured_until::bigint
 WHERE namespace = (
     SELECT namespace FROM namespaces WHERE stored_bytes_limit IS NOT NULL AND measured_until <= :now::bigint
@@ -57,7 +57,7 @@ WHERE namespace = (
 RETURNING namespace;
 
 -- name: measure_runs
--- What some runs store, the oldest first.
+-- What some runs store, oldest first.
 WITH oldest AS MATERIALIZED (
     SELECT run_id, created_at FROM runs /* INDEXED BY runs_by_created */
     WHERE namespace = :namespace::text AND created_at >= 0
@@ -68,7 +68,7 @@ SELECT oldest.run_id::text AS run_id, oldest.created_at, {bytes_of_run} AS bytes
 ORDER BY oldest.created_at, oldest.run_id;
 
 -- name: note_stored_bytes
--- What was measured, and when.
+-- The measured size, and when it was measured.
 UPDATE namespaces SET stored_bytes = :stored_bytes::bigint, stored_bytes_at = :now::bigint
 WHERE namespace = :namespace::text;
 
@@ -77,12 +77,12 @@ WHERE namespace = :namespace::text;
 SELECT 1 FROM runs /* INDEXED BY runs_by_created */ WHERE namespace = :namespace::text AND created_at >= 0 LIMIT 1;
 
 -- name: lock_session_limit
--- Of a namespace that limits its workers, or is being deleted.
+-- If the namespace limits its workers, or is being deleted.
 SELECT sessions_limit, deleting_at FROM namespaces
 WHERE namespace = :namespace::text AND (sessions_limit IS NOT NULL OR deleting_at IS NOT NULL) FOR UPDATE;
 
 -- name: count_sessions
--- Other workers that are connected and sent a heartbeat lately, counted no further than the limit.
+-- Other workers that are connected and sent a heartbeat recently. Counting stops at the limit.
 SELECT count(*) AS sessions FROM (
     SELECT 1 FROM workers
     WHERE namespace = :namespace::text AND status <> {WORKER.OFFLINE} AND worker_id <> :worker_id::text
@@ -90,5 +90,5 @@ SELECT count(*) AS sessions FROM (
 ) AS counted;
 
 -- name: remove_namespace
--- The last of it: its name is free again.
+-- The last row: its name is free again.
 DELETE FROM namespaces WHERE namespace = :namespace::text AND {being_purged};

@@ -3,8 +3,8 @@
 SELECT * FROM workflow_types WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text;
 
 -- name: put_type_limits
--- The row is that of the type's permits: this waits for claims that count against the old limits. A rate that changes
--- begins anew.
+-- The row also holds the type's permits: this waits for claims that count against the old limits. A changed rate starts
+-- afresh.
 INSERT INTO workflow_types AS t (
     namespace, workflow_type, paused, max_running, max_running_per_key, starts_per_second, starts_per_second_per_key,
     when_full
@@ -22,11 +22,11 @@ SET paused = excluded.paused, max_running = excluded.max_running, max_running_pe
     END;
 
 -- name: forget_key_rates
--- The rate per key has changed: what was kept by the old one means nothing.
+-- The rate per key has changed: times recorded for the old one are meaningless.
 DELETE FROM workflow_keys WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text;
 
 -- name: list_types
--- By name: types with limits, and those that workers have served.
+-- By name: types with settings, and types that workers have registered.
 WITH names AS (
     SELECT workflow_type FROM workflow_types
     WHERE namespace = :namespace::text AND workflow_type {>|<} :cursor::text

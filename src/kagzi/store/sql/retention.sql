@@ -1,5 +1,5 @@
 -- name: next_leftover
--- A run that was deleted and whose history is not, and which server deletes it.
+-- A deleted run whose history is still to be deleted, and which server deletes it.
 SELECT run_id::text AS run_id FROM purging LIMIT 1 FOR UPDATE SKIP LOCKED;
 
 -- name: delete_some_steps
@@ -10,18 +10,18 @@ WHERE run_id = :run_id::uuid
 RETURNING 1;
 
 -- name: delete_some_signals
--- As above.
+-- See delete_some_steps.
 DELETE FROM signals
 WHERE run_id = :run_id::uuid
     AND number IN (SELECT number FROM signals WHERE run_id = :run_id LIMIT :limit::bigint)
 RETURNING 1;
 
 -- name: end_leftover
--- Nothing is left of it.
+-- All of its history is deleted.
 DELETE FROM purging WHERE run_id = :run_id::uuid;
 
 -- name: claim_chore
--- One row, if no other server has it.
+-- A row if no other server has reserved the chore.
 INSERT INTO chores (name, claimed_until) VALUES (:name::text, :until::bigint)
 ON CONFLICT (name) DO UPDATE SET claimed_until = excluded.claimed_until WHERE chores.claimed_until <= :now::bigint
 RETURNING 1;

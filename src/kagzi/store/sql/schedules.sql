@@ -1,15 +1,15 @@
 -- name: part_fire
--- What became of a nominal time.
+-- What happened at a nominal time.
 f.nominal_at, f.skipped, f.at, f.cause, f.run_id::text AS run_id, f.reason, f.skipped_until, f.count
 
 -- name: count_schedules
--- Counted no further than the limit.
+-- Counting stops at the limit.
 SELECT count(*) AS schedules FROM (
     SELECT 1 FROM schedules WHERE namespace = :namespace::text LIMIT :limit::bigint
 ) AS counted;
 
 -- name: insert_schedule
--- Nothing if the id is taken.
+-- No row if the id is taken.
 INSERT INTO schedules (
     namespace, schedule_id, workflow_type, enabled, paused_reason, next_at, due_at, last_fired_at, created_at,
     updated_at, revision, request_id, spec
@@ -27,7 +27,7 @@ RETURNING *;
 SELECT * FROM schedules WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text;
 
 -- name: replace_schedule
--- Only if it was not changed, and none of its times has come, since it was read.
+-- Only if it was not changed, and did not fire, since it was read.
 UPDATE schedules
 SET workflow_type = :workflow_type::text, enabled = :enabled::bool, paused_reason = :paused_reason::text,
     next_at = :next_at::bigint, due_at = :due_at::bigint, updated_at = :updated_at::bigint, revision = revision + 1,
@@ -48,7 +48,7 @@ ORDER BY created_at {DESC|ASC}, schedule_id {DESC|ASC} LIMIT :limit::bigint;
 DELETE FROM schedules WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text RETURNING 1;
 
 -- name: delete_fires
--- What became of its times is deleted with it, some rows at a time.
+-- The fires of a deleted schedule, some rows at a time.
 DELETE FROM schedule_fires WHERE (namespace, schedule_id, nominal_at, skipped) IN (
     SELECT namespace, schedule_id, nominal_at, skipped FROM schedule_fires
     WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text LIMIT :limit::bigint
@@ -64,14 +64,14 @@ DELETE FROM schedule_fires WHERE (namespace, schedule_id, nominal_at, skipped) I
 RETURNING 1;
 
 -- name: list_fires
--- What became of a schedule's times, newest first; a run before the skip of the same time.
+-- The fires of a schedule, newest first; a run before the skip of the same time.
 SELECT {fire} FROM schedule_fires AS f
 WHERE namespace = :namespace::text AND schedule_id = :schedule_id::text
     AND (nominal_at, NOT skipped) {<|>} (:cursor_at::bigint, :cursor_is_run::bool)
 ORDER BY nominal_at {DESC|ASC}, skipped {ASC|DESC} LIMIT :limit::bigint;
 
 -- name: due_schedules
--- Those whose time has come, and when the next one is due: always a row, so that one statement is enough.
+-- The due schedules, and when the next one is due. Always returns a row, so that one statement is enough.
 SELECT due.*, n.next_due_at
 FROM (
     SELECT min(due_at) AS next_due_at FROM schedules /* INDEXED BY schedules_by_due */
@@ -84,7 +84,7 @@ LEFT JOIN (
 ORDER BY due.due_at;
 
 -- name: lock_schedules
--- In the order of their ids, so that two servers cannot wait for each other.
+-- In the order of their ids, to avoid deadlocks between servers.
 SELECT s.namespace, s.schedule_id, s.revision, s.next_at
 FROM rows(:schedules) AS g (namespace text, schedule_id text)
 JOIN schedules AS s ON s.namespace = g.namespace AND s.schedule_id = g.schedule_id
@@ -92,14 +92,14 @@ ORDER BY s.namespace, s.schedule_id
 FOR UPDATE OF s;
 
 -- name: fires_at
--- Which of these nominal times have become runs.
+-- Which of these nominal times have started runs.
 SELECT f.namespace, f.schedule_id, {fire}
 FROM rows(:nominal_times) AS g (namespace text, schedule_id text, nominal_at bigint)
 JOIN schedule_fires AS f
     ON f.namespace = g.namespace AND f.schedule_id = g.schedule_id AND f.nominal_at = g.nominal_at AND NOT f.skipped;
 
 -- name: runs_of_requests
--- Runs that were started before by the same requests.
+-- Runs that the same requests started earlier.
 SELECT r.namespace, r.request_id, r.run_id::text AS run_id
 FROM rows(:requests) AS g (namespace text, request_id text)
 JOIN runs AS r ON r.namespace = g.namespace AND r.request_id = g.request_id;
@@ -121,7 +121,7 @@ SET at = excluded.at, cause = excluded.cause, reason = excluded.reason, skipped_
     count = excluded.count;
 
 -- name: move_schedules
--- To the next time; those that were only triggered stay where they are.
+-- Sets the next time; schedules that were only triggered keep theirs.
 UPDATE schedules AS s
 SET next_at = CASE WHEN g.moves THEN g.next_at ELSE s.next_at END,
     due_at = CASE WHEN g.moves THEN g.due_at ELSE s.due_at END,

@@ -1,11 +1,11 @@
 -- name: part_took
--- Counts of runs by how long they took: the classes of core/stats.py.
+-- Counts of runs by duration, in the classes of core/stats.py.
     took_0, took_1, took_2, took_3, took_4, took_5, took_6, took_7, took_8, took_9, took_10, took_11, took_12,
     took_13, took_14, took_15, took_16, took_17, took_18, took_19, took_20, took_21, took_22, took_23, took_24,
     took_25, took_26, took_27, took_28, took_29, took_30, took_31
 
 -- name: part_took_sums
--- The same of several rows. NULL: no row has any.
+-- The same, summed over several rows. NULL: no row has any.
     sum(took_0)::bigint AS took_0, sum(took_1)::bigint AS took_1, sum(took_2)::bigint AS took_2,
     sum(took_3)::bigint AS took_3, sum(took_4)::bigint AS took_4, sum(took_5)::bigint AS took_5,
     sum(took_6)::bigint AS took_6, sum(took_7)::bigint AS took_7, sum(took_8)::bigint AS took_8,
@@ -19,7 +19,7 @@
     sum(took_30)::bigint AS took_30, sum(took_31)::bigint AS took_31
 
 -- name: part_took_new
--- The same as they are to be.
+-- The same, as values to store.
     took_0 = excluded.took_0, took_1 = excluded.took_1, took_2 = excluded.took_2, took_3 = excluded.took_3,
     took_4 = excluded.took_4, took_5 = excluded.took_5, took_6 = excluded.took_6, took_7 = excluded.took_7,
     took_8 = excluded.took_8, took_9 = excluded.took_9, took_10 = excluded.took_10, took_11 = excluded.took_11,
@@ -30,7 +30,7 @@
     took_28 = excluded.took_28, took_29 = excluded.took_29, took_30 = excluded.took_30, took_31 = excluded.took_31
 
 -- name: part_took_counts
--- The same of runs that ended. NULL: none did, or none was ever claimed.
+-- The same for ended runs. NULL: none ended, or none was ever claimed.
     nullif(count(*) FILTER (WHERE e.class = 0), 0) AS took_0,
     nullif(count(*) FILTER (WHERE e.class = 1), 0) AS took_1,
     nullif(count(*) FILTER (WHERE e.class = 2), 0) AS took_2,
@@ -65,12 +65,12 @@
     nullif(count(*) FILTER (WHERE e.class = 31), 0) AS took_31
 
 -- name: rolled_up
--- Minutes before this one are noted, and hours that were over by then.
+-- Minutes before this one are recorded, and so are the hours that were over by then.
 SELECT minute FROM rolled_up WHERE only_row = 1;
 
 -- name: noted_stats
--- By steps, as noted: hours that are over in one piece, minutes from where that ends. One that is one minute (one
--- part) knows its percentiles.
+-- Recorded statistics by time step: completed hours as a whole, then minutes. A step of one minute (one part) has its
+-- exact percentiles.
 SELECT m.workflow_type, m.minute, sum(m.started)::bigint AS started, sum(m.completed)::bigint AS completed, sum(m.failed)::bigint AS failed,
     sum(m.cancelled)::bigint AS cancelled, count(*) AS parts, max(m.p50_us) AS p50_us, max(m.p95_us) AS p95_us,
     {took_sums}
@@ -90,7 +90,7 @@ GROUP BY m.minute, m.workflow_type
 ORDER BY m.minute, m.workflow_type LIMIT :limit::bigint;
 
 -- name: roll_up_hours
--- Hours are the sum of their minutes: doing it again gives the same.
+-- An hour is the sum of its minutes, so this can be repeated.
 INSERT INTO run_stats_hours (
     namespace, workflow_type, hour, started, completed, failed, cancelled,
     {took}
@@ -105,5 +105,5 @@ SET started = excluded.started, completed = excluded.completed, failed = exclude
     {took_new};
 
 -- name: has_minutes
--- Whether something happened then.
+-- Whether any minute is recorded in this time.
 SELECT 1 FROM run_stats WHERE minute >= :since::bigint AND minute < :until::bigint LIMIT 1;

@@ -1,11 +1,11 @@
 -- name: lock_versions
--- Of one type, so that two changes are decided one after the other.
+-- Of one type, so that concurrent changes are decided one after the other.
 SELECT workflow_type, version, deprecated, is_default, schemas_digest, earlier_digest, schemas_at FROM workflow_versions
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text
 ORDER BY version FOR UPDATE;
 
 -- name: unset_default_version
--- Before another is set: there is one at most.
+-- Before another is set: there is at most one.
 UPDATE workflow_versions SET is_default = false
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND is_default;
 
@@ -15,13 +15,13 @@ UPDATE workflow_versions SET is_default = true
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND version = :version::text;
 
 -- name: deprecate_version
--- It accepts no new runs, or does again.
+-- Whether it accepts new runs.
 UPDATE workflow_versions SET deprecated = :deprecated::boolean
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND version = :version::text;
 
 -- name: list_versions
--- Latest first seen first, with their open runs (among the oldest open ones of the namespace: what an old version still
--- has to finish is there) and the workers that are connected.
+-- Newest first by first_seen_at, with their open runs (among the oldest open ones of the namespace, which include what
+-- an old version still has to finish) and the workers that are connected.
 WITH page AS (
     SELECT workflow_type, version, first_seen_at, deprecated, is_default FROM workflow_versions
     WHERE namespace = :namespace::text
@@ -50,7 +50,8 @@ LEFT JOIN serving ON serving.workflow_type = p.workflow_type AND serving.version
 ORDER BY p.first_seen_at {DESC|ASC}, p.workflow_type {DESC|ASC}, p.version {DESC|ASC};
 
 -- name: changed_schemas
--- Of what a worker registers, what is not the latest already: usually nothing. Who never registered anything registered nothing.
+-- Of what a worker registers, the schemas that differ from the latest: usually none. A version that never registered a
+-- schema has the empty one.
 SELECT s.workflow_type, s.version, s.digest
 FROM rows(:schemas) AS s (workflow_type text, version text, digest text)
 JOIN workflow_versions AS v
@@ -59,20 +60,20 @@ WHERE coalesce(v.schemas_digest, :nothing::text) <> s.digest
 ORDER BY s.workflow_type, s.version;
 
 -- name: add_schemas
--- What the next statement refers to. The time keeps it from being deleted meanwhile.
+-- The row that set_schemas refers to. Its time protects it from deletion until then.
 INSERT INTO workflow_schemas (namespace, digest, document, added_at)
 VALUES (:namespace::text, :digest::text, :document::text, :now::bigint)
 ON CONFLICT (namespace, digest) DO UPDATE SET added_at = excluded.added_at;
 
 -- name: set_schemas
--- The latest of a version.
+-- The latest schemas of a version.
 UPDATE workflow_versions
 SET earlier_digest = schemas_digest, schemas_digest = :digest::text, schemas_at = :now::bigint
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND version = :version::text
     AND coalesce(schemas_digest, '') <> :digest;
 
 -- name: forget_schemas
--- Those that no version refers to any more.
+-- Schemas that no version refers to any more.
 DELETE FROM workflow_schemas
 WHERE added_at < :before::bigint AND NOT EXISTS (
     SELECT 1 FROM workflow_versions AS v

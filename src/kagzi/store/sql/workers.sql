@@ -3,7 +3,7 @@
 SELECT status FROM workers WHERE namespace = :namespace::text AND worker_id = :worker_id::text FOR UPDATE;
 
 -- name: note_versions
--- What was ever served.
+-- Every version that was ever served.
 INSERT INTO workflow_versions (namespace, workflow_type, version, first_seen_at)
 SELECT :namespace::text, v.workflow_type, v.version, :now::bigint
 FROM rows(:versions) AS v (workflow_type text, version text)
@@ -19,13 +19,13 @@ SET status = {worker_status}, last_heartbeat_at = greatest(last_heartbeat_at, :n
 WHERE namespace = :namespace::text AND worker_id = :worker_id::text;
 
 -- name: drain_worker
--- To accept no more work. A request to drain it is not a sign of life.
+-- It accepts no more work. A request to drain is not a sign of life.
 UPDATE workers SET status = {WORKER.DRAINING}
 WHERE namespace = :namespace::text AND worker_id = :worker_id::text AND status = {WORKER.ONLINE}
 RETURNING 1;
 
 -- name: expire_workers
--- Those that were there and sent no heartbeat any more. One whose row is locked is being written about: it is alive.
+-- Workers that no longer send heartbeats. A locked row is just being written, so that worker is alive.
 UPDATE workers SET status = {WORKER.OFFLINE}, active_count = 0
 WHERE (namespace, worker_id) IN (
     SELECT namespace, worker_id FROM workers /* INDEXED BY workers_present */
@@ -59,15 +59,15 @@ WHERE namespace = :namespace::text AND (:workflow_type::text IS NULL OR {serves_
 ORDER BY registered_at {DESC|ASC}, worker_id {DESC|ASC} LIMIT :limit::bigint;
 
 -- name: note_worker_events
--- What happened to workers, in this order.
+-- In the order in which they happened.
 INSERT INTO worker_events (namespace, worker_id, at, kind, detail)
 SELECT e.namespace, e.worker_id, :now::bigint, e.kind, e.detail
 FROM rows(:events) WITH ORDINALITY AS e (namespace text, worker_id text, kind text, detail text, place)
 ORDER BY e.place;
 
 -- name: trim_worker_events
--- The latest of a worker are kept. What the statement before wrote is seen here. SQLite 3.40 matches nothing by an index
--- that ends in the rowid (number) compared as part of a row: hence the plus.
+-- Keeps the latest events of a worker; it sees the rows of the statement before. The plus: SQLite 3.40 does not use an
+-- index that ends in the rowid (number) when the rowid is compared as part of a row.
 DELETE FROM worker_events
 WHERE namespace = :namespace::text AND worker_id = :worker_id::text AND (at, +number) IN (
     SELECT at, number FROM worker_events WHERE namespace = :namespace AND worker_id = :worker_id
@@ -82,7 +82,7 @@ WHERE namespace = :namespace::text AND (:worker_id::text IS NULL OR worker_id = 
 ORDER BY at {DESC|ASC}, number {DESC|ASC} LIMIT :limit::bigint;
 
 -- name: forget_worker_events
--- Old ones, some rows at a time. The plus: see trim_worker_events.
+-- The oldest, some rows at a time. The plus: see trim_worker_events.
 DELETE FROM worker_events WHERE (namespace, worker_id, at, +number) IN (
     SELECT namespace, worker_id, at, number FROM worker_events
     WHERE at < :before::bigint ORDER BY at LIMIT :limit::bigint

@@ -1,4 +1,4 @@
-"""Migrates a file to the schema that this code knows."""
+"""Migrates a file to the schema that this code expects."""
 
 import asyncio
 import sqlite3
@@ -14,7 +14,7 @@ from .connection.failures import driver_error
 from .statements import PACKAGE
 
 LAST_VERSION = "-- version: "
-"""In schema.sql, before the number of the last migration that is in it."""
+"""In schema.sql, the prefix of the number of its last migration."""
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _REMEMBERED = """CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -25,17 +25,17 @@ _REMEMBERED = """CREATE TABLE IF NOT EXISTS schema_migrations (
 
 
 class SqliteMigrator:
-    """Brings a file to the latest schema. The file is created if it is not there."""
+    """Migrates a file to the latest schema, and creates it if it does not exist."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     async def status(self) -> SchemaStatus:
-        """Where the file stands; it is not created. Raises SchemaMismatch for a newer schema or a changed migration."""
+        """The state of the file; it is not created. Raises SchemaMismatch for a newer schema or a changed migration."""
         return await asyncio.to_thread(self._status)
 
     async def migrate(self) -> SchemaStatus:
-        """Apply what is missing, all of it or nothing. Safe to run from several processes at once."""
+        """Apply all missing migrations or none. Safe to run from several processes at once."""
         return await asyncio.to_thread(self._migrate)
 
     def _status(self) -> SchemaStatus:
@@ -64,7 +64,7 @@ class SqliteMigrator:
 
 
 def file_exists(path: str) -> bool:
-    """Whether there is a file; a directory that does not exist is an error, not an empty database."""
+    """Whether the file exists. A missing directory is an error, not an empty database."""
     if path == MEMORY:
         return False
     if not Path(path).absolute().parent.is_dir() or Path(path).is_dir():
@@ -73,7 +73,7 @@ def file_exists(path: str) -> bool:
 
 
 def check_schema(database: Database, path: str) -> None:
-    """Raises SchemaMismatch unless the schema is exactly the one this code knows."""
+    """Raises SchemaMismatch unless the schema is exactly the one that this code expects."""
     status = read_status(database, path)
     if status.current != status.latest:
         raise behind(path, status)
@@ -101,8 +101,8 @@ def status_of(path: str, applied: Sequence[AppliedMigration] = ()) -> SchemaStat
 
 
 def apply_migrations(database: Database, path: str, *, quick: bool = True) -> None:
-    """All that is missing, in one transaction that also is the lock. `quick=False`: one migration after the other, also
-    in an empty database, which otherwise gets at once what they come to (schema.sql)."""
+    """Applies what is missing, in one transaction that also serves as lock. `quick=False`: one migration after the
+    other even in an empty database, which otherwise gets their combined result (schema.sql)."""
     database.execute("BEGIN EXCLUSIVE")
     try:
         is_empty = not database.execute("SELECT 1 FROM sqlite_master LIMIT 1")
@@ -120,7 +120,7 @@ def apply_migrations(database: Database, path: str, *, quick: bool = True) -> No
 
 
 def _create(database: Database, migrations: Sequence[Migration]) -> int:
-    """Make what the migrations up to some version come to; returns that version."""
+    """Create the combined result of the migrations up to some version; returns that version."""
     text = _SCHEMA.read_text("utf-8")
     version = int(text.partition(LAST_VERSION)[2].partition("\n")[0])
     for statement in _split(text):

@@ -1,12 +1,12 @@
 """The named statements, ready to run.
 
-`part_x` is a piece of text that others include as `{x}`. `{values}` stands for rows of parameters, as many as an INSERT
-names columns, or n with `{values:n}`: such a statement exists for 1, 2, 4, ... 64 rows at once, because every step of a
-statement releases the GIL, and a busy event loop makes the writer wait for it. Texts are constant, so that each is
-prepared once.
+`part_x` is a text that others include as `{x}`. `{values}` stands for rows of parameters, one parameter for each column
+of the INSERT, or n with `{values:n}`. Such a statement exists for 1, 2, 4, ... 64 rows at once, because every step of a
+statement releases the GIL, and a busy event loop makes the writer wait for it. Texts are constant, so each is prepared
+once.
 
-Statements that both stores share are in PostgreSQL's words. The translation drops casts and row locks (there is one
-writer), reads `rows(:name)` from a JSON array, and uncomments `INDEXED BY`: this planner has to be told.
+Statements that both stores share are in PostgreSQL's dialect. The translation drops casts and row locks (there is one
+writer), reads `rows(:name)` from a JSON array, and uncomments `INDEXED BY`: SQLite's planner needs the hint.
 """
 
 import re
@@ -20,14 +20,14 @@ from ..sql_files import CODES, expand, load_statements
 PACKAGE = __package__ or "kagzi.store.sqlite"
 ROWS_AT_ONCE = (64, 32, 16, 8, 4, 2, 1)
 
-# The column keeps the name of a worker's status, not a code.
+# The column stores the name of a worker's status, not a code.
 _CODES = CODES | {f"WORKER.{status.name}": f"'{status.value}'" for status in WorkerStatus}
 
 _VALUES = re.compile(r"\{values(?::(\d+))?\}")
 _INSERTED = re.compile(r"INSERT INTO \w+ \(([^)]*)\)")
 _ROWS = re.compile(r"\brows\(:([a-z_]+)\)(?: WITH ORDINALITY)? AS ([a-z]+) \(([^)]*)\)")
-# What a text has to contain for a pattern to match, since few do and looking for a word is quick: every start of a
-# process does it for hundreds of texts.
+# Each pattern with a word that a text must contain to match: few do, and searching for a word is fast. Every process
+# does this for hundreds of texts when it starts.
 _TRANSLATIONS = (
     ("::", re.compile(r"::(?:double precision|[a-z]+)(?:\[\])?"), ""),
     ("FOR UPDATE", re.compile(r"\s+FOR UPDATE(?: OF [a-z]+)?(?: SKIP LOCKED)?"), ""),
@@ -52,7 +52,7 @@ _RUN_SOURCES = (
 )
 _SEARCHES = ("run_id_prefix", "workflow_id_prefix")
 ENDED_SOURCES = ("end", "workflow_id", "run_ids", "parent", "problem", "failing")
-"""By what lists by end are read: all that ended in one way, or what few runs have."""
+"""The sources of lists by end: all runs that ended with a status, or conditions that few runs match."""
 
 
 def _without_comments(text: str) -> str:
@@ -69,11 +69,11 @@ def _translated(text: str) -> str:
 
 
 def _json_rows(match: re.Match[str]) -> str:
-    """A column without a type is the place of the row (WITH ORDINALITY)."""
+    """A column without a type is the position of the row (WITH ORDINALITY)."""
     parameter, alias, columns = match.groups()
     named = [column.strip().partition(" ") for column in columns.split(",")]
     values = [f"json_extract(value, '$.{name}') AS {name}" if kind else f"key AS {name}" for name, _, kind in named]
-    return f"(SELECT {', '.join(values)} FROM json_each(:{parameter})) AS {alias}"  # noqa: S608  our own text
+    return f"(SELECT {', '.join(values)} FROM json_each(:{parameter})) AS {alias}"  # noqa: S608  the text is our own
 
 
 def _inserted(text: str) -> list[str]:
@@ -95,7 +95,7 @@ def _load() -> tuple[dict[str, str], dict[str, tuple[tuple[int, str], ...]]]:
             continue
         row = f"({', '.join('?' * int(values[1] or len(_inserted(text))))})"
         many[name] = tuple((rows, text.replace(values[0], ", ".join([row] * rows))) for rows in ROWS_AT_ONCE)
-    for source in _RUN_SOURCES:  # each way to page or count runs, by each index that may drive it
+    for source in _RUN_SOURCES:  # each statement that pages or counts runs, for each index that it can read from
         order = "l" if source == "label" else "r"
         source_parts = {**parts, "source": parts[f"runs_by_{source}"], "order": order}
         for verb in ("older_runs", "newer_runs", "count_runs"):
@@ -114,5 +114,5 @@ SQL, SQL_MANY = _load()
 
 
 def row_of(insert: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """Returns a function that puts the values of columns in the order of an INSERT of many rows."""
+    """Returns a function that puts values by column into the order of an INSERT of many rows."""
     return itemgetter(*_inserted(SQL_MANY[insert][-1][1]))

@@ -1,4 +1,4 @@
-"""SqliteStore: lifecycle, and each verb handed to the thread that does it."""
+"""The store on SQLite: passes each verb to the thread that runs it."""
 
 from collections.abc import Sequence
 
@@ -60,7 +60,7 @@ class SqliteStore(
     Gauges,
     Connections,
 ):
-    """Keeps `store.protocol.Store` in one SQLite file, or in memory."""
+    """Implements `store.protocol.Store` with one SQLite file, or in memory."""
 
     name: str = "sqlite"
     start_batches: int = 1

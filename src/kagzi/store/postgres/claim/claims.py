@@ -1,4 +1,4 @@
-"""Claims: runs go to the workers that want them, with everything needed to go on."""
+"""Claims: give pending runs to the workers that want them, with everything needed to continue."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,15 +15,15 @@ from ..parameters import Table
 from .permits import Leasing, LimitedClaim, lock_types
 
 _STEP_OVERHEAD_BYTES = 64
-# More rows than fit into a page: the one after the last tells that there are more.
+# More rows than fit in a page: the extra one shows that there are more.
 _PAGE_MAX_STEPS = HISTORY_PAGE_BYTES // _STEP_OVERHEAD_BYTES + 2
-_MOST_TYPES = 10_000  # remembered as limited
+_MOST_TYPES = 10_000  # types remembered as limited
 _COME_BACK_US = 20_000
 _read_step = history_reader()
 
 
 class _Wanted(NamedTuple):
-    """Everybody who wants runs of one type at the same versions, with the same build."""
+    """What the wants grouped here have in common: type, versions and build."""
 
     namespace: str
     workflow_type: str
@@ -36,7 +36,7 @@ class _Wanted(NamedTuple):
 
 
 class Claims:
-    """Remembers which namespaces limit running runs and which types have limits: only there a claim locks first."""
+    """Remembers which namespaces limit running runs and which types have limits: only for these a claim locks first."""
 
     def __init__(self) -> None:
         self._namespaces: set[str] = set()
@@ -69,12 +69,12 @@ class Claims:
 
 
 class _Taken(NamedTuple):
-    """What one transaction came to."""
+    """The result of one transaction."""
 
     runs: list[ClaimedRun]
     limited_claims: list[LimitedClaim]
-    waiting: set[TypeKey]  # types that got less than was wanted and have more
-    truncated: set[TypeKey]  # likewise, because what they got is large
+    waiting: set[TypeKey]  # types that got fewer runs than wanted and have more
+    truncated: set[TypeKey]  # the same, because the claim reached its limit of bytes
 
 
 class _Claim:
@@ -104,12 +104,12 @@ class _Claim:
         self._more |= taken.truncated
 
     def come_back(self, types: set[TypeKey]) -> None:
-        """Others were at it all the time."""
+        """The rows stayed locked: claim these types again shortly."""
         self._waiting_types |= types
         self._again_at |= dict.fromkeys(types, self._now + _COME_BACK_US)
 
     async def take(self, wanted: dict[_Wanted, list[Want]], namespaces: set[str], types: set[TypeKey]) -> _Taken:
-        """`namespaces`, `types`: those that are known to be limited. Raises _TakenBackError if others are, too."""
+        """`namespaces`, `types`: those known to be limited. Raises _TakenBackError if others are limited, too."""
         limits = {}
         if namespaces:
             rows = await self.session.read("lock_namespaces", namespaces=sorted(namespaces))
@@ -146,7 +146,7 @@ class _Claim:
         return taken
 
     async def _spare(self, namespace: str, limits: dict[str, int | None]) -> int | None:
-        """How many more may run in the namespace."""
+        """How many more runs may run in the namespace; None: any number."""
         limit = limits.get(namespace)
         if limit is None:
             return None
@@ -168,7 +168,7 @@ class _Claim:
 
 
 class _TakenBackError(Exception):
-    """Rolls a claim back that did not hold the lock of a limited namespace or type."""
+    """Rolls back a claim that did not hold the lock of a limited namespace or type."""
 
     def __init__(self, namespaces: set[str], types: set[TypeKey]) -> None:
         super().__init__(namespaces, types)
@@ -184,14 +184,14 @@ def _check(rows: Rows, namespaces: set[str]) -> None:
 
 
 def _apart(wanted: dict[_Wanted, list[Want]], limited: set[str]) -> list[dict[_Wanted, list[Want]]]:
-    """Groups of limited namespaces one by one, so that each counts what the one before has taken."""
+    """One group at a time for limited namespaces, so that each counts what the previous one claimed."""
     together = {group: wants for group, wants in wanted.items() if group.namespace not in limited}
     alone = [{group: wants} for group, wants in wanted.items() if group.namespace in limited]
     return [together, *alone] if together else alone
 
 
 def _without_overlap(wants: Sequence[Want]) -> list[dict[_Wanted, list[Want]]]:
-    """Wants by type, versions and build; those of one type with others come later: they may mean the same runs."""
+    """Groups wants by type, versions and build. Groups of one type are claimed in turn: their runs may overlap."""
     parts: list[dict[_Wanted, list[Want]]] = []
     seen: list[dict[tuple[str, str], _Wanted]] = []
     for want in wants:
@@ -211,7 +211,7 @@ def _without_overlap(wants: Sequence[Want]) -> list[dict[_Wanted, list[Want]]]:
 def _tables(wanted: dict[_Wanted, list[Want]]) -> dict[str, Table]:
     groups: list[dict[str, object]] = []
     versions: list[dict[str, object]] = []
-    shares: list[dict[str, object]] = []  # which of the group's runs are whose
+    shares: list[dict[str, object]] = []  # which worker gets which of the group's runs
     for number, (group, wants) in enumerate(wanted.items(), start=1):
         versions.extend({"n": number, "version": version} for version in group.versions)
         total = 0

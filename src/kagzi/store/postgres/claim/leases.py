@@ -1,4 +1,4 @@
-"""Leases: prolonged by heartbeats, cut short when a session closes, handed back. None of it waits for a locked row."""
+"""Leases: renewed by heartbeats, shortened when a session closes, handed back. Nothing here waits for a locked row."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +30,7 @@ async def renew(
 
 
 async def shorten_leases(session: Session, leased: Sequence[RunLease], until: Timestamp) -> None:
-    """A row that stays locked is left: its lease ends in its own time."""
+    """A row that stays locked is skipped: its lease ends at its own time."""
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
@@ -57,7 +57,7 @@ async def release(session: Session, leased: Sequence[RunLease], now: Timestamp) 
 
 
 async def _hand_back(leases: Sequence[RunLease], write: Callable[[Sequence[RunLease]], Awaitable[Rows]]) -> Effects:
-    """A row that stays locked is left: its lease ends in its own time."""
+    """A row that stays locked is skipped: its lease ends at its own time."""
     pending: set[TypeKey] = set()
     for attempt in range(_TRIES):
         if attempt:

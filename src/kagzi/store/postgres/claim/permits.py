@@ -1,4 +1,4 @@
-"""Claims of runs whose type has limits: under the lock of the type, count who holds a permit, choose, lease."""
+"""Claims for types with limits: under the lock of the type, count used permits, choose runs, lease them."""
 
 from collections.abc import Iterable, Sequence, Set
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ from ...protocol import TypeKey, Want
 from ...rows import read_limits
 from ..connection.connection import Row, Rows, Session
 
-_KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves
+_KEYS_AHEAD = 64  # extra keys to read: some have only runs that no worker here serves
 
 
 class Leasing(NamedTuple):
-    """What a claim writes into the runs that it takes."""
+    """What a claim writes to the runs that it takes."""
 
     nonce: int
     now: Timestamp
@@ -27,7 +27,7 @@ class Leasing(NamedTuple):
 
 
 async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey, Row]:
-    """The rows of those of these types that have limits. They are locked until the transaction ends."""
+    """The rows of those of these types that have limits, locked until the transaction ends."""
     keys = sorted(types)
     if not keys:
         return {}
@@ -38,7 +38,7 @@ async def lock_types(session: Session, types: Iterable[TypeKey]) -> dict[TypeKey
 
 
 class LimitedClaim:
-    """The claim of runs of one type under its limits, for workers of one build that serve the same versions."""
+    """Claims runs of one type within its limits, for workers of one build that serve the same versions."""
 
     def __init__(self, session: Session, row: Row, wants: Sequence[Want], leasing: Leasing) -> None:
         self._session = session
@@ -53,13 +53,13 @@ class LimitedClaim:
         self.key = TypeKey(row["namespace"], row["workflow_type"])
         self._type = {"namespace": self.key.namespace, "workflow_type": self.key.workflow_type}
         self.wanted = sum(want.limit for want in wants)
-        self._key_times: dict[str, Timestamp] = {}  # when the next start of a key is due, once this one is made
+        self._key_times: dict[str, Timestamp] = {}  # when each key may start its next run, after this claim
         self.again_at: Timestamp | None = None
         self.more = False
-        self.waiting = False  # there is certainly more
+        self.waiting = False  # runs are left for lack of permits
 
     async def claim(self, spare: int | None) -> Rows:
-        """Rows as `claim_runs` returns them. `spare`: what the namespace's own limit leaves."""
+        """Rows as `claim_runs` returns them. `spare`: how many more runs the namespace's own limit allows."""
         if self.limits.paused or spare == 0 or not self._versions:
             return ()
         chosen = await (self._by_key(spare) if self.limits.by_key else self._by_age(spare))
@@ -81,7 +81,7 @@ class LimitedClaim:
         return rows
 
     async def _note_key_rates(self, chosen: Sequence[Candidate], claimed: Set[str]) -> None:
-        """Of those that were leased: one that somebody had locked was not started."""
+        """Only for runs that were leased: a run that another transaction had locked was not started."""
         keys = sorted({each.key for each in chosen if each.run_id in claimed} & self._key_times.keys())
         if keys:
             times = [self._key_times[key] for key in keys]
@@ -111,7 +111,7 @@ class LimitedClaim:
         return self._choose(permits, candidates)
 
     async def _by_key(self, spare: int | None) -> list[Candidate]:
-        """Keys in turn after the one that was served last, first one run of each, then more if permits are left."""
+        """Serves keys in turn, after the one served last: first one run of each, then more if permits are left."""
         depth = self.wanted + _KEYS_AHEAD
         running, places, candidates = await self._scan(1, depth)
         permits = self._permits(running, spare)
@@ -141,8 +141,8 @@ class LimitedClaim:
             permits.know_keys({row["key"]: row["next_start_at"] for row in rows})
 
     async def _scan(self, per_key: int, depth: int) -> tuple[dict[str, int], dict[str, int], list[Candidate]]:
-        """Who runs, by key; the keys in turn with their places, at most `depth` beyond those of running ones; and the
-        first runs of each that is not full."""
+        """Running runs by key; the keys in turn with their positions, at most `depth` beyond those with running runs;
+        and the first runs of each key that is not full."""
         running: dict[str, int] = {}
         places: dict[str, int] = {}
         candidates: list[Candidate] = []
@@ -178,5 +178,5 @@ def _candidates(rows: Rows) -> list[Candidate]:
 
 
 def _placed(candidates: list[Candidate], places: dict[str, int]) -> list[Candidate]:
-    """With the places of their keys in turn; a key that has none yet comes last."""
+    """Adds the positions of their keys in the turn; a key without one comes last."""
     return [each._replace(place=places.setdefault(each.key, len(places) + 1)) for each in candidates]

@@ -1,4 +1,4 @@
-"""What the clock does to runs, and what is ahead."""
+"""Timers: what is due, and when something is due next."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,18 +23,18 @@ _ENDED = (RunCode.FAILED, RunCode.CANCELLED)
 
 
 class _Due(NamedTuple):
-    """What becomes of a run that is due."""
+    """What happens to a run that is due."""
 
     row: Row
     status: RunCode
     error: ErrorDetail | None = None  # why it ends, or is paused
-    lost: bool = False  # its holder's lease ran out
+    lost: bool = False  # its worker's lease ended
 
 
 async def fire(
     session: Session, now: Timestamp, *, end_leases: bool, limit: int, claim_cap: int = 10
 ) -> tuple[Fired, Effects]:
-    """Lock what is due, then do it: the second statement sees everything recorded before the locks were held."""
+    """Lock what is due, then process it: the second statement sees everything recorded before the locks were held."""
     async with session.transaction():
         ended_by = now if end_leases else HOLDER_DIED
         rows = await session.read("lock_due_runs", now=now, limit=limit, leases_ended_by=ended_by)
@@ -91,7 +91,7 @@ def _run(due: _Due) -> RunKey:
 
 
 def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _Due | None:
-    """`ended_by`: leases that ended then are taken away."""
+    """`ended_by`: leases that ended by then are taken back."""
     if (end := _end_of(row, now)) is not None:
         return _Due(row, *end)
     if row["status"] != RunCode.RUNNING:
@@ -104,8 +104,8 @@ def _due(row: Row, now: Timestamp, *, ended_by: Timestamp, claim_cap: int) -> _D
 
 
 async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:
-    """Without the runs whose end somebody waits for who is locked: these come next time. No lock is waited for here,
-    since the parents are locked after their children."""
+    """Leaves out runs whose end a locked run waits for; they are due again next time. This never waits for a lock,
+    since it locks parents after their children."""
     ending = [_run(each).run_id for each in due if each.status in _ENDED and each.row["watched"]]
     if not ending:
         return due
@@ -114,7 +114,7 @@ async def _with_parents(session: Session, due: list[_Due]) -> list[_Due]:
 
 
 def _end_of(row: Row, now: Timestamp) -> tuple[RunCode, ErrorDetail] | None:
-    """How the run ends, if it is one that does: what it is about comes before who holds it."""
+    """How the run ends, if it does. A deadline or cancel limit takes precedence over its lease."""
     deadline_at, cancel_by = row["deadline_at"], row["cancel_by"]
     if deadline_at is not None and deadline_at <= now:
         return RunCode.FAILED, deadline_error(deadline_at)

@@ -1,1 +1,1 @@
-"""How the database is reached, and what its failures mean."""
+"""Connections to the database, and the classification of its failures."""

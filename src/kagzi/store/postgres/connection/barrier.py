@@ -1,9 +1,9 @@
-"""The replication barrier: nothing is acknowledged from a read that may show what no standby has (ADR 0015).
+"""The replication barrier: nothing is acknowledged from a read that may show data which no standby has (ADR 0015).
 
 PostgreSQL shows a commit to others when its wait for the synchronous standby ends, however it ends: confirmed,
 cancelled, by a terminated backend, or by crash recovery after a restart in place. Only a commit that wrote something
-and was not disturbed while it waited proves that a standby has all that was visible before it. Such a commit, with
-nothing in it but its own record, is the barrier.
+and was not interrupted while it waited proves that a standby has all that was visible before it. Such a commit,
+containing nothing but its own record, is the barrier.
 """
 
 import asyncio
@@ -13,42 +13,40 @@ import asyncpg
 from ..statements import STATEMENTS
 
 CROSSING_TIMEOUT_S = 10.0
-"""How long a new connection waits for the standby before its user is told that the database is unavailable."""
+"""How long a new connection waits for the standby before the database is reported as unavailable."""
 PAUSE_S = 1.0
-"""After a failed crossing whoever queued behind it is told at once, instead of one after the other."""
+"""After a failed crossing, waiting callers fail at once instead of each waiting in turn."""
 
 
 class UnreplicatedError(ConnectionError):
-    """A commit may be on this server only. It is a loss of the connection: what became of the commit is unknown."""
+    """A commit may be on this server only. It counts as a lost connection: the outcome of the commit is unknown."""
 
 
 class Connection(asyncpg.Connection):
-    """A connection that never asks the server to cancel: a commit whose wait for the standby is cancelled becomes
-    visible without being replicated. Instead of the request the socket is closed, which a waiting commit does not
-    notice.
+    """A connection that never sends a cancel request: a commit whose wait for the standby is cancelled becomes visible
+    without being replicated. The socket is closed instead, which a waiting commit does not notice.
 
-    `may_cancel`: what runs is a barrier, which carries nothing; cancelled, it leaves no backend behind.
+    `may_cancel`: a barrier is running, which carries no data; cancelling it leaves no backend behind.
     """
 
     may_cancel: bool = False
     unreplicated: bool = False
 
     def _cancel_current_command(self, *waiters: asyncio.Future[None]) -> None:
-        """The driver's only way to a cancel request, for timeouts and cancelled tasks alike."""
+        """The driver's only path to a cancel request, both for timeouts and for cancelled tasks."""
         if self.may_cancel:
             super()._cancel_current_command(*waiters)  # type: ignore[misc]  # the stubs leave private names out
         else:
-            # Not within this call: the driver has not yet told whoever waits for the command.
+            # Not within this call: the driver has not yet notified those who wait for the command.
             asyncio.get_running_loop().call_soon(self.terminate)
 
     def notice(self, _connection: object, message: asyncpg.PostgresLogMessage) -> None:
-        """The server's warning comes ahead of the end of the commit. Its text may be in any language, its origin is
-        not."""
+        """The server's warning precedes the end of the commit. Its text may be in any language, but not its origin."""
         if getattr(message, "server_source_function", None) == "SyncRepWaitForLSN":
             self.unreplicated = True
 
     def check(self) -> None:
-        """After every statement, since any may have been a commit."""
+        """Called after every statement, since any may have been a commit."""
         if self.unreplicated:
             raise UnreplicatedError(
                 "a commit stopped waiting for the synchronous standby: it may be on this server only"
@@ -56,7 +54,7 @@ class Connection(asyncpg.Connection):
 
 
 class Barrier:
-    """What all connections to one database know of its synchronous standbys, and the crossing of new ones."""
+    """What all connections to one database know about its synchronous standbys; new connections cross it."""
 
     def __init__(self) -> None:
         self._standby_names = ""
@@ -64,27 +62,26 @@ class Barrier:
 
     @property
     def needed(self) -> bool:
-        """Without synchronous standbys a commit waits for nobody, and a barrier would prove nothing."""
+        """Without synchronous standbys a commit does not wait, and a barrier would prove nothing."""
         return bool(self._standby_names)
 
     def note_standbys(self, names: str) -> None:
-        """`synchronous_standby_names` as of now: an operator, or whoever looks after failovers, may change it at any
-        time."""
+        """The current `synchronous_standby_names`: an operator or a failover manager may change it at any time."""
         self._standby_names = names.strip()
 
     def check_open(self) -> None:
-        """Raises UnreplicatedError just after a crossing failed."""
+        """Raises UnreplicatedError shortly after a failed crossing."""
         if asyncio.get_running_loop().time() < self._closed_until:
             raise self._absent()
 
     async def cross(self, connection: Connection, opening: str | None) -> None:
-        """Have a new connection commit synchronously, and cross the barrier before it is used: the server may have been
-        restarted in place, and show what no standby has.
+        """Make a new connection commit synchronously, and cross the barrier before it is used: the server may have been
+        restarted in place, and show data that no standby has.
 
-        `opening` is how transactions begin on a pooled connection. Raises UnreplicatedError if no standby confirmed in
-        time; the connection must be closed then, and not terminated: a request to cancel is on its way.
+        `opening` begins each transaction on a pooled connection. Raises UnreplicatedError if no standby confirmed in
+        time; the connection must then be closed, not terminated: a cancel request is in flight.
         """
-        # Acknowledged means kept: a session commits synchronously, whatever its role is set to; more is left alone.
+        # Acknowledged means durable: sessions commit synchronously whatever their role says. Stricter modes are kept.
         if opening is not None:
             async with connection.transaction():
                 row = await connection.fetchrow(STATEMENTS["commit_settings"])

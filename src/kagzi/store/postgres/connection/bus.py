@@ -1,8 +1,8 @@
-"""Servers on one database wake each other: LISTEN on one connection, NOTIFY on its sibling, names and nothing else.
+"""Servers on one database wake each other: LISTEN on one connection, NOTIFY on another; messages contain names only.
 
-The listening connection is watched and made again for ever. Whatever may have been missed meanwhile is covered by
-one `POLL_AGAIN`. Through a pooler in transaction mode nobody can listen, but all can notify: such a server is told to
-poll every second instead.
+The listening connection is monitored and re-established indefinitely; one `POLL_AGAIN` then covers whatever was missed.
+Through a pooler in transaction mode a server cannot listen, but it can notify: such a server polls every second
+instead.
 """
 
 import asyncio
@@ -22,20 +22,20 @@ _log = logging.getLogger(__name__)
 
 _CHANNEL = "kagzi_wake"
 PAYLOAD_BYTES = 7_900
-"""PostgreSQL refuses 8,000."""
+"""PostgreSQL refuses 8,000 and more."""
 
 _PROBE_INTERVAL_S = 30.0
 _PROBE_TIMEOUT_S = 10.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _DEAF_INTERVAL_S = 1.0
-"""A cancelled run begins no step later than a second afterwards, whichever server was told."""
-_PROBE_SETTINGS = {"jit": "off"}  # a pooler shows itself by what it does with a setting
+"""A cancelled run begins no step more than a second later, whichever server received the request."""
+_PROBE_SETTINGS = {"jit": "off"}  # how a connection treats a setting shows whether it goes through a pooler
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True):
-    """`ended`: every namespace in which runs ended, for servers of an earlier version, which poll their waits there.
-    `ended_runs`: which runs, by namespace, where they are known."""
+    """`ended`: every namespace in which runs ended, for servers of an earlier version, which then poll for their
+    waiting callers. `ended_runs`: the ended runs by namespace, where they are known."""
 
     server_id: str
     pending: list[TypeKey] = []
@@ -52,7 +52,7 @@ _decoder = msgspec.json.Decoder(_Message)
 
 
 class PostgresBus:
-    """Keeps `store.protocol.Bus`."""
+    """Implements `store.protocol.Bus`."""
 
     def __init__(self, url: str, *, server_id: str) -> None:
         self._target = Target(url)
@@ -64,7 +64,7 @@ class PostgresBus:
         self._listening: asyncio.Task[None] | None = None
 
     async def open(self, on_wake: Callable[[Wake], None]) -> None:
-        """Returns once it listens, or knows that it never will; raises Unavailable if the database is."""
+        """Returns once it listens, or knows that it cannot. Raises Unavailable."""
         if self._listening is not None:
             return
         self._on_wake = on_wake
@@ -92,7 +92,7 @@ class PostgresBus:
             finally:
                 connection.terminate()
             while True:
-                # Servers that lost the same database come back at different moments: each id has a step of its own.
+                # Servers that lost the same database reconnect at different times: the factor depends on the id.
                 await asyncio.sleep(min(_FIRST_PAUSE_S * 2**failures, _LONGEST_PAUSE_S) * self._step(failures))
                 try:
                     subscribed = await self._subscribe()
@@ -121,7 +121,7 @@ class PostgresBus:
             self._deliver(POLL_AGAIN)
 
     async def _subscribe(self) -> tuple[asyncpg.Connection, asyncio.Event] | None:
-        """None: through this pooler nobody can."""
+        """None: not possible through this pooler."""
         connection = await self._target.connect(_PROBE_SETTINGS)
         if self._target.pooled:
             connection.terminate()
@@ -136,7 +136,7 @@ class PostgresBus:
         return connection, lost
 
     async def _watch(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
-        """Returns when the connection is gone. A dead network does not say so: it is probed."""
+        """Returns when the connection is lost. A dead network gives no sign, so the connection is probed."""
         while not lost.is_set():
             try:
                 await asyncio.wait_for(lost.wait(), _PROBE_INTERVAL_S)
@@ -161,7 +161,7 @@ class PostgresBus:
             return
         try:
             self._on_wake(wake)
-        except Exception:  # noqa: BLE001  whoever listens must not end by what he hears
+        except Exception:  # noqa: BLE001  a failing callback must not end the listener
             _log.exception("a wake-up could not be processed")
 
 
@@ -186,11 +186,11 @@ def _write(server_id: str, wake: Wake) -> _Message:
 
 
 def _payloads(server_id: str, wake: Wake) -> Iterator[str]:
-    """The wake as messages that are each short enough."""
+    """The wake-up as messages that each fit into a notification."""
     payload = _encode(_write(server_id, wake))
     if len(payload) <= PAYLOAD_BYTES:
         yield payload.decode()
-    elif _names(wake) == 1:  # names so long that they do not fit: have everybody look
+    elif _names(wake) == 1:  # a single name does not fit: have all servers poll
         yield _encode(_Message(server_id, poll_again=True)).decode()
     else:
         for part in _halves(wake):
@@ -202,7 +202,7 @@ def _names(wake: Wake) -> int:
 
 
 def _halves(wake: Wake) -> tuple[Wake, Wake]:
-    """Everything divided in two, one kind after the other; both have something."""
+    """Divides the names in two, kind by kind; neither half is empty."""
     half = _names(wake) // 2
     pending, left = _divided(wake.pending, half)
     ended, left = _divided(wake.ended, left)
@@ -215,6 +215,6 @@ def _halves(wake: Wake) -> tuple[Wake, Wake]:
 
 
 def _divided(names: frozenset[Name], first: int) -> tuple[tuple[frozenset[Name], frozenset[Name]], int]:
-    """The first so many of them and the others; and how many the first part still lacks."""
+    """The first `first` names and the others; and how many the first part still lacks."""
     ordered = sorted(names)
     return (frozenset(ordered[:first]), frozenset(ordered[first:])), max(0, first - len(ordered))

@@ -1,6 +1,6 @@
-"""Connections to PostgreSQL: URLs, owned connections, and how the loss of one is reported.
+"""Connections to PostgreSQL: URLs, owned connections, and how a lost connection is reported.
 
-A Link is one connection, made when it is first needed and made again after it was lost. Its users wait for each other.
+A Link is one connection, opened when it is first needed and reopened after a loss. Only one user has it at a time.
 """
 
 import asyncio
@@ -30,41 +30,41 @@ Rows: TypeAlias = Sequence[Row]
 _COMMON_SETTINGS = {
     "jit": "off",
     "idle_in_transaction_session_timeout": "30s",
-    "client_min_messages": "warning",  # a commit that stopped waiting for its standby says so with a warning
+    "client_min_messages": "warning",  # a commit that stopped waiting for its standby is reported as a warning
 }
 
 HOT_SETTINGS: Mapping[str, str] = {
     **_COMMON_SETTINGS,
-    # A plan made once, on whatever the tables held then, must be right for ever: it has to go by the indexes.
-    # Hash joins stay on: they join the arrays of a batch.
+    # Plans are made once and kept, whatever the tables contain later, so they must use indexes. Hash joins stay on:
+    # they join the arrays of a batch.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_mergejoin": "off",
-    # Whoever meets a locked row goes on with the others.
+    # A caller that finds a locked row continues with the others.
     "lock_timeout": "50ms",
 }
 
 QUERY_SETTINGS: Mapping[str, str] = {
     **_COMMON_SETTINGS,
-    # Lists have optional conditions: the plan must see which are given.
+    # Lists have optional conditions: the plan must know which are set.
     "plan_cache_mode": "force_custom_plan",
-    # A list shows a few rows of many: no plan that reads them all is a good one, and none may take all processors.
+    # A list shows a few of many rows: a plan that reads all of them is never right, and no plan may use all CPUs.
     "enable_seqscan": "off",
     "max_parallel_workers_per_gather": "0",
 }
 
 
 def call_timeout_s(options: DatabaseOptions) -> float:
-    """When a call gives up although the server said nothing; the server itself gives up before that."""
+    """When a call gives up if the server does not respond; the server's own timeout is shorter."""
     return options.statement_timeout_ms / 1_000 + _SILENCE_S
 
 
 class Target:
     """Where the database is.
 
-    `pooled`: through a pooler in transaction mode, where a session keeps nothing. `?pgbouncer=true` says so; otherwise
-    it is noticed when the first connection refuses, or does not keep, the settings it is opened with.
+    `pooled`: through a pooler in transaction mode, which keeps no session state. Set by `?pgbouncer=true`; otherwise
+    detected when the first connection refuses, or does not keep, the settings it is opened with.
     """
 
     def __init__(self, url: str) -> None:
@@ -79,7 +79,7 @@ class Target:
         self.barrier = Barrier()
 
     def settings(self, settings: Mapping[str, str]) -> Mapping[str, str]:
-        """Those of a session for one kind of work, completed by what the URL says."""
+        """The session settings for one kind of work, with those of the URL."""
         options = self.options
         chosen = {
             "statement_timeout": _in_ms(options.statement_timeout_ms),
@@ -91,12 +91,12 @@ class Target:
         return chosen
 
     async def connect(self, settings: Mapping[str, str]) -> Connection:
-        """A new connection, or Unavailable. A pooled one has no settings: each transaction begins with them."""
+        """A new connection. Raises Unavailable. A pooled one has no settings: each transaction begins with them."""
         try:
             connection = await self._connect({} if self.pooled else settings)
             if settings and not self.pooled:
                 self.pooled = not await _has_settings(connection, settings)
-        except ValueError as error:  # the URL itself
+        except ValueError as error:  # the URL is invalid
             raise Unavailable(f"{self.place}: the URL cannot be used: {error}") from error
         except (*LOSSES, asyncpg.PostgresError) as error:
             if _is_refused_setting(error) and settings and not self.pooled:
@@ -111,20 +111,20 @@ class Target:
             connection_class=Connection,
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=call_timeout_s(self.options),
-            statement_cache_size=0,  # a Session keeps what it prepares; a pooler hands other people's names around
+            statement_cache_size=0,  # Session caches statements; behind a pooler, names are shared with other clients
             server_settings={"application_name": "kagzi", **settings},
         )
         connection.add_log_listener(connection.notice)
         return connection
 
     def lost(self, error: BaseException) -> Unavailable:
-        """The driver's error in our words; it names neither user nor password."""
+        """The driver's error as ours; it contains neither user nor password."""
         reason = str(error) or type(error).__name__
         return Unavailable(f"{self.place} is unavailable: {reason}")
 
 
 def _in_ms(milliseconds: int) -> str:
-    """As PostgreSQL shows it: `_has_settings` compares."""
+    """Formatted as PostgreSQL shows it, for the comparison in `_has_settings`."""
     for size, unit in ((60_000, "min"), (1_000, "s")):
         if milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
@@ -132,12 +132,12 @@ def _in_ms(milliseconds: int) -> str:
 
 
 def _is_refused_setting(error: BaseException) -> bool:
-    """PgBouncer takes the few settings it knows how to carry over, and names the first other one."""
+    """PgBouncer accepts the few settings that it tracks, and reports the first other one."""
     return isinstance(error, asyncpg.ProtocolViolationError) and "startup parameter" in str(error)
 
 
 async def _has_settings(connection: asyncpg.Connection, settings: Mapping[str, str]) -> bool:
-    """Whether they were taken: a pooler may be told to swallow them."""
+    """Whether the settings took effect: a pooler may be configured to ignore them."""
     try:
         async with connection.transaction():
             rows = await connection.fetch(
@@ -150,7 +150,7 @@ async def _has_settings(connection: asyncpg.Connection, settings: Mapping[str, s
 
 
 class Counters:
-    """How often the database was asked, and how often something was committed."""
+    """Counts statements and commits."""
 
     def __init__(self) -> None:
         self.statements = 0
@@ -158,9 +158,9 @@ class Counters:
 
 
 def _opening(settings: Mapping[str, str]) -> str:
-    """How a transaction begins where the session keeps no settings: with all of them, and committing synchronously,
-    whatever role, database or another client of the pooler set; more than that is left alone. Names and values are our
-    own."""
+    """The beginning of a transaction where the session keeps no settings: it sets all of them, and synchronous commit,
+    whatever the role, the database or another client of the pooler has set; stricter modes are kept. Names and values
+    are our own."""
     kept = "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END"
     calls = [f"set_config('synchronous_commit', {kept}, true)"]
     calls += [f"set_config('{name}', '{value}', true)" for name, value in settings.items()]
@@ -168,11 +168,11 @@ def _opening(settings: Mapping[str, str]) -> str:
 
 
 class Session:
-    """A connection in the hands of one user.
+    """A connection while one caller uses it.
 
-    `opening`: of a pooled connection. Every transaction begins with it, and every statement is in one: outside, the
-    parts of a statement could go to different sessions of the server. `confirms`: what is read may be acknowledged, so
-    transactions confirm it when they commit.
+    `opening`: begins every transaction on a pooled connection. Every statement is in a transaction there: outside, the
+    messages of one statement could reach different sessions of the server. `confirms`: what is read may be
+    acknowledged, so transactions confirm it when they commit.
     """
 
     def __init__(
@@ -186,15 +186,15 @@ class Session:
         self.confirms = False
         self._prepared: dict[str, PreparedStatement] = {}
         self._in_transaction = False
-        self.suspect = False  # something failed that may be the fault of the connection: it is not to be used again
+        self.suspect = False  # a failure may be the connection's fault: do not use it again
 
     @property
     def lost(self) -> bool:
         return self._connection.is_closed()
 
     async def read(self, name: str, /, **values: object) -> Rows:
-        """Rows of a statement that changes nothing, or that is part of a transaction. See `parameters` for the
-        values."""
+        """Run a statement that changes nothing or is part of a transaction, and return its rows. See `parameters` for
+        the values."""
         self._confirmed = False
         arguments = PARAMETERS[name].in_order(values)
         if self._opening is not None:
@@ -202,14 +202,14 @@ class Session:
         self._counters.statements += 1
         prepared = self._prepared.get(name)
         if prepared is None:
-            # With a name of its own: without, it would be parsed and planned again each time.
+            # Named: an unnamed statement would be parsed and planned each time.
             prepared = self._prepared[name] = await self._connection.prepare(STATEMENTS[name], name=name)
         rows = await prepared.fetch(*arguments)
         self._connection.check()
         return rows
 
     async def write(self, name: str, /, **values: object) -> Rows:
-        """Rows of a statement that is a transaction of its own."""
+        """Run a statement as a transaction of its own, and return its rows."""
         rows = await self.read(name, **values)
         if not self._in_transaction:
             self._counters.transactions += 1
@@ -222,8 +222,7 @@ class Session:
         return page, bool(page) and page[0]["page_rows"] > len(page)
 
     def committed(self) -> None:
-        """The last `write` did change something: its commit waited for the standby, and so confirmed all that was
-        read."""
+        """The last `write` changed something: its commit waited for the standby, and so confirmed all that was read."""
         self._confirmed = not self._in_transaction
 
     def note_standbys(self, names: str) -> None:
@@ -231,7 +230,7 @@ class Session:
         self._barrier.note_standbys(names)
 
     async def confirm(self) -> None:
-        """Returns when the standby has everything that was read. In a transaction: when that has committed."""
+        """Returns when the standby has everything that was read; within a transaction, its commit confirms that."""
         if self._confirmed or not self._barrier.needed:
             return
         await self.read("barrier")
@@ -239,7 +238,7 @@ class Session:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
-        """BEGIN ... COMMIT, or ROLLBACK if the block raises. Whoever is cancelled loses the connection, and with it the
+        """BEGIN ... COMMIT, or ROLLBACK if the block raises. Cancellation closes the connection, and so ends the
         transaction."""
         self._counters.statements += 2
         await self._connection.execute("BEGIN" if self._opening is None else self._opening)
@@ -282,7 +281,7 @@ class Session:
 
 
 class Link:
-    """One connection for one kind of work. After a loss, reported as Unavailable, the next user connects anew."""
+    """One connection for one kind of work. A loss is reported as Unavailable, and the next user reconnects."""
 
     def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str]) -> None:
         self._target = target
@@ -301,11 +300,11 @@ class Link:
 
     @asynccontextmanager
     async def use(self, *, confirm: bool = True) -> AsyncGenerator[Session]:
-        """The connection, to oneself. What the driver raises leaves as Unavailable, or as StatementFailed or
-        InvalidArgument if the statement is to blame.
+        """Exclusive use of the connection. Errors of the driver become Unavailable, or StatementFailed or
+        InvalidArgument if the statement is at fault.
 
-        `confirm`: what is read may be acknowledged; at the end of the block the standby has it, if there is one.
-        Without: for questions whose answer promises nothing, and for chores that answer nobody.
+        `confirm`: what is read may be acknowledged; at the end of the block the standby, if there is one, has it. False
+        is for reads whose result is not acknowledged, and for chores.
         """
         async with self._turn:
             session = await self._open_session()
@@ -315,7 +314,7 @@ class Link:
                 if confirm:
                     await session.confirm()
             except asyncio.CancelledError:
-                # The statement may be anywhere, its commit included: nobody else may run into that.
+                # The statement may be in any state, even committing: nobody else may use this connection.
                 self._drop()
                 raise
             except (*LOSSES, asyncpg.PostgresError) as error:
@@ -351,14 +350,14 @@ class Link:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._opened)
-        # A caller that hangs up leaves it to the next one: otherwise each would leave a backend that waits for a
-        # standby.
+        # If the caller is cancelled, the next one gets this connection: otherwise each would leave a backend that waits
+        # for a standby.
         return await asyncio.shield(self._opening)
 
     def _opened(self, task: asyncio.Task[Session]) -> None:
         self._opening = None
         if not task.cancelled():
-            task.exception()  # seen, also if the caller has gone
+            task.exception()  # marks the exception as retrieved, even if the caller is gone
 
     async def _open(self) -> Session:
         try:

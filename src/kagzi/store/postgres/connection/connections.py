@@ -1,4 +1,4 @@
-"""The connections of a store on PostgreSQL, by what they are for. Each noun's verbs are a class on top of this."""
+"""The connections of a store on PostgreSQL, by purpose. The classes of verbs build on this one."""
 
 import asyncio
 from collections import Counter
@@ -12,13 +12,13 @@ from ...sessions import Purpose, Sessions
 from .connection import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, Session, Target
 
 _FIXED = 4
-"""Connections that every server has: two for the work of workers, two to wake other servers (`PostgresBus`)."""
+"""Connections that every server has: two for the work of workers, two for wake-ups of servers (`PostgresBus`)."""
 
 Result = TypeVar("Result")
 
 
 class LinkPool:
-    """A few links, made as they are needed. Beyond `size` users wait."""
+    """A few links, opened as needed. When all `size` are in use, callers wait."""
 
     def __init__(self, target: Target, counters: Counters, settings: Mapping[str, str], *, size: int) -> None:
         self._free = asyncio.Semaphore(size)
@@ -43,9 +43,9 @@ class LinkPool:
 
 class Connections(Counters, Sessions):
     """Four kinds: one that only writes batches, one for claims, leases and timers, a few for the other verbs, and a few
-    that only read: while commits wait for a standby that is away, they answer.
+    that only read, which keep working while commits wait for a missing standby.
 
-    A lost one raises Unavailable; the next call connects again.
+    A lost one raises Unavailable; the next call reconnects.
     """
 
     def __init__(self, url: str) -> None:
@@ -60,7 +60,7 @@ class Connections(Counters, Sessions):
 
     @asynccontextmanager
     async def _scan(self, namespace: str) -> AsyncGenerator[Session]:
-        """A connection for a scan, whose answer promises nothing. Scans never take all that there are for readers."""
+        """A connection for a scan, whose result is not acknowledged. Scans never use all connections for reads."""
         async with self._scans.take(namespace), self._readers.use(confirm=False) as session:
             yield session
 

@@ -1,4 +1,4 @@
-"""Classifies what PostgreSQL and its driver raise, by whose fault it is: the one place that decides what is an outage.
+"""Classifies errors of PostgreSQL and its driver by cause: the one place that decides what counts as an outage.
 
 See docs/adr/0014.
 """
@@ -12,13 +12,13 @@ from ....core.errors import InvalidArgument, KagziError, StatementFailed
 
 class Failure(Enum):
     LOST = "lost"
-    """The server goes away, is full, is read-only or was too slow: connect anew, and wait."""
+    """The server is shutting down, full, read-only or too slow: reconnect, and wait."""
     BROKEN = "broken"
-    """The server failed inside on this statement. Other statements may work: connect anew, and find out which."""
+    """The server failed internally on this statement. Others may work: reconnect, and bisect."""
     CONTENDED = "contended"
-    """Another transaction has a lock: nothing was changed, try again. The connection is sound."""
+    """Another transaction holds a lock: nothing was changed, retry. The connection is good."""
     FAULT = "fault"
-    """The statement, or what was sent with it."""
+    """The statement or its parameters are wrong."""
 
 
 LOSSES = (
@@ -26,10 +26,9 @@ LOSSES = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a call on a connection that breaks at this moment
+    asyncpg.InternalClientError,  # a call on a connection that is just breaking
 )
-"""What the driver raises by itself when a connection is gone. What the server says is a PostgresError, and has a
-SQLSTATE."""
+"""What the driver itself raises when a connection is lost. Errors of the server are a PostgresError with a SQLSTATE."""
 
 CONTENTION = (
     asyncpg.LockNotAvailableError,
@@ -39,7 +38,7 @@ CONTENTION = (
 
 _BY_CLASS = {
     "08": Failure.LOST,  # connections
-    "28": Failure.LOST,  # authorization: passwords are changed, roles are locked for a while
+    "28": Failure.LOST,  # authorization: a password is being changed, a role is locked for a while
     "40": Failure.CONTENDED,  # transaction rollback: deadlocks, serialization
     "53": Failure.LOST,  # insufficient resources: disk, memory, connections
     "57": Failure.LOST,  # operator intervention: shutdown, crash of another session, statement_timeout
@@ -51,9 +50,9 @@ _BY_STATE = {
     "25006": Failure.LOST,  # read-only: a standby, or a primary that was demoted
     "25P03": Failure.LOST,  # idle_in_transaction_session_timeout
     "25P04": Failure.LOST,  # transaction_timeout
-    "26000": Failure.LOST,  # a prepared statement that is gone: the session behind a pooler is another one
-    "3D000": Failure.LOST,  # no such database: it is being restored
-    "40003": Failure.LOST,  # whether it was done is not known
+    "26000": Failure.LOST,  # a prepared statement is gone: the pooler has switched to another session
+    "3D000": Failure.LOST,  # no such database: it may be being restored
+    "40003": Failure.LOST,  # the outcome is unknown
     "55006": Failure.CONTENDED,  # object in use
     "55P03": Failure.CONTENDED,  # lock_timeout
 }
@@ -64,16 +63,16 @@ def failure_of_state(sqlstate: str) -> Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What the driver raised. A value that it cannot encode is nobody's outage."""
+    """Classifies an error of the driver. A value that it cannot encode is not an outage."""
     if isinstance(error, asyncpg.InvalidCachedStatementError):
-        return Failure.LOST  # a migration changed what a prepared statement returns: prepare it anew
+        return Failure.LOST  # a migration changed what a prepared statement returns: prepare it again
     if isinstance(error, asyncpg.PostgresError):
         return failure_of_state(error.sqlstate or "")
     return Failure.LOST if isinstance(error, LOSSES) and not isinstance(error, ValueError) else Failure.FAULT
 
 
 def fault(error: BaseException) -> KagziError:
-    """A FAULT as an exception. PostgreSQL's own words stay in the log: they quote statements and values."""
+    """The exception for a FAULT. PostgreSQL's message stays in the log, because it quotes statements and values."""
     if isinstance(error, (ValueError, asyncpg.DataError)):
         return InvalidArgument(
             "the request contains a string or a number that PostgreSQL cannot store. Change or shorten it."

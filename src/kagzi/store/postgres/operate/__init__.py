@@ -1,1 +1,1 @@
-"""Everything else that people look after."""
+"""The other verbs on PostgreSQL: namespaces, workers, schedules, retention, transfers, statistics."""

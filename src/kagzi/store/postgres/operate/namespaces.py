@@ -28,8 +28,8 @@ class PostgresNamespaces(Namespaces, Connections):
 async def _delete_namespace(
     session: Session, namespace: str, now: Timestamp, cap: int, audit: AuditEntry | None
 ) -> Deletion | None:
-    """Disable it, wait until the transactions have ended that may not know so, then count what is open: starts do not
-    lock the namespace, so that only the end of their transactions tells."""
+    """Disable the namespace, wait for the transactions that may not have seen that, then count what is open. Starts do
+    not lock the namespace, so only the end of their transactions shows what they wrote."""
     before = await get_namespace(session, namespace)
     if before is None:
         return None
@@ -51,7 +51,7 @@ async def _delete_namespace(
 
 
 async def _writers_gone(session: Session) -> None:
-    """Returns when every transaction has ended that wrote runs when this was called."""
+    """Returns when all transactions have ended that had written runs at the time of the call."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WRITERS_TIMEOUT_S
     waiting = {row["writer"] for row in await session.read("writers_of_runs")}

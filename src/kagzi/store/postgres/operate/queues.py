@@ -1,4 +1,4 @@
-"""Counts runs that wait. The other verbs about queues are shared: `store/operate/queues`."""
+"""Counts waiting runs. The other verbs about queues are shared: `store/operate/queues`."""
 
 from collections.abc import Sequence
 

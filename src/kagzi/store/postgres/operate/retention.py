@@ -1,4 +1,4 @@
-"""Deletes runs that have ended. They are chosen without locks, locked and checked, and then deleted."""
+"""Deletes runs that have ended. They are selected without locks, then locked and checked, then deleted."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ class PostgresRetention(Retention, Connections):
 
 
 async def _delete_runs(session: Session, namespace: str, run_ids: Sequence[str], until: Timestamp) -> Sequence[str]:
-    """Two statements: one would delete the history as it was before it had the locks."""
+    """Two statements: a single one would delete the history as it was before the locks were held."""
     async with session.transaction():
         rows = await session.read("lock_runs_to_delete", namespace=namespace, run_ids=run_ids, until=until)
         locked = [row["run_id"] for row in rows]

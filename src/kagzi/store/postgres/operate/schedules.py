@@ -38,16 +38,16 @@ class PostgresSchedules(Schedules, Connections):
                     async with session.transaction():
                         return await fire_schedules(session, runs, firings, now)
                 except (*CONTENTION, asyncpg.InFailedSQLTransactionError, MovedError, _BusyError):
-                    continue  # a failed statement inside a start fails the transaction that it is part of
+                    continue  # a statement that fails inside a start fails the whole transaction
         raise Unavailable("runs that the schedules start are locked by another transaction. Try again.")
 
 
 class _BusyError(Exception):
-    """A start met a lock: roll back and begin again."""
+    """A start found a locked row: roll back and begin again."""
 
 
 class _NoRng:
-    """Starts draw no random number."""
+    """Starts use no random numbers."""
 
     def fraction(self) -> float:
         return 0.0

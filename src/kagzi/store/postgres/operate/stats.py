@@ -11,7 +11,7 @@ class PostgresStats(Stats, Connections):
     """Implements `store.protocol.StatsVerbs`."""
 
     async def roll_up(self, now: Timestamp) -> bool:
-        # It writes: not on a connection that answers readers while commits wait for a standby.
+        # It writes, so it does not use a connection that must serve reads while commits wait for a standby.
         async with (
             self._scans.take(""),
             self._questions.use(confirm=False) as session,

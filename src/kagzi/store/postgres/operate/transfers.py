@@ -1,4 +1,4 @@
-"""Import of runs: how they are written."""
+"""Imports runs: the statements that write them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -54,7 +54,7 @@ class PostgresTransfers(Transfers, Connections):
 
 
 class _TakenError(Exception):
-    """Rolls back, so that what is staged stays the import's own."""
+    """Rolls back, so that the staged rows still belong to the import."""
 
     def __init__(self, refusal: Refused) -> None:
         super().__init__(refusal)
@@ -100,7 +100,7 @@ async def _finish(
     await session.read("create_namespaces", namespaces=[run.namespace], now=now)
     row = run_row(run, image, now, blocked=conflicts["blocked"])
     if not await session.read("import_run", row=_as_json(row), diverged=has_diverged(image)):
-        raise MovedError  # somebody took one of its ids just now
+        raise MovedError  # another transaction has just taken one of its ids
     if image.labels:
         await session.read(
             "import_labels",
@@ -116,7 +116,7 @@ async def _finish(
 
 
 async def _join(session: Session, run: RunKey, image: RunImage, now: Timestamp) -> tuple[RunStatus, Effects]:
-    """It meets its relatives: those it waits for, and those who wait for it."""
+    """Connects the run with the runs it waits for, and with those that wait for it."""
     if image.status.ended:
         ended = [(run.run_id, RunCode(CODE_OF_RUN_STATUS[image.status]), image.error)] if image.watched else []
         notified = await notify_parents(session, ended, now)
@@ -129,7 +129,7 @@ async def _join(session: Session, run: RunKey, image: RunImage, now: Timestamp) 
 
 
 def _due_at(step: StepImage) -> Timestamp | None:
-    """When the clock does something about it; open waits are found by having such a time."""
+    """When a timer acts on the step. Open waits always have such a time, by which they are found."""
     if step.status is StepStatus.PENDING:
         return step.retry_at
     if step.status is not StepStatus.RUNNING or step.kind not in _EVENT_KINDS:
@@ -138,5 +138,5 @@ def _due_at(step: StepImage) -> Timestamp | None:
 
 
 def _as_json(row: dict[str, Any]) -> str:
-    """A run as the statement reads it: what is JSON stands there as it is."""
+    """A run as the statement reads it, with its JSON columns embedded as they are."""
     return _encode(row | {name: msgspec.Raw(row[name]) for name in _JSON if row[name] is not None}).decode()

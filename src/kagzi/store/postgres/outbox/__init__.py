@@ -1,1 +1,1 @@
-"""The outbox of a user: a table in a database that is not the store's."""
+"""A user's outbox: a table in a database that is not the store's."""

@@ -1,7 +1,7 @@
 """Drains an outbox in PostgreSQL: rows are locked, started and deleted in one transaction.
 
-Whatever happens in between, a row that is not deleted is started again under its request id, which answers the run that
-is there. So a server may die at any moment, and two may have taken the same row for one.
+A row that is not deleted, for whatever reason, is started again under its request id, which returns the existing run.
+So a server may die at any moment, and two may process the same row: only one run starts.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CHANNEL = "kagzi_outbox"
 START_TIMEOUT_S = 20.0
 _PROBE_INTERVAL_S = 30.0
 _PROBE_TIMEOUT_S = 10.0
-# A server that stands still keeps rows from the others for this long.
+# A server that hangs keeps rows from the others for no longer than this.
 _SETTINGS = {"jit": "off", "idle_in_transaction_session_timeout": "30s"}
 _ABSENT = -1
 
@@ -34,7 +34,7 @@ def _statements() -> dict[str, str]:
 
 
 class PostgresOutbox:
-    """Keeps `store.protocol.outbox.Outbox`, with one connection to drain, made when it is needed, and one to listen."""
+    """Implements `store.protocol.outbox.Outbox`, with a connection to drain, opened when needed, and one to listen."""
 
     def __init__(self, url: str) -> None:
         """Raises InvalidArgument."""
@@ -51,7 +51,7 @@ class PostgresOutbox:
         connection = await self._target.connect(self._target.settings(_SETTINGS))
         try:
             if self._target.pooled:
-                return  # a session behind a pooler hears nothing
+                return  # a session behind a pooler gets no notifications
             lost = asyncio.Event()
             connection.add_termination_listener(lambda _: lost.set())
 
@@ -60,11 +60,11 @@ class PostgresOutbox:
 
             await connection.add_listener(CHANNEL, notified)
             self.listens = True
-            on_change()  # whatever came before
+            on_change()  # for rows written before
             while not lost.is_set():
                 try:
                     await asyncio.wait_for(lost.wait(), _PROBE_INTERVAL_S)
-                except TimeoutError:  # a dead network does not say so
+                except TimeoutError:  # a dead network gives no sign
                     await connection.execute("SELECT 1", timeout=_PROBE_TIMEOUT_S)
         except (*LOSSES, asyncpg.PostgresError) as error:
             raise self._target.lost(error) from error
@@ -109,10 +109,10 @@ class PostgresOutbox:
             except (*LOSSES, asyncpg.PostgresError):
                 connection.terminate()
 
-    # --- for people ---------------------------------------------------------------------------------------------------
+    # --- for operators ------------------------------------------------------------------------------------------------
 
     async def rows(self, *, refused: bool, limit: int) -> Sequence[Row]:
-        """Those that were refused, or all. Raises Unavailable, StatementFailed; an absent table has no rows."""
+        """The refused rows, or all. Raises Unavailable, StatementFailed; an absent table has no rows."""
         async with self._use() as connection:
             try:
                 return await connection.fetch(_statements()["list_outbox"], refused, limit)
@@ -120,19 +120,19 @@ class PostgresOutbox:
                 return ()
 
     async def retry(self, ids: Sequence[int], *, every: bool) -> int:
-        """How many refused rows are tried again."""
+        """Make refused rows due again. Returns how many."""
         async with self._use() as connection:
             return len(await connection.fetch(_statements()["retry_outbox"], list(ids), every))
 
     async def drop(self, ids: Sequence[int], *, every: bool) -> int:
-        """How many refused rows are deleted."""
+        """Delete refused rows. Returns how many."""
         async with self._use() as connection:
             return len(await connection.fetch(_statements()["drop_outbox"], list(ids), every))
 
     @asynccontextmanager
     async def _use(self) -> AsyncGenerator[Connection]:
-        """What the driver raises leaves as Unavailable or StatementFailed. Whoever is cancelled loses the connection,
-        and with it the transaction."""
+        """Errors of the driver become Unavailable or StatementFailed. Cancellation closes the connection, and so ends
+        the transaction."""
         async with self._turn:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await self._target.connect(self._target.settings(_SETTINGS))
@@ -145,7 +145,7 @@ class PostgresOutbox:
                 raise
             except (*LOSSES, asyncpg.PostgresError) as error:
                 task = asyncio.current_task()
-                if task is not None and task.cancelling():  # the rollback of whoever is cancelled may fail, too
+                if task is not None and task.cancelling():  # the rollback of a cancelled task may fail, too
                     self._drop()
                     raise asyncio.CancelledError from error
                 if failure_of(error) is Failure.FAULT:

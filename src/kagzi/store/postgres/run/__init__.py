@@ -1,1 +1,1 @@
-"""What people ask of a run, and do to it."""
+"""Reads and changes of runs on PostgreSQL."""

@@ -1,4 +1,4 @@
-"""What people do to runs: cancel, terminate, pause, resume, adopt; and what that does to their children."""
+"""Control of runs: cancel, terminate, pause, resume, adopt; and the effects on their children."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -40,7 +40,7 @@ Answer = TypeVar("Answer")
 async def with_run(
     session: Session, run: RunKey, act: Callable[[Row], Awaitable[tuple[Answer, Effects]]]
 ) -> tuple[Answer | None, Effects]:
-    """Act on the run in a transaction that has locked it, and whoever waits for its end. None: there is no such run."""
+    """Run `act` in a transaction that has locked the run and those that wait for its end. None: no such run."""
     if not is_uuid(run.run_id):
         return None, NO_EFFECTS
     for _ in range(_TRIES):
@@ -64,7 +64,7 @@ async def cancel_run(
 async def cancel_locked(
     session: Session, row: Row, reason: str, now: Timestamp, cancel_by: Timestamp
 ) -> tuple[RunStatus, Effects]:
-    """The row is one of `lock_family`."""
+    """`row` comes from `lock_family`."""
     then = after_cancel(row["status"], row["lease"])
     if then is None:
         return _unchanged(row)
@@ -166,7 +166,7 @@ async def resume_diverged(
 
 
 async def cascade(session: Session, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
-    """Nothing is waited for: who is locked keeps his mark and has his turn later."""
+    """Never waits for a lock: a locked run keeps its mark and is processed later."""
     async with session.transaction():
         parents = [row["run_id"] for row in await session.read("lock_cascading", limit=limit)]
         if not parents:

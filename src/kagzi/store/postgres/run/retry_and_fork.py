@@ -1,4 +1,4 @@
-"""Runs that are gone over again: a failed one that is tried again from a step, and a fork of any run."""
+"""Retries a failed run from a step, and forks any run."""
 
 from collections.abc import Mapping
 
@@ -44,7 +44,7 @@ async def _retry(
         places = await session.read("step_of_error", run_id=run_id, subject_id=error.subject_id)
     if from_step and not places:
         return no_step(run_id, from_step), NO_EFFECTS
-    # The error names no step: every result is kept, and only what was cancelled with the run is forgotten.
+    # If the error names no step, every result is kept, and only what was cancelled with the run is deleted.
     step_id, after = (
         (places[0]["step_id"], places[0]["seq"] or places[0]["begun_seq"]) if places else ("", failed["seq"])
     )
@@ -72,7 +72,7 @@ async def _retry(
 
 
 async def catch_up(session: Session, run: RunKey, now: Timestamp) -> None:
-    """Children that ended before this run waited for them give it their results now."""
+    """Deliver the results of children that ended before this run waited for them."""
     ended: list[End] = [
         (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
         for child in await session.read("ended_children", run_id=run.run_id, namespace=run.namespace)
@@ -130,7 +130,7 @@ async def _unknown_outputs(session: Session, fork: Fork, before: int) -> Refused
 
 
 async def _refusal(session: Session, command: StartRun, now: Timestamp) -> Existing | Refused | None:
-    """Why no run is made: the request was made before, the id is taken, or the namespace takes none."""
+    """Why no run is created: the request is a repeat, the id is taken, or the namespace accepts no runs."""
     namespace = command.run.namespace
     [row] = await find_starts(session, [command])
     outcome: Outcome | None = taken(row, command, replace=False)

@@ -1,4 +1,4 @@
-"""Questions about runs."""
+"""Reads of runs."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from ..connection.connection import Session
 from ..statements import ended_list_name, list_name
 
 _WAITS_SHOWN = 100
-_MOST_MERGED = 16  # types whose lists are merged; beyond that runs are read in order of time and filtered
+_MOST_MERGED = 16  # beyond this many types, runs are read by time and filtered instead of merging a list per type
 
 
 async def get_run(session: Session, namespace: str, *, run_id: str, workflow_id: str) -> RunRecord | None:
@@ -107,7 +107,7 @@ async def count_runs(session: Session, namespace: str, where: RunFilter, cap: in
         matches: int = row["runs"]
         return min(matches, cap)
     statuses = [CODE_OF_RUN_STATUS[status] for status in where.statuses] or None
-    if where.by_end:  # with a status the index of ends finds them
+    if where.by_end:  # with a status the index of ended runs applies
         statuses = [CODE_OF_RUN_STATUS[status] for status in where.ended_statuses]
     types: dict[str, object] = {"workflow_types": list(where.workflow_types) or None}
     if _by_label(where):
@@ -122,12 +122,12 @@ async def count_runs(session: Session, namespace: str, where: RunFilter, cap: in
 
 
 def _by_label(where: RunFilter) -> bool:
-    """Whether the first label drives the list: unless something that fewer runs have does."""
+    """Whether the list is read by its first label: unless a narrower condition is given."""
     return bool(where.labels) and not _is_narrow(where)
 
 
 def _is_narrow(where: RunFilter) -> bool:
-    """Whether few runs have what is asked for, whatever their labels, types and versions are."""
+    """Whether a condition matches few runs, whatever their labels, types and versions."""
     narrow = (
         where.workflow_id,
         where.run_ids,
@@ -156,7 +156,7 @@ def _searched(where: RunFilter) -> dict[str, object]:
 
 
 def _statuses(statuses: Sequence[RunStatus]) -> tuple[str, int | list[int] | None]:
-    """Which statement, and its parameter: one value, or several whose lists are merged."""
+    """Which statement to use, and its parameter: one value, or several whose lists are merged."""
     codes = [CODE_OF_RUN_STATUS[status] for status in dict.fromkeys(statuses)]
     if len(codes) > 1:
         return "each_status", codes
@@ -164,9 +164,9 @@ def _statuses(statuses: Sequence[RunStatus]) -> tuple[str, int | list[int] | Non
 
 
 def _types(where: RunFilter) -> tuple[str, dict[str, object]]:
-    """As `_statuses`; very many types are looked for in the order of time. The index of types and versions has the
-    order of the list only within a version of a type: unless both are given, or something narrower, lists of those that
-    there are are merged."""
+    """Like `_statuses`. With very many types, runs are read by time and filtered. The index of types and versions has
+    the order of the list only within one version of a type: unless both, or a narrower condition, are given, the lists
+    of the existing versions are merged."""
     types = list(dict.fromkeys(where.workflow_types))
     if len(types) > _MOST_MERGED:
         return "any_type", {"workflow_types": types}

@@ -91,7 +91,7 @@ def _is_repeat(change: SignalReplacement, row: Row) -> bool:
     return misfits.is_repeat(change, name=row["name"], payload=payload, step_id=row["step_id"])
 
 
-async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was found
+async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was read
     session: Session,
     run: RunKey,
     change: SignalReplacement,
@@ -99,7 +99,7 @@ async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what wa
     misfit: Misfit,
     now: Timestamp,
 ) -> RunStatus | Refused:
-    """The value that the run is paused for: its wait gets another one, or waits on; the run goes on."""
+    """Replaces the value that the run is paused for, or drops it so that the step waits again, and resumes the run."""
     step_id = misfit.step_id
     bound = await session.read("signal_in_place", run_id=run.run_id, name=change.name, step_id=step_id)
     if not bound:
@@ -122,7 +122,7 @@ async def _replace_received(  # noqa: PLR0917  the verb's arguments, and what wa
 async def _swap(  # noqa: PLR0917  one row for another
     session: Session, run: RunKey, number: int, change: SignalReplacement, step_id: str | None, now: Timestamp
 ) -> None:
-    """The new value takes the place of the old one, which nobody will get. A drop leaves the place empty."""
+    """Puts the new value in the place of the old one, which is never delivered. A drop leaves the place empty."""
     payload = misfits.kept_payload(change)
     dropped = change.payload is None
     [aside] = await session.read("put_aside_signal", run_id=run.run_id, number=number, dropped=misfits.DROPPED)

@@ -1,4 +1,4 @@
-"""Questions about steps."""
+"""Reads of steps."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ async def get_step(session: Session, run: RunKey, step_id: str) -> StepRecord | 
 async def _with_attempts(
     session: Session, run: RunKey, rows: Sequence[Row], *, payloads: bool
 ) -> tuple[list[StepRecord], bool]:
-    """The steps with their earlier attempts, as many as fit; whether some were left out. See pages.shown_attempts."""
+    """The steps with their earlier attempts, as many as fit; whether some are left out. See pages.shown_attempts."""
     retried = [row["step_id"] for row in rows if row["attempt"] > 1 or row["reopened"]]
     rows_read: Sequence[Row] = ()
     truncated = False

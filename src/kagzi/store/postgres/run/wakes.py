@@ -1,4 +1,4 @@
-"""Makes a wait for the clock due now. Decided in core/run/wakes.py."""
+"""Makes a sleep, retry or delayed start due now. Decided in core/run/wakes.py."""
 
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.ids import is_uuid

@@ -1,4 +1,4 @@
-"""What happened to a run, read from its history."""
+"""The events of a run, read from its history."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def _event(row: Row) -> RunEvent:
         return pause_event(row["step_id"], row["seq"], row["finished_at"])
     if row["step_id"] == WOKEN:
         return woken_event(row["seq"], row["finished_at"], row["attempt"], read_error(row["error"]))
-    # An attempt may outlive its step: that of a run which was tried again from an earlier one.
+    # An attempt may outlive its step, if the run was retried from an earlier step.
     kind = STEP_KIND_OF_CODE[row["kind"] or KindCode.FUNCTION]
     status = STEP_STATUS_OF_CODE[row["status"] or StepCode.FAILED]
     begun = source in (Source.BEGUN, Source.ATTEMPT_BEGUN)

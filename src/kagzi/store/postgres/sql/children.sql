@@ -1,6 +1,6 @@
 -- name: lock_family
--- These runs and, for those of the second list, everybody whose step waits for their end or who begins after it, in the
--- order of their ids: who locks several runs locks them so.
+-- These runs and, for those of the second list, all runs with a step that waits for their end, or that begin after it,
+-- in the order of their ids: every transaction locks several runs in this order.
 WITH ending AS MATERIALIZED (
     SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY (:ending::uuid[])
 )
@@ -22,7 +22,7 @@ ORDER BY run_id
 FOR UPDATE;
 
 -- name: lock_parents
--- The same for runs that are locked already, without waiting: answers the runs of which somebody could not be locked.
+-- The same for runs that are already locked, without waiting: returns the runs for which some row could not be locked.
 WITH ending AS MATERIALIZED (
     SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY (:run_ids::uuid[])
 ), watchers AS MATERIALIZED (
@@ -43,7 +43,8 @@ JOIN runs AS p ON p.run_id = watchers.parent
 WHERE watchers.parent NOT IN (SELECT run_id FROM locked);
 
 -- name: find_children
--- What a child start meets: the child it made before, whoever has its request id or its workflow id, and the namespace.
+-- What a child start refers to: the child it started before, the runs with its request id or workflow id, and the
+-- namespace.
 SELECT g.n, n.open_runs_limit, t.when_full = 'queue' IS FALSE AS guarded,
     k.run_id::text AS child_run_id, k.workflow_type AS child_type, k.status AS child_status,
     q.run_id::text AS request_run_id, q.workflow_type AS request_type, q.status AS request_status,
@@ -61,7 +62,7 @@ LEFT JOIN runs AS o ON o.namespace = g.namespace AND o.workflow_id = g.workflow_
 ORDER BY g.n;
 
 -- name: link_children
--- Attached: these runs are watched by one more step. Their seq says that something about them has changed.
+-- Attached: one more step waits for these runs. Incrementing their seq shows that they have changed.
 WITH g AS MATERIALIZED (
     SELECT * FROM rows(:links) AS g (child_run_id uuid, parent_run_id uuid, parent_step_id text, namespace text)
 ), linked AS (
@@ -74,9 +75,9 @@ FROM (SELECT DISTINCT child_run_id, namespace FROM g) AS c
 WHERE r.run_id = c.child_run_id AND r.namespace IS NOT DISTINCT FROM c.namespace;
 
 -- name: notify_parents
--- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once. Runs
--- that were to begin after one begin, or may when they are resumed. The status is the one in which the result met the run.
--- What the parents are like is read by a later statement than the one that locked them.
+-- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once.
+-- Runs that were to begin after one begin, or may when they are resumed. `status` is the status of the run when the
+-- result arrived. The parents are read by a later statement than the one that locked them.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :errors::text[]) WITH ORDINALITY AS g (run_id, error, n)
 ), watchers AS MATERIALIZED (
@@ -128,12 +129,12 @@ SELECT run_id::text, namespace, workflow_type, lease, nonce, worker_id, status F
 ORDER BY run_id;
 
 -- name: context_metadata
--- Of a context that is replaced: what is the server's in it stays.
+-- When a context is replaced, the server's own metadata is kept.
 SELECT output_meta FROM steps WHERE run_id = :run_id::uuid AND step_id = '$context';
 
 -- name: continue_run
--- A run that has just ended goes on as another: it takes the id, what describes it, its place in its parent, whoever waits for
--- it or begins after it, and the signals nobody has consumed.
+-- A run that has just ended continues as a new one, which takes over its workflow id, its attributes, its place in its
+-- parent, the steps that wait for it, the runs that begin after it, and the signals that were not consumed.
 WITH old AS MATERIALIZED (
     SELECT * FROM runs WHERE run_id = :run_id::uuid
 ), made AS (

@@ -1,9 +1,9 @@
 -- name: claim_runs
--- Lock and lease what is wanted: each group is a type, a set of versions, a build and how many; locked rows are passed over.
--- History is read by the next statement: this one locks new rows but would read with an old snapshot.
--- Runs of namespaces that limit running ones are marked: unless their row is locked, the claim is taken back. So are those of
--- types with limits, of which one is enough to tell.
--- No more are taken than about :most_bytes bytes go (input, context and first step of each, which are read whole); `truncated`: there are more.
+-- Lock and lease wanted runs: each group is a type, a set of versions, a build and a number; locked rows are skipped.
+-- History is read by the next statement: this one locks new rows but would read with an old snapshot. Runs of
+-- namespaces that limit running runs are marked: unless that namespace is locked, the claim is rolled back. So are runs
+-- of types with limits, of which one is enough to tell. Stops after about :most_bytes bytes (input, context and first
+-- step of each run, which are read whole); `truncated`: there are more.
 WITH groups AS MATERIALIZED (
     SELECT g.*,
         (SELECT array_agg(v.version) FROM rows(:versions) AS v (n int, version text) WHERE v.n = g.n) AS versions,
@@ -62,7 +62,7 @@ SELECT run_id::text AS run_id, namespace, lease, nonce, worker_id, workflow_id, 
 FROM taken ORDER BY n, place;
 
 -- name: first_pages
--- Input, context and the first page of history of claimed runs: whole steps until the bytes are used up, at least one.
+-- Input, context and the first page of history of claimed runs: whole steps up to the limit of bytes, at least one.
 SELECT wanted.n, p.* FROM unnest(:run_ids::uuid[]) WITH ORDINALITY AS wanted (run_id, n)
 CROSS JOIN LATERAL (
     SELECT sized.*, sized.total - sized.bytes AS before FROM (
@@ -82,7 +82,8 @@ WHERE p.total <= :page_bytes::bigint OR p.before = 0
 ORDER BY wanted.n, p.begun_seq;
 
 -- name: next_page
--- A later page of the same, for the holder of the lease only: no row at all if somebody else holds the run. Without what it knows.
+-- A later page of the same, only for the holder of the lease: no row if another worker holds the run. Without the
+-- results that it has.
 SELECT r.run_id IS NOT NULL AS leased, p.* FROM runs AS r
 LEFT JOIN LATERAL (
     SELECT sized.*, sized.total - sized.bytes AS before FROM (
@@ -105,22 +106,23 @@ WHERE r.run_id = :run_id::uuid AND r.namespace IS NOT DISTINCT FROM :namespace::
 ORDER BY p.begun_seq;
 
 -- name: lock_types
--- Limits are kept exactly: whoever counts against those of a type holds its row until the runs are made or claimed.
+-- Limits hold exactly: a transaction that counts against those of a type holds this lock until its runs are created or
+-- claimed.
 SELECT t.* FROM workflow_types AS t
 WHERE (t.namespace, t.workflow_type) IN (SELECT * FROM unnest(:namespaces::text[], :workflow_types::text[])) AND t.limiting
 ORDER BY t.namespace, t.workflow_type FOR UPDATE;
 
 -- name: running_of_type
--- Who holds permits of a type, by key. A namespace has no more running runs than its workers have slots.
+-- Used permits of a type, by key. A namespace has no more running runs than its workers have slots.
 SELECT coalesce(concurrency_key, '') AS key, count(*) AS runs FROM runs
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND lease_until IS NOT NULL GROUP BY 1;
 
 -- name: count_running_runs
--- How many permits of its own a namespace has given.
+-- How many runs of a namespace are running.
 SELECT count(*) AS runs FROM runs WHERE namespace = :namespace::text AND lease_until IS NOT NULL;
 
 -- name: pending_of_type
--- The first of a queue, of all or only of those never claimed.
+-- The head of a queue: of all runs, or only of those never claimed.
 SELECT run_id::text AS run_id, '' AS key, priority, ready_at, lease = 0 AS first, 0 AS place FROM runs
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND ready_at IS NOT NULL
     AND (version IS NULL OR version = ANY (:versions::text[])) AND (pinned_build IS NULL OR pinned_build = :build_id::text)
@@ -129,7 +131,7 @@ WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND 
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit::bigint;
 
 -- name: going_on_of_type
--- The first of those that were claimed before: rates do not count them.
+-- The first runs that were claimed before: rates do not count them.
 SELECT run_id::text AS run_id, coalesce(concurrency_key, '') AS key, priority, ready_at, false AS first FROM runs
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND ready_at IS NOT NULL AND lease > 0
     AND (version IS NULL OR version = ANY (:versions::text[])) AND (pinned_build IS NULL OR pinned_build = :build_id::text)
@@ -137,10 +139,10 @@ WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND 
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit::bigint;
 
 -- name: pending_by_key
--- Who holds permits of a type, by key (rows without a place); and the first runs of one key after the other, from the one after
--- :after_key on and around to it. Where a key is full nothing of it is read, however long its queue is: the key alone says that it was
--- passed. No further than is needed (:most_keys), beyond the keys that are full. Runs without a key that were started before their type
--- had limits by key have no place in turn (0): they are looked for at the head of the queue.
+-- Used permits of a type, by key (rows without a place); and the first runs of one key after the other, from the one
+-- after :after_key on and around to it. Of a full key nothing is read, however long its queue is: the key alone shows
+-- that it was passed. At most :most_keys keys beyond the full ones are read. Runs without a key that were started
+-- before their type had limits by key have no place in turn (0): they are taken from the head of the queue.
 WITH RECURSIVE running AS MATERIALIZED (
     SELECT coalesce(concurrency_key, '') AS key, count(*) AS runs FROM runs
     WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND lease_until IS NOT NULL GROUP BY 1
@@ -207,13 +209,14 @@ SELECT running.key, NULL, NULL, NULL, NULL, NULL, running.runs FROM running
 ORDER BY 2 NULLS FIRST;
 
 -- name: key_rates
--- When the next start of these keys is due.
+-- When these keys may start their next run.
 SELECT concurrency_key AS key, next_start_at FROM workflow_keys
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND concurrency_key = ANY (:keys::text[]);
 
 -- name: claim_chosen
--- Lease the runs that the limits allow, unless somebody has locked them or adopted them to another build; and note where the next claim goes on, and when the
--- next start is due: if nothing could be leased, nothing was started.
+-- Lease the runs that the limits allow, unless another transaction has locked them or they were adopted to another
+-- build. Also records where the next claim continues, and when the next start is due: if nothing could be leased,
+-- nothing was started.
 WITH picked AS MATERIALIZED (
     SELECT r.run_id, r.ready_at AS was_ready_at, g.place, g.worker_id FROM runs AS r
     JOIN unnest(:run_ids::uuid[], :worker_ids::text[]) WITH ORDINALITY AS g (run_id, worker_id, place) ON g.run_id = r.run_id
@@ -240,12 +243,12 @@ SELECT run_id::text AS run_id, namespace, lease, nonce, worker_id, workflow_id, 
 FROM taken ORDER BY place;
 
 -- name: note_turn
--- Where the next claim goes on, and when the next start is due.
+-- Where the next claim continues, and when the next start is due.
 UPDATE workflow_types SET next_start_at = :next_start_at::bigint, turn = :turn::text
 WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text;
 
 -- name: note_key_rates
--- When the next start of these keys is due. Those whose time is past say nothing any more and go, a few at a time.
+-- When these keys may start their next run. Rows whose time has passed are deleted, a few at a time.
 WITH gone AS (
     DELETE FROM workflow_keys AS k
     USING (
@@ -261,7 +264,7 @@ SELECT :namespace, :workflow_type, g.key, g.at FROM unnest(:keys, :times::bigint
 ON CONFLICT (namespace, workflow_type, concurrency_key) DO UPDATE SET next_start_at = excluded.next_start_at;
 
 -- name: types_that_wait
--- Of these types those with a pending run.
+-- Those of these types that have a pending run.
 SELECT g.namespace, g.workflow_type FROM unnest(:namespaces::text[], :workflow_types::text[]) AS g (namespace, workflow_type)
 WHERE EXISTS (
     SELECT 1 FROM runs AS r

@@ -1,6 +1,6 @@
 -- name: cancel_run
--- The first request counts; what slept or was paused is woken, so that a worker can clean up; what was never claimed has
--- nothing to clean up. Its seq says so to whoever has read it and is about to write.
+-- The first request is kept. A run that slept or was paused is woken, so that a worker can clean up; one that was never
+-- claimed has nothing to clean up. Incrementing its seq invalidates writes based on an earlier read.
 UPDATE runs
 SET cancel_requested_at = coalesce(cancel_requested_at, :now::bigint), cancel_by = coalesce(cancel_by, :cancel_by::bigint),
     cancel_reason = coalesce(cancel_reason, :reason::text), status = :status::smallint, error = coalesce(:error::text::json, error),
@@ -14,7 +14,7 @@ WHERE run_id = :run_id::uuid
 RETURNING cancel_reason;
 
 -- name: pause_run
--- Whoever holds it is asked; otherwise it is PAUSED at once. A start that was to come later still is.
+-- A run that a worker holds gets a request; any other is PAUSED at once. A delayed start stays delayed.
 UPDATE runs
 SET pause_requested = status = {RUN.RUNNING}, pause_reason = :reason::text, seq = seq + 1,
     paused_due_at = CASE WHEN lease = 0 THEN due_at END,
@@ -23,7 +23,8 @@ WHERE run_id = :run_id::uuid
 RETURNING status;
 
 -- name: note_pause
--- That it was paused, or resumed, under a number of its own. Nobody's lease: no repeat of a worker is answered from it.
+-- Records in the history, with a seq of its own, that the run was paused or resumed. Its lease is nobody's, so that it
+-- never matches a worker's repeated command.
 WITH r AS (
     UPDATE runs SET seq = seq + 1 WHERE run_id = :run_id::uuid RETURNING run_id, seq
 )
@@ -33,8 +34,8 @@ INSERT INTO step_attempts (
 SELECT r.run_id, :what::text, r.seq, r.seq, r.seq, 0, 0, :now::bigint, :now, :note::text::json, r.seq FROM r;
 
 -- name: resume_run
--- PENDING, with nothing held against it, unless it was to begin later, or after another run; or the request to pause is
--- taken back.
+-- PENDING, with its problem cleared, unless it was to begin later or after another run. Or withdraws the request to
+-- pause.
 UPDATE runs
 SET pause_requested = false, pause_reason = NULL, seq = seq + 1, paused_due_at = NULL,
     problem = CASE WHEN status = {RUN.PAUSED} THEN NULL ELSE problem END, diverged = false,
@@ -60,11 +61,12 @@ RETURNING status, seq;
 SELECT pinned_build FROM runs WHERE run_id = :run_id::uuid;
 
 -- name: pin_build
--- From now on only workers of this build may claim it; NULL: all. Its seq says so to whoever has read it and is about to write.
+-- From now on only workers of this build may claim it; NULL: any build. Incrementing its seq invalidates writes based
+-- on an earlier read.
 UPDATE runs SET pinned_build = :build_id::text, seq = seq + 1 WHERE run_id = :run_id::uuid;
 
 -- name: resume_diverged
--- Paused because other code did not fit, not yet tried by this build, and not pinned to another one.
+-- Paused because of a divergence, not yet tried by this build, and not pinned to another one.
 WITH fitting AS MATERIALIZED (
     SELECT r.run_id FROM runs AS r
     JOIN unnest(:workflow_types::text[], :versions::text[]) AS served (workflow_type, version)
@@ -86,12 +88,12 @@ WITH fitting AS MATERIALIZED (
 SELECT namespace, workflow_type FROM resumed;
 
 -- name: lock_cascading
--- Parents some of whose children may have to be cancelled.
+-- Parents with children that may have to be cancelled.
 SELECT run_id::text AS run_id FROM runs WHERE cascade_due ORDER BY run_id LIMIT :limit::bigint FOR UPDATE SKIP LOCKED;
 
 -- name: children_to_cancel
--- Open children that go with their parent: it has ended, or was to be cancelled after they were started, or no step has them any
--- more, because a race was decided against it or a retry forgot it.
+-- Open children to cancel with their parent: it has ended, or was cancelled after they were started, or they no longer
+-- belong to a step, because they lost a race or a retry deleted the step.
 WITH p AS MATERIALIZED (
     SELECT run_id, namespace, finished_at, cancel_requested_at FROM runs WHERE run_id = ANY (:parents::uuid[])
 ), c AS MATERIALIZED (
@@ -108,18 +110,18 @@ WHERE c.goes OR s.status = {STEP.ABANDONED} OR s.status IS NULL
 ORDER BY c.run_id LIMIT :limit::bigint;
 
 -- name: lock_children
--- Those that nobody else holds.
+-- Those that no other transaction has locked.
 SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children,
     parent_run_id::text AS parent_run_id
 FROM runs WHERE run_id = ANY (:run_ids::uuid[]) ORDER BY run_id FOR UPDATE SKIP LOCKED;
 
 -- name: end_cascade
--- Nothing is left to be cancelled.
+-- No child is left to cancel.
 UPDATE runs SET cascade_due = false WHERE run_id = ANY (:run_ids::uuid[]);
 
 -- name: run_to_wake
--- Until when a run waits, whether as a whole or for one of its steps, and what is noted of the same request. Notes of wakes have
--- one place among the attempts: only they are read.
+-- Until when a run, or one of its steps, waits, and what the same request recorded. Notes of wakes share one step id
+-- among the attempts: only they are read.
 SELECT r.attempt, r.due_at, r.blocked_by::text AS blocked_by,
     NOT EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = r.run_id AND s.due_at = r.due_at) AS waits_itself,
     (SELECT a.error FROM step_attempts AS a WHERE a.run_id = r.run_id AND a.step_id = :woken::text
@@ -132,15 +134,16 @@ SELECT step_id, name, kind, status, attempt, wake_at, retry_at, child_run_id::te
 WHERE run_id = :run_id::uuid AND step_id = :step_id::text AND kind < {KIND.FIRST_PAYLOAD};
 
 -- name: steps_to_wake
--- Sleeps and retries that are ahead, nearest first.
+-- Pending sleeps and retries, nearest first.
 SELECT step_id, name, kind, status, attempt, wake_at, retry_at, child_run_id::text AS child_run_id FROM steps
 WHERE run_id = :run_id::uuid AND due_at IS NOT NULL AND due_at < :never::bigint
     AND ((kind = {KIND.SLEEP} AND status = {STEP.RUNNING}) OR (kind = {KIND.FUNCTION} AND status = {STEP.PENDING}))
 ORDER BY due_at LIMIT :limit::bigint;
 
 -- name: note_wake
--- The step (if it is one) is due now, and the history has a number for that. Nobody's lease: no repeat of a worker is answered from
--- the note. It is forgotten at its own number, so that several can be kept of one attempt.
+-- Makes the step (if there is one) due now, and records that with a seq of its own. The lease of the note is nobody's,
+-- so that it never matches a worker's repeated command. It is `forgotten` at its own seq, so that one attempt can have
+-- several.
 WITH r AS (
     UPDATE runs SET seq = seq + 1 WHERE run_id = :run_id::uuid RETURNING run_id, seq
 ), s AS (

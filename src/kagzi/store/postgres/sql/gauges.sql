@@ -1,5 +1,5 @@
 -- name: part_is_pending
--- As the index of pending runs has it.
+-- As in the index of pending runs.
 r.ready_at IS NOT NULL
 
 -- name: part_serves_queue

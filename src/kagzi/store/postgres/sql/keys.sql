@@ -1,3 +1,3 @@
 -- name: part_named_key
--- One of those that are named.
+-- One of the given keys.
 key_id = ANY (:key_ids::text[]);

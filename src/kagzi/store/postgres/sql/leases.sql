@@ -1,6 +1,6 @@
 -- name: renew_leases
--- Locked rows are passed over: whoever writes to a run renews it anyway. What is not current any more is lost. Steps that
--- should have been reported by now are told, too.
+-- Locked rows are skipped: a transaction that writes to a run renews it anyway. Leases that are no longer current are
+-- lost. Also returns steps that should have been reported by now.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :namespaces::text[], :leases::bigint[], :nonces::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, n)
@@ -25,7 +25,7 @@ WHERE r.run_id IS NULL OR r.cancel_requested_at IS NOT NULL OR r.pause_requested
 ORDER BY g.n;
 
 -- name: shorten_leases
--- A session closed: its leases end soon. Returns those that are still to be shortened because somebody holds their row.
+-- A session closed: its leases end soon. Returns those that could not be shortened because their row is locked.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :namespaces::text[], :leases::bigint[], :nonces::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, n)
@@ -42,7 +42,8 @@ WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.n
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
 -- name: release_leases
--- Handed back: PENDING at once, uncounted (PAUSED if that was asked for). Returns the types woken, and those whose row somebody holds.
+-- Handed back: PENDING at once, not counted as lost (PAUSED if requested). Returns the types woken, and the leases
+-- whose row is locked.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :namespaces::text[], :leases::bigint[], :nonces::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, n)
@@ -65,8 +66,9 @@ WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.n
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
 -- name: lost_before_ack
--- A stream broke before these were known to have arrived. The first time a run is PENDING at once, and that is counted; one that
--- has lost a holder since it last got on has the grace of a shortened lease. Returns like release_leases.
+-- A stream broke before the worker confirmed these runs. The first time, a run is PENDING at once, and that is counted;
+-- one that has lost a worker since its last progress keeps its lease for a grace period. Returns rows like
+-- release_leases.
 WITH g AS MATERIALIZED (
     SELECT * FROM unnest(:run_ids::uuid[], :namespaces::text[], :leases::bigint[], :nonces::bigint[], :untils::bigint[]) WITH ORDINALITY
         AS g (run_id, namespace, lease, nonce, until, n)
@@ -90,6 +92,6 @@ WHERE r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.n
     AND g.n NOT IN (SELECT mine.n FROM mine);
 
 -- name: runs_leased_by
--- What a worker holds, to hand it back.
+-- The runs that a worker holds, to hand them back.
 SELECT run_id::text AS run_id, lease, nonce FROM runs
 WHERE namespace = :namespace::text AND worker_id = :worker_id::text AND lease_until IS NOT NULL ORDER BY run_id;

@@ -5,12 +5,12 @@ SELECT namespace, :now::bigint FROM unnest(:namespaces::text[]) AS n (namespace)
 ON CONFLICT (namespace) DO NOTHING;
 
 -- name: request_deletion
--- It accepts nothing new from now on; a repeated request changes nothing.
+-- From now on it accepts nothing new; a repeated request changes nothing.
 UPDATE namespaces SET deleting_at = coalesce(deleting_at, :now::bigint), enabled = false
 WHERE namespace = :namespace::text RETURNING purging;
 
 -- name: writers_of_runs
--- Transactions that write runs now. One that begins later sees what was committed before this statement.
+-- Transactions that are writing runs. Those that begin later see what was committed before this statement.
 SELECT DISTINCT virtualtransaction AS writer FROM pg_locks
 WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND relation = 'runs'::regclass AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid();
@@ -24,12 +24,12 @@ UPDATE namespaces SET purging = true WHERE namespace = :namespace::text;
 UPDATE namespaces SET deleting_at = NULL, enabled = :enabled::bool WHERE namespace = :namespace::text;
 
 -- name: note_starts
--- When the next start of these namespaces is due.
+-- When these namespaces may start their next run.
 UPDATE namespaces AS n SET next_start_at = g.at FROM unnest(:namespaces::text[], :times::bigint[]) AS g (namespace, at)
 WHERE n.namespace = g.namespace;
 
 -- name: remove
--- Some rows of what belonged to a namespace.
+-- Some rows that belonged to a namespace.
 DELETE FROM {table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {table} WHERE namespace = :namespace::text LIMIT :limit::bigint
 ))

@@ -1,7 +1,8 @@
 -- name: part_bounded_page
--- As many rows of a page as fit a number of bytes, at least one, and how many the page had without that. Sums are made before
--- anything is sent: neither side holds more than the page. The length of a payload is known without reading it; that of json is
--- not, so the page is cut by what is stored first (compressed, and no more than the text), and then by the text.
+-- The rows of a page that fit a number of bytes, at least one, and how many the page has without that limit. Sizes are
+-- summed before anything is sent: neither side holds more than the page. The length of a payload is known without
+-- reading it; that of json is not, so the page is cut first by the stored size (compressed, at most the text), and then
+-- by the text.
 SELECT * FROM (
     SELECT e.*, sum(e.row_bytes) OVER (ROWS UNBOUNDED PRECEDING) AS page_bytes
     FROM (

@@ -1,15 +1,16 @@
 -- name: parts_of_table
--- Into how many parts a table is divided; 0: not at all.
+-- The number of partitions of a table; 0: not partitioned.
 SELECT count(*)::int AS parts FROM pg_inherits AS p WHERE p.inhparent = to_regclass(:table::text);
 
 -- name: other_servers
--- Who else of ours is connected: their statements know the tables as they were.
+-- Other connected servers of ours: their prepared statements refer to the old tables.
 SELECT count(*)::int AS servers FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'kagzi' AND pid <> pg_backend_pid();
 
 -- name: partition_commands
--- What makes a hash-partitioned table of one, in order. Definitions are read before the table is moved aside, so that they name
--- the new one; indexes come last, since rows go in faster without them. Hashes of run_id: a run's rows lie together.
+-- The commands that turn a table into a hash-partitioned one, in order. Definitions are read before the table is
+-- renamed, so that they name the new one; indexes come last, since inserts are faster without them. Hashing run_id
+-- keeps the rows of a run together.
 WITH whole AS (
     SELECT c.oid, c.relname AS name, c.relname || '_whole' AS aside, array_to_string(c.reloptions, ', ') AS options
     FROM pg_class AS c WHERE c.oid = to_regclass(:table::text)

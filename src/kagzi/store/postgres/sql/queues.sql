@@ -1,5 +1,5 @@
 -- name: queue_depths
--- How many runs wait for a worker, by type and version, each type counted no further than a cap.
+-- How many runs wait for a worker, by type and version. Counting stops at a cap for each type.
 WITH RECURSIVE types (workflow_type, place) AS (
     (
         SELECT workflow_type, 1 FROM runs
@@ -24,7 +24,7 @@ GROUP BY t.workflow_type, w.version
 ORDER BY t.workflow_type, coalesce(w.version, '');
 
 -- name: open_by_type
--- Among the oldest of the namespace.
+-- Among the oldest open runs of the namespace.
 SELECT workflow_type, count(*) AS runs FROM (
     SELECT workflow_type FROM runs
     WHERE namespace = :namespace::text AND created_at >= 0 AND status IN ({RUN.OPEN})

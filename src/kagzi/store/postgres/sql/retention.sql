@@ -1,5 +1,5 @@
 -- name: ended_runs
--- Runs to forget, oldest first: the oldest of each status, by the index of ends.
+-- Runs to delete, oldest first: the oldest of each status, by the index of ended runs.
 SELECT r.run_id::text AS run_id, r.finished_at FROM unnest(:statuses::smallint[]) AS s (status) CROSS JOIN LATERAL (
     SELECT run_id, finished_at FROM runs
     WHERE namespace = :namespace::text AND status = s.status AND finished_at >= :after::bigint AND finished_at <= :until::bigint
@@ -8,14 +8,14 @@ SELECT r.run_id::text AS run_id, r.finished_at FROM unnest(:statuses::smallint[]
 ORDER BY r.finished_at LIMIT :limit;
 
 -- name: lock_runs_to_delete
--- Those that may go now, locked. Whose children are still to be cancelled stays until they are.
+-- Those that may be deleted now, locked. A run with children still to be cancelled is kept until they are.
 SELECT run_id::text AS run_id, seq, created_at, labels FROM runs
 WHERE run_id = ANY (:run_ids::uuid[]) AND namespace = :namespace::text AND finished_at <= :until::bigint AND NOT cascade_due
 ORDER BY run_id FOR UPDATE SKIP LOCKED;
 
 -- name: delete_runs
--- Runs (:run_ids) with all that belongs to them; the histories of long ones are left for later (:short_run_ids: the short ones). Labels are given
--- whole, so that each is found by its whole key.
+-- Deletes runs (:run_ids) with all their rows; long histories are left for later (:short_run_ids: the short ones).
+-- Labels are passed with all columns, so that each is found by its whole key.
 WITH labels AS (
     DELETE FROM run_labels AS l
     USING rows(:labels) AS had (key text, value text, created_at bigint, run_id uuid)
@@ -41,7 +41,7 @@ WITH labels AS (
 DELETE FROM runs WHERE run_id = ANY (:run_ids) AND namespace IS NOT DISTINCT FROM :namespace;
 
 -- name: delete_some_attempts
--- As above.
+-- See delete_some_steps.
 DELETE FROM step_attempts AS a USING (
     SELECT step_id, forgotten, attempt FROM step_attempts WHERE run_id = :run_id::uuid LIMIT :limit::bigint
 ) AS few

@@ -1,30 +1,30 @@
 -- name: failed_run
--- What decides whether a run can be tried again, and from where.
+-- What decides whether a run can be retried, and from where.
 SELECT r.error, r.retry_request_id, r.seq, o.run_id::text AS open_run_id
 FROM runs AS r
 LEFT JOIN runs AS o ON o.namespace = r.namespace AND o.workflow_id = r.workflow_id AND o.status IN ({RUN.OPEN})
 WHERE r.run_id = :run_id::uuid;
 
 -- name: step_place
--- Where a step stands in the order of its run.
+-- The position of a step in its run.
 SELECT step_id, begun_seq, seq FROM steps WHERE run_id = :run_id::uuid AND step_id = :step_id::text AND kind < {KIND.FIRST_PAYLOAD};
 
 -- name: end_of_history
--- Where the next step would stand: all that is recorded lies before it. :step_id is the empty name of no step.
+-- The position of the next step, which comes after everything recorded. :step_id is empty.
 SELECT seq + 1 AS begun_seq FROM runs WHERE :step_id::text = '' AND run_id = :run_id::uuid;
 
 -- name: step_of_error
--- The step that an error names, or the last one that waited for the child which it names.
+-- The step that an error names, or the last one that waited for the child that it names.
 SELECT step_id, begun_seq, seq FROM steps
 WHERE run_id = :run_id::uuid AND kind < {KIND.FIRST_PAYLOAD} AND begun_seq >= 0 AND (step_id = :subject_id::text OR child_run_id::text = :subject_id)
 ORDER BY step_id = :subject_id DESC, seq DESC LIMIT 1;
 
 -- name: forget_steps
--- Cut a run's history at a number: results beyond it are forgotten. A step that had begun before it has begun still (reopened),
--- or replay would meet a new step in front of recorded results; a signal it got is its result again, as the newest (moved);
--- what began later is gone. A step whose child failed, was cancelled with the run or was deleted has begun and has no
--- child: the next start under its id makes another one (childless). What failed is kept among the attempts; signals of steps that
--- are gone can be consumed again; children that no step has any more keep their requests no longer.
+-- Cut a run's history at a seq: later results are deleted. A step that had begun before the cut stays begun (reopened),
+-- or replay would find a new step before recorded results; a signal it got is its result again, as the newest (moved);
+-- steps that began later are deleted. A step whose child failed, was cancelled with the run or was deleted stays begun
+-- without a child: the next start under its id makes another one (childless). Failures are kept as attempts; signals of
+-- deleted steps can be consumed again; children that no longer belong to a step lose their request ids.
 WITH fates AS MATERIALIZED (
     SELECT s.step_id, s.kind, s.status, s.child_run_id, s.seq, CASE
         WHEN s.step_id = :step_id::text THEN CASE s.kind WHEN {KIND.FUNCTION} THEN 'reopened' WHEN {KIND.CHILD} THEN 'childless' ELSE 'gone' END
@@ -87,7 +87,7 @@ SELECT (SELECT count(*) FROM moved) AS moved, EXISTS (
 ) AS children_due;
 
 -- name: reopen_run
--- The one way back from FAILED. A deadline that has passed would only fail it again.
+-- The only transition out of FAILED. A deadline that has passed is dropped, as it would fail the run again.
 UPDATE runs
 SET status = {RUN.PENDING}, ready_at = :now::bigint, finished_at = NULL, error = NULL, problem = NULL, lost_leases = 0, nonce = 0,
     seq = seq + 1 + :moved::bigint, result_seq = CASE WHEN :moved > 0 THEN seq + 1 + :moved ELSE result_seq END,
@@ -97,30 +97,30 @@ SET status = {RUN.PENDING}, ready_at = :now::bigint, finished_at = NULL, error =
 WHERE run_id = :run_id::uuid;
 
 -- name: part_signal_waits
--- Counted anew where many steps of a run have changed at once. Open waits have a due time.
+-- Counted again after many steps of a run changed at once. Open waits have a due time.
 (SELECT count(*) FROM steps AS s
  WHERE s.run_id = runs.run_id AND s.due_at IS NOT NULL AND s.kind = {KIND.SIGNAL} AND s.status = {STEP.RUNNING})
 
 -- name: part_retried_steps
--- As above: an attempt has failed, and there is no result.
+-- Like part_signal_waits: an attempt has failed, and there is no result.
 (SELECT count(*) FROM steps AS s
  WHERE s.run_id = runs.run_id AND s.kind = {KIND.FUNCTION} AND s.status IN ({STEP.PENDING}, {STEP.RUNNING}) AND s.attempt > 1)
 
 -- name: ended_children
--- Children that ended while their parent had: nobody was told.
+-- Children that ended while their parent was ended, and so did not notify it.
 SELECT c.run_id::text AS run_id, c.status, c.error FROM steps AS s
 JOIN runs AS c ON c.run_id = s.child_run_id AND c.namespace IS NOT DISTINCT FROM :namespace::text
 WHERE s.run_id = :run_id::uuid AND s.due_at IS NOT NULL AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND c.status IN ({RUN.ENDED})
     AND c.continued_as IS NULL;
 
 -- name: fork_results
--- Which of these steps have a result that a fork takes over.
+-- Which of these steps have a result that a fork copies.
 SELECT step_id FROM steps
 WHERE run_id = :run_id::uuid AND step_id = ANY (:step_ids::text[]) AND kind < {KIND.FIRST_PAYLOAD} AND status IN ({STEP.COMPLETED}, {STEP.FAILED}) AND seq > 0 AND seq < :before::bigint;
 
 -- name: copy_results
--- The history below a number, some results with another output. What had begun by then and ended later has begun; failed
--- attempts come along; children are referenced.
+-- Copies the history before a seq, some results with another output. A step that had begun by then and ended later is
+-- copied as begun; failed attempts are copied; children are referenced.
 WITH replaced AS MATERIALIZED (
     SELECT * FROM unnest(:step_ids::text[], :outputs::bytea[], :output_metas::text[]) AS replaced (step_id, output, metadata)
 ), source AS MATERIALIZED (

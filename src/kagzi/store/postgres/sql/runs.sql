@@ -1,5 +1,5 @@
 -- name: get_run
--- A run by its id, with what it was given and what it gave.
+-- A run by its id, with its payloads.
 SELECT {run.shown:r read} FROM runs AS r WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text;
 
 -- name: get_run_of_workflow
@@ -31,11 +31,11 @@ r.status = s.status
 unnest(:statuses::smallint[]) AS s (status)
 
 -- name: part_any_status
--- Where order does not matter.
+-- If the order does not matter.
 (:statuses::smallint[] IS NULL OR r.status = ANY (:statuses))
 
 -- name: part_one_type
--- As part_one_status.
+-- Like part_one_status.
 (:workflow_types::text IS NULL OR r.workflow_type = :workflow_types)
 
 -- name: part_each_type
@@ -55,7 +55,8 @@ r.workflow_type = t.workflow_type AND r.version = t.version
 r.workflow_type = t.workflow_type AND r.version IS NULL AND t.version IS NULL
 
 -- name: part_over_each_version
--- The versions of which these types have runs, by skipping from one to the next in the index, and none at all.
+-- The versions of these types that have runs, by skipping from one to the next in the index, and runs without a
+-- version.
 (
     WITH RECURSIVE versions (workflow_type, version) AS (
         SELECT g.workflow_type, n.version FROM unnest(:workflow_types::text[]) AS g (workflow_type) CROSS JOIN LATERAL (
@@ -76,7 +77,7 @@ r.workflow_type = t.workflow_type AND r.version IS NULL AND t.version IS NULL
 ) AS t
 
 -- name: part_over_all_types
--- The types of which a namespace has runs, as above.
+-- The types of a namespace that have runs, by skipping as above.
 (
     WITH RECURSIVE types (workflow_type) AS (
         (
@@ -94,15 +95,15 @@ r.workflow_type = t.workflow_type AND r.version IS NULL AND t.version IS NULL
 ) AS t
 
 -- name: part_of_all_types
--- For a version of whatever type: with every type the index finds it at once.
+-- For a version of any type: with each type given, the index finds it directly.
 r.workflow_type = ANY (ARRAY(SELECT t.workflow_type FROM {over_all_types}))
 
 -- name: part_any_type
--- Where order does not matter, or there are too many to merge.
+-- If the order does not matter, or there are too many types to merge.
 (:workflow_types::text[] IS NULL OR r.workflow_type = ANY (:workflow_types))
 
 -- name: part_run_conditions
--- Every filter that is not NULL must hold. The plan is made for the given values: what is NULL is not in it.
+-- Every filter that is not NULL must hold. Plans are made for the given values, so they leave out NULL filters.
 r.namespace = :namespace::text AND r.created_at >= 0 AND {with_status} AND {with_type}
     AND (:created_after::bigint IS NULL OR r.created_at >= :created_after)
     AND (:created_before::bigint IS NULL OR r.created_at < :created_before)
@@ -124,16 +125,17 @@ r.namespace = :namespace::text AND r.created_at >= 0 AND {with_status} AND {with
     AND (:ended_before::bigint IS NULL OR r.finished_at < :ended_before)
 
 -- name: part_has_labels
--- Looked for in the run itself, in a form that the planner takes for neither rare nor usual, and that makes no join of it.
+-- Checked in the run itself, in a form that the planner estimates as neither rare nor common, and does not turn into a
+-- join.
 (SELECT bool_and(coalesce(r.labels ->> w.key = w.value, false)) FROM unnest(:label_keys::text[], :label_values::text[]) AS w (key, value))
 
 -- name: part_plain_runs
--- Driven by whatever index is best; labels are looked at run by run.
+-- Driven by the best index; labels are checked run by run.
 runs AS r WHERE {run_conditions} AND (:label_keys::text[] IS NULL OR {has_labels}) AND {beyond}
 
 -- name: part_labelled_runs
--- Driven by the first label, in its order, and each run is looked up by its id. OFFSET 0 keeps the planner to that: of tables that
--- it has not measured yet it would read all runs of the namespace for each label.
+-- Driven by the first label, in its order; each run is looked up by its id. OFFSET 0 makes the planner do that: for
+-- tables without statistics it would read all runs of the namespace for each label.
 run_labels AS l CROSS JOIN LATERAL (SELECT * FROM runs WHERE runs.run_id = l.run_id OFFSET 0) AS r
 WHERE l.namespace = :namespace::text AND l.key = (:label_keys::text[])[1] AND l.value = (:label_values::text[])[1]
     AND (:created_after::bigint IS NULL OR l.created_at >= :created_after) AND (:created_before::bigint IS NULL OR l.created_at < :created_before)
@@ -152,24 +154,24 @@ WHERE l.namespace = :namespace::text AND l.key = (:label_keys::text[])[1] AND l.
 {at}.{time} DESC, {at}.run_id DESC
 
 -- name: part_newer_order
--- The page before: read towards the newer, nearest first; the reader turns it around.
+-- The page before: read towards the newer, nearest first; the caller reverses it.
 {at}.{time}, {at}.run_id
 
 -- name: part_older_merged_order
--- As above; ids are text by then.
+-- Like part_older_order; ids are text by then.
 r.{time} DESC, r.run_id COLLATE "C" DESC
 
 -- name: part_newer_merged_order
--- As above.
+-- Like part_newer_order; ids are text by then.
 r.{time}, r.run_id COLLATE "C"
 
 -- name: part_ended_runs
--- One status, by the index of ends; few runs that have something else in common are sorted instead.
+-- One status, by the index of ended runs; the few runs of a narrow condition are sorted instead.
 runs AS r WHERE {run_conditions} AND r.finished_at IS NOT NULL AND (:label_keys::text[] IS NULL OR {has_labels}) AND {beyond}
 
 -- name: part_searched_ids
--- Ids that begin so, as run id and as workflow id of what is open and of what has ended. So many are looked at, whatever else is asked
--- for: run ids of others are among them. The newest first, as ids sort by time.
+-- Ids with this prefix, as run id and as workflow id of open and ended runs. At most :most_ids are read, whatever the
+-- other filters are; run ids of other namespaces are among them. Newest first, as ids sort by time.
 (SELECT r.run_id FROM (
     SELECT * FROM runs WHERE run_id >= :first_run_id::uuid AND run_id <= :last_run_id::uuid ORDER BY run_id DESC LIMIT :most_ids::bigint
 ) AS r WHERE {run_conditions} AND (:label_keys::text[] IS NULL OR {has_labels}) LIMIT :limit::bigint)
@@ -187,24 +189,24 @@ UNION
 ) AS r WHERE {run_conditions} AND (:label_keys IS NULL OR {has_labels}) LIMIT :limit)
 
 -- name: part_searched_runs
--- The first that are found, in the order of the list.
+-- The first matches, in the order of the list.
 SELECT {run.shown:r read} FROM runs AS r WHERE r.run_id = ANY (ARRAY({searched_ids})) ORDER BY r.created_at DESC, r.run_id DESC LIMIT :limit::bigint
 
 -- name: part_page_of_runs
--- One more row than a page has tells whether there are more.
+-- One row more than a page has shows whether there are more.
 SELECT {run.shown:r read} FROM {source} ORDER BY {order} LIMIT :limit::bigint
 
 -- name: part_merged_pages
--- Several values of a column: a page of each, by its index, and the first page of all these. In one snapshot, so that a run
--- which changes its status is neither missed nor told twice.
+-- Several values of a column: a page of each, by its index, merged into one page. In one snapshot, so that a run which
+-- changes its status is neither missed nor returned twice.
 SELECT r.* FROM {over} CROSS JOIN LATERAL ({page}) AS r ORDER BY {merged_order} LIMIT :limit::bigint
 
 -- name: part_merged_versions
--- The same of types: their index has the version before the time, so that it serves both questions.
+-- The same for types: their index has the version before the time, so that it serves both queries.
 SELECT r.* FROM {over} CROSS JOIN LATERAL (({page}) UNION ALL ({page_without_version})) AS r ORDER BY {merged_order} LIMIT :limit::bigint
 
 -- name: part_counted_runs
--- How many there are, counted no further than anybody wants to know.
+-- Counting stops at the cap.
 SELECT count(*) AS runs FROM (SELECT 1 FROM {source} LIMIT :limit::bigint) AS counted
 
 -- name: open_waits
@@ -213,7 +215,7 @@ SELECT step_id FROM steps WHERE run_id = :run_id::uuid AND due_at IS NOT NULL AN
 ORDER BY due_at, begun_seq LIMIT :limit::bigint;
 
 -- name: endings_of
--- How runs ended, for those who wait: status, output, error, and where one goes on.
+-- How runs ended, for waiting callers: status, output, error, and the successor if there is one.
 SELECT g.n, r.status, r.error, r.continued_as::text AS continued_as, s.output, s.output_meta
 FROM unnest(:run_ids::uuid[], :namespaces::text[]) WITH ORDINALITY AS g (run_id, namespace, n)
 JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = g.namespace

@@ -1,5 +1,5 @@
 -- name: server_settings
--- What the server is and how durable it is set to be, before any setting of ours.
+-- The version of the server and its durability settings, before we change any.
 SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
     coalesce(
         (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'synchronous_commit'),
@@ -7,15 +7,15 @@ SELECT current_setting('server_version_num')::int AS version, current_setting('f
     ) AS synchronous_commit;
 
 -- name: applied_migrations
--- What was applied, with checksums, so that an edited migration is noticed.
+-- Applied migrations with checksums, so that an edited one is detected.
 SELECT version, name, checksum FROM schema_migrations ORDER BY version;
 
 -- name: schema_table
--- Whether anything was ever applied: asked before the table is read.
+-- Whether the table exists, before it is read.
 SELECT to_regclass('schema_migrations') IS NOT NULL AS exists;
 
 -- name: create_schema_table
--- The record of what was applied, for the first time.
+-- The table of applied migrations, when it is first needed.
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version integer PRIMARY KEY,
     name text NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 );
 
 -- name: lock_schema
--- One migrator at a time; the others wait here and then find nothing to do. The number is "kagzi" in messages' places.
+-- One migrator at a time; the others wait here and then find nothing to do. The number spells "kagzi".
 SELECT pg_advisory_xact_lock(11010726);
 
 -- name: note_migration
@@ -32,5 +32,5 @@ SELECT pg_advisory_xact_lock(11010726);
 INSERT INTO schema_migrations (version, name, checksum) VALUES (:version::int, :name::text, :checksum::text);
 
 -- name: notify
--- Wake the other servers: names only.
+-- Wakes the other servers; the message contains names only.
 SELECT pg_notify(:channel::text, :payload::text);

@@ -1,6 +1,6 @@
 -- name: lock_signalled_run
--- The run that is signalled: by its id, or the open one with that workflow id; if none is open the latest, which says so.
--- Whether there are other runs that may have had the signal before, see runs_to_search.
+-- The run to signal: by its id, or the open one with that workflow id; if none is open, the latest, which then refuses.
+-- Also whether other runs may already have the signal: see runs_to_search.
 SELECT run_id::text AS run_id, namespace, workflow_type, version, status, lease, nonce, worker_id, continued_as IS NOT NULL AS continued,
     EXISTS (
         SELECT 1 FROM runs AS b WHERE b.namespace = :namespace::text AND b.workflow_id = :workflow_id::text AND b.status IN ({RUN.ENDED})
@@ -15,7 +15,7 @@ WHERE run_id = coalesce(
 FOR UPDATE;
 
 -- name: part_earlier_runs
--- Of a workflow id, the latest first, at most so many: where a request that is made again is searched for.
+-- The latest runs of a workflow id, at most a given number, in which a repeated request is looked up.
 (
     SELECT run_id, status, retry_request_id FROM runs
     WHERE namespace = :namespace::text AND workflow_id = :workflow_id::text AND status IN ({RUN.ENDED})
@@ -23,13 +23,13 @@ FOR UPDATE;
 ) AS e
 
 -- name: ended_run_with_signal
--- Which ended run of a workflow id has had this signal.
+-- The ended run of a workflow id that has this signal.
 SELECT e.run_id::text AS run_id, e.status FROM {earlier_runs}
 JOIN signals AS s ON s.run_id = e.run_id AND s.request_id = :request_id::text
 LIMIT 1;
 
 -- name: later_run_with_signal
--- Which of the runs that a run continued as has this signal: nobody had consumed it, so it was passed on.
+-- The successor of a run that has this signal: it was not consumed, so it was passed on.
 WITH RECURSIVE later AS (
     SELECT run_id, namespace, continued_as, 0 AS n FROM runs WHERE run_id = :run_id::uuid
     UNION ALL
@@ -41,17 +41,17 @@ SELECT later.run_id::text AS run_id FROM later JOIN signals AS s ON s.run_id = l
 LIMIT 1;
 
 -- name: ended_run_with_wake
--- Which ended run of a workflow id this request has woken.
+-- The ended run of a workflow id that this request woke.
 SELECT e.run_id::text AS run_id FROM {earlier_runs}
 JOIN step_attempts AS a ON a.run_id = e.run_id AND a.step_id = :woken::text AND a.error -> 'metadata' ->> 'request_id' = :request_id::text
 LIMIT 1;
 
 -- name: ended_run_with_retry
--- Which ended run of a workflow id was tried again by this request.
+-- The ended run of a workflow id that this request retried.
 SELECT e.run_id::text AS run_id FROM {earlier_runs} WHERE e.retry_request_id = :request_id::text LIMIT 1;
 
 -- name: find_signal
--- Under the run's lock: whether this signal came before, who waits for its name, and how many nobody has waited for.
+-- Under the run's lock: whether this is a repeat, which step waits for the name, and how many signals are buffered.
 SELECT
     (SELECT s.step_id IS NOT NULL FROM signals AS s WHERE s.run_id = :run_id::uuid AND s.request_id = :request_id::text) AS known,
     (SELECT w.step_id FROM steps AS w
@@ -62,8 +62,8 @@ SELECT
     ) AS counted) AS unbound;
 
 -- name: give_signal
--- Recorded in the order of coming; a step that waits gets it as its result, and a run that sleeps is woken. In any case the
--- run's seq says that something has come.
+-- Recorded in order of arrival; a step that waits gets it as its result, and a sleeping run is woken. In any case the
+-- run's seq is incremented.
 WITH run AS (
     UPDATE runs AS r
     SET seq = r.seq + 1,
@@ -91,12 +91,12 @@ FROM run WHERE s.run_id = run.run_id AND s.step_id = :step_id;
 SELECT name, payload, payload_meta, step_id FROM signals WHERE run_id = :run_id::uuid AND request_id = :request_id::text;
 
 -- name: signal_in_place
--- The signal that a step was given; without a step, the oldest of that name that nobody has waited for.
+-- The signal that a step received; without a step, the oldest buffered one of that name.
 SELECT number FROM signals WHERE run_id = :run_id::uuid AND name = :name::text AND step_id IS NOT DISTINCT FROM :step_id::text
 ORDER BY number LIMIT 1;
 
 -- name: was_received
--- Whether some step was given a signal of that name.
+-- Whether a step received a signal of that name.
 SELECT 1 AS received FROM signals
 WHERE run_id = :run_id::uuid AND name = :name::text AND step_id IS NOT NULL AND step_id <> :dropped::text LIMIT 1;
 
@@ -105,13 +105,13 @@ WHERE run_id = :run_id::uuid AND name = :name::text AND step_id IS NOT NULL AND 
 SELECT problem FROM runs WHERE run_id = :run_id::uuid;
 
 -- name: put_aside_signal
--- Nobody will get this value; its request is known still. Its place in the order is free.
+-- This value is never delivered, but its request is still known. Its place in the order is free.
 UPDATE signals SET number = 1 + (SELECT max(s.number) FROM signals AS s WHERE s.run_id = :run_id::uuid), step_id = :dropped::text
 WHERE run_id = :run_id AND number = :number::bigint
 RETURNING number;
 
 -- name: insert_signal
--- Kept as it came, bound or not.
+-- Stored as it came, bound or not.
 INSERT INTO signals (run_id, number, received_at, name, request_id, payload, payload_meta, step_id)
 VALUES (:run_id::uuid, :number::bigint, :now::bigint, :name::text, :request_id::text, :payload::bytea, :payload_meta::text::json, :step_id::text);
 
@@ -120,7 +120,7 @@ VALUES (:run_id::uuid, :number::bigint, :now::bigint, :name::text, :request_id::
 UPDATE signals SET step_id = :step_id::text WHERE run_id = :run_id::uuid AND number = :number::bigint AND step_id IS NULL;
 
 -- name: note_change
--- The run's seq says to whoever has read it and is about to write that a value is another one.
+-- Incrementing the run's seq invalidates writes based on a read of the old value.
 UPDATE runs SET seq = seq + 1 WHERE run_id = :run_id::uuid;
 
 -- name: keep_rejected
@@ -132,7 +132,7 @@ SELECT run_id, step_id, attempt, seq, :seq::bigint, 0, 0, finished_at, :now::big
 FROM steps WHERE run_id = :run_id::uuid AND step_id = :step_id::text AND status = {STEP.COMPLETED};
 
 -- name: reopen_wait
--- It waits as before its value came. No lease: nobody's repeat is answered from it.
+-- The step waits as it did before its value came. Without a lease, so that it matches no repeated command.
 WITH run AS (
     UPDATE runs SET awaits_signal = awaits_signal + 1 WHERE run_id = :run_id::uuid
 )
@@ -142,7 +142,7 @@ SET status = {STEP.RUNNING}, attempt = attempt + 1, seq = 0, lease = 0, nonce = 
 WHERE run_id = :run_id AND step_id = :step_id::text AND status = {STEP.COMPLETED};
 
 -- name: give_bound_signal
--- The signal that is bound to the step, if there is one, is its result, as the newest.
+-- The signal bound to the step, if there is one, becomes its result, as the newest.
 WITH bound AS MATERIALIZED (
     SELECT payload, payload_meta FROM signals WHERE run_id = :run_id::uuid AND step_id = :step_id::text
 ), run AS (

@@ -1,8 +1,8 @@
 -- name: part_new_runs
--- New runs with their payloads and labels, in the order of their ids so that two servers cannot wait for each other.
--- Left out are ids and requests that are taken, and namespaces that are unknown, disabled or limited, and types that refuse
--- runs or send others away when they are full: they are looked at after. Where running runs are limited nothing is born leased:
--- a claim counts. Runs without a key have an empty one where keys take turns.
+-- Inserts runs with their payloads and labels, in the order of their ids to avoid deadlocks between servers. Leaves out
+-- starts whose id or request is taken, whose namespace is unknown, disabled or limited, or whose type refuses or evicts
+-- runs when it is full: these are checked afterwards. If running runs are limited, none is inserted as leased, because
+-- only claims count. If the keys of a type are served in turn, a run without a key gets an empty one.
 WITH {run_source}{with_signals}, made AS (
     INSERT INTO runs (
         {run.attributes}, run_id, namespace, workflow_id, request_id, schedule_id, blocked_by, wait_reason, due_at, version,
@@ -44,7 +44,7 @@ g AS MATERIALIZED (
 rows(:payloads) AS p (run_id uuid, step_id text, kind smallint, data bytea, metadata text)
     JOIN made USING (run_id)
 -- name: part_order_of_ids
--- That of locking.
+-- The order of locking.
     ORDER BY g.namespace COLLATE "C", g.workflow_id COLLATE "C", g.request_id COLLATE "C"
 -- name: part_one_run
 -- A single one.
@@ -56,17 +56,18 @@ made CROSS JOIN (VALUES ('$input', {KIND.INPUT}, :input::bytea, :input_meta::tex
     WHERE p.data IS NOT NULL
 
 -- name: part_parents
--- Of runs that have one: their parent may start them in a namespace that takes no others.
+-- Of runs that have one: a parent may start children in a namespace that accepts no other runs.
 LEFT JOIN rows(:parents) AS p (run_id uuid, parent_run_id uuid, parent_step_id text, on_close smallint) ON p.run_id = g.run_id
 
 -- name: part_signals
--- That new runs begin with.
+-- Signals that new runs begin with.
 , sent AS MATERIALIZED (
     SELECT * FROM rows(:signals) AS s (run_id uuid, name text, request_id text, payload bytea, metadata text)
 )
 
 -- name: part_unless_signalled
--- An ended run of the workflow id has had the signal that the new one would begin with: it is looked at after, too.
+-- If an ended run of the workflow id already has the signal that the new one would begin with, the start is checked
+-- afterwards, too.
     AND NOT EXISTS (
         SELECT 1 FROM sent AS s CROSS JOIN LATERAL (
             SELECT b.run_id FROM runs AS b
@@ -91,17 +92,18 @@ LEFT JOIN rows(:parents) AS p (run_id uuid, parent_run_id uuid, parent_step_id t
 SELECT array_agg(run_id::text) AS run_ids, array_agg(run_id::text) FILTER (WHERE status = {RUN.PENDING}) AS waiting FROM made;
 
 -- name: start_plain_runs
--- The same without parents, labels and signals, which few have: each part of a statement costs something even if there is nothing to do.
+-- The same without parents, labels and signals, which few have: every part of a statement costs time even if it has
+-- nothing to do.
 {new_plain_runs}
 SELECT array_agg(run_id::text) AS run_ids, array_agg(run_id::text) FILTER (WHERE status = {RUN.PENDING}) AS waiting FROM made;
 
 -- name: start_lone_run
--- The same of one run, without arrays: a lone caller waits for this round trip.
+-- The same for one run, without arrays: a lone caller waits for this round trip.
 {new_lone_run}
 SELECT status = {RUN.PENDING} AS waits FROM made;
 
 -- name: find_starts
--- Why a start made no run: whoever has its request id, or its workflow id, and how the namespace is set.
+-- Why a start created no run: the runs with its request id or workflow id, and the settings of the namespace.
 SELECT g.n, n.namespace IS NOT NULL AS known, n.enabled, n.limiting, n.deleting_at IS NOT NULL AS deleting, t.when_full = 'queue' IS FALSE AS guarded,
     q.run_id::text AS request_run_id, q.workflow_id AS request_workflow_id, q.status AS request_status,
     o.run_id::text AS open_run_id, o.workflow_type AS open_type, o.status AS open_status,
@@ -121,19 +123,20 @@ LEFT JOIN LATERAL (
 ORDER BY g.n;
 
 -- name: lock_namespaces
--- Limits are kept exactly: whoever counts against one holds the row until the runs are made or claimed.
+-- Limits hold exactly: a transaction that counts against one holds this lock until its runs are created or claimed.
 SELECT namespace, open_runs_limit, running_runs_limit, starts_per_second_limit, stored_bytes_limit, next_start_at, stored_bytes
 FROM namespaces
 WHERE namespace = ANY (:namespaces::text[]) ORDER BY namespace FOR UPDATE;
 
 -- name: count_open_runs
--- How many open runs a namespace has, counted no further than its limit.
+-- How many open runs a namespace has. Counting stops at its limit.
 SELECT count(*) AS runs FROM (
     SELECT 1 FROM runs WHERE namespace = :namespace::text AND status IN ({RUN.OPEN}) LIMIT :limit::bigint
 ) AS counted;
 
 -- name: count_in_queue
--- How many runs of a type, or of a key of it, run or wait and are not on their way out; counted no further than needed.
+-- How many runs of a type, or of one of its keys, run or wait and are not being cancelled. Counting stops when enough
+-- are found.
 SELECT count(*) AS runs FROM (
     (
         SELECT 1 FROM runs
@@ -149,7 +152,7 @@ SELECT count(*) AS runs FROM (
 ) AS counted;
 
 -- name: oldest_in_queue
--- The oldest of the same: ids grow with time.
+-- The oldest of these: ids grow with time.
 SELECT run_id::text AS run_id FROM (
     SELECT run_id FROM runs
     WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND ready_at IS NOT NULL AND cancel_requested_at IS NULL
@@ -162,7 +165,8 @@ SELECT run_id::text AS run_id FROM (
 ORDER BY run_id LIMIT :limit::bigint;
 
 -- name: lock_blockers
--- Runs that new ones wait behind: those that are open are watched from now on. Their seq says that something has changed.
+-- Runs that new ones wait for: those that are open are watched from now on. Incrementing their seq shows that they have
+-- changed.
 UPDATE runs AS r SET watched = true, seq = r.seq + 1
 WHERE r.run_id = ANY (ARRAY(
     SELECT b.run_id FROM runs AS b
@@ -173,7 +177,7 @@ WHERE r.run_id = ANY (ARRAY(
 RETURNING r.run_id::text AS run_id;
 
 -- name: terminate_run
--- It ends now, without its worker being asked.
+-- Ends the run now, without its worker.
 UPDATE runs SET status = {RUN.CANCELLED}, finished_at = :now::bigint, error = :error::text::json, seq = seq + 1, lease_until = NULL,
     ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = false, diverged = false, blocked_by = NULL,
     cascade_due = cascade_due OR has_children, awaits_signal = 0, retrying_steps = 0

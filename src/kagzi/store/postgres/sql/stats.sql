@@ -1,5 +1,5 @@
 -- name: part_minutes
--- What happened, by minute and type: what was created, what ended how, and how long that took.
+-- Per minute and type: runs created, runs ended by status, and their durations.
 SELECT e.workflow_type, e.minute, count(*) FILTER (WHERE e.status IS NULL) AS started,
     count(*) FILTER (WHERE e.status = {RUN.COMPLETED}) AS completed, count(*) FILTER (WHERE e.status = {RUN.FAILED}) AS failed,
     count(*) FILTER (WHERE e.status = {RUN.CANCELLED}) AS cancelled,
@@ -20,7 +20,8 @@ FROM (
 GROUP BY e.workflow_type, e.minute
 
 -- name: roll_up
--- Whoever holds the row does it, from one minute before where it was left (or, after long, from as far back as it goes). What is known already only grows: runs may be gone.
+-- The server that holds the row continues one minute before the last recorded one (or, after a long time, from the
+-- earliest time allowed). Recorded counts never decrease: runs may have been deleted.
 WITH was AS MATERIALIZED (
     SELECT minute FROM rolled_up FOR UPDATE
 ), span AS MATERIALIZED (
@@ -85,15 +86,15 @@ WITH was AS MATERIALIZED (
 SELECT least(since, (SELECT minute FROM was) - 60000000) AS hours_since, until, until < :now AS more FROM span;
 
 -- name: part_grew
--- Whether as many runs as before tell how long they took.
+-- Whether at least as many runs as before have a duration.
 excluded.completed + excluded.failed + excluded.cancelled >= run_stats.completed + run_stats.failed + run_stats.cancelled
 
 -- name: part_bounds
--- Where the classes of core/stats.py end.
+-- The bounds of the classes of core/stats.py.
 '{1000,2000,4000,8000,16000,32000,64000,128000,256000,512000,1024000,2048000,4096000,8192000,16384000,32768000,65536000,131072000,262144000,524288000,1048576000,2097152000,4194304000,8388608000,16777216000,33554432000,67108864000,134217728000,268435456000,536870912000,1073741824000}'::bigint[]
 
 -- name: live_stats
--- Minutes that are not noted yet, as the runs tell. One row without a minute if there is none.
+-- Minutes that are not recorded yet, computed from the runs. One row without a minute if there are none.
 WITH known AS MATERIALIZED (
     SELECT greatest(:since::bigint, coalesce((SELECT minute FROM rolled_up), 0)) AS until
 )

@@ -31,7 +31,7 @@ JOIN steps AS s ON s.run_id = r.run_id
 WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text AND s.step_id = :step_id::text AND s.kind < {KIND.FIRST_PAYLOAD};
 
 -- name: step_attempts
--- The earlier attempts of these steps, in the order of the steps, the latest first.
+-- The earlier attempts of these steps, in the order of the steps, latest first.
 SELECT a.step_id, a.attempt, a.started_at, a.finished_at, a.error, a.worker_id, a.lease AS claim, a.begun_seq,
     CASE WHEN :payloads::bool THEN a.input END AS input, CASE WHEN :payloads THEN a.input_meta END AS input_meta
 FROM unnest(:step_ids::text[]) WITH ORDINALITY AS g (step_id, n)
@@ -39,14 +39,15 @@ JOIN step_attempts AS a ON a.run_id = :run_id::uuid AND a.step_id = g.step_id
 ORDER BY g.n, a.seq DESC LIMIT :limit::bigint;
 
 -- name: timeline_run
--- How the run stands, when it ended, and where in it a step was begun.
+-- The status of the run, when it ended, and the position of a step.
 SELECT r.finished_at, r.created_at, r.status, r.cancel_requested_at, r.pause_requested, r.pause_reason, r.lease, (
     SELECT s.begun_seq FROM steps AS s WHERE s.run_id = r.run_id AND s.step_id = :step_id::text AND s.kind < {KIND.FIRST_PAYLOAD}
 ) AS begun_seq
 FROM runs AS r WHERE r.run_id = :run_id::uuid AND r.namespace = :namespace::text;
 
 -- name: part_timeline_columns
--- A step without what it holds, when and where its earlier attempts began and ended (the latest first), and how its error begins.
+-- A step without payloads, the times and workers of its earlier attempts (latest first), and the beginning of its
+-- error.
 SELECT s.step_id, s.name, s.kind, s.status, s.begun_seq, s.seq, s.attempt, s.created_at, s.started_at, s.finished_at, s.retry_at, s.wake_at,
     s.worker_id, s.parent_step_id, s.parallel_group_id, s.child_run_id::text AS child_run_id,
     s.error ->> 'type' AS error_type, left(s.error ->> 'message', 1024) AS error_message, (
@@ -74,12 +75,12 @@ ORDER BY s.begun_seq DESC;
 ORDER BY s.begun_seq;
 
 -- name: timeline_pauses
--- When it was paused and resumed, the latest first.
+-- When it was paused and resumed, latest first.
 SELECT step_id, finished_at, error ->> 'message' AS reason FROM step_attempts
 WHERE run_id = :run_id::uuid AND step_id IN (:paused::text, :resumed::text) ORDER BY seq DESC LIMIT :limit::bigint;
 
 -- name: signal_waits
--- What runs wait for from outside, in the order in which the runs are asked for.
+-- The external signals that runs wait for, in the order of the given runs.
 SELECT r.run_id::text AS run_id, s.step_id, s.name, s.created_at, s.wake_at, s.input, s.input_meta
 FROM unnest(:run_ids::uuid[]) WITH ORDINALITY AS g (run_id, n)
 JOIN runs AS r ON r.run_id = g.run_id AND r.namespace = :namespace::text AND r.awaits_signal > 0

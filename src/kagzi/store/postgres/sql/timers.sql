@@ -1,5 +1,5 @@
 -- name: lock_due_runs
--- Everything the clock has to do with, nearest first; rows that somebody else holds are his business.
+-- Everything that is due, nearest first; locked rows are left to the transactions that hold them.
 WITH due AS MATERIALIZED (
     (SELECT run_id, due_at AS at FROM runs WHERE due_at IS NOT NULL AND due_at <= :now::bigint ORDER BY due_at LIMIT :limit::bigint)
     UNION ALL
@@ -23,9 +23,10 @@ ORDER BY r.run_id
 FOR UPDATE OF r SKIP LOCKED;
 
 -- name: keep_lost_attempts
--- Runs locked before, whose leases are about to end: what was begun under them is kept as lost, each with a number of its own. Only the
--- last numbers of a run are searched, so that a long history costs no more than a short one. What may run only once fails when it
--- is begun again. They are forgotten at their own begin: nothing is answered from them, and the next attempt has the same number.
+-- Before leases of locked runs end: attempts begun under them are kept as lost, each with a seq of its own. Only the
+-- last seqs of a run are searched, so that a long history costs no more than a short one. A step that may run only once
+-- fails when it is begun again. They are `forgotten` at their own begin: they match no repeated command, and the next
+-- attempt has the same number.
 WITH r AS MATERIALIZED (
     SELECT run_id, seq, lease, nonce FROM runs WHERE run_id = ANY (:run_ids::uuid[])
 ), lost AS (
@@ -42,9 +43,9 @@ WITH r AS MATERIALIZED (
 UPDATE runs AS r SET seq = l.seq FROM (SELECT run_id, max(seq) AS seq FROM lost GROUP BY run_id) AS l WHERE r.run_id = l.run_id;
 
 -- name: fire_runs
--- Runs locked before: wake sleepers, whose due sleeps complete and whose due waits for a signal fail, in the order of their
--- times; end runs; end leases; pause what lost too many. core/run/parking.py says the same of a wait that failed. Nonce 0: nothing the
--- last holder repeats is taken for its own.
+-- For locked runs: wake sleeping ones, whose due sleeps complete and whose due waits for a signal fail, in the order of
+-- their times; end runs; end leases; pause runs that lost too many. core/run/parking.py has the same error for a wait
+-- that failed. Nonce 0: no repeated command of the last worker matches.
 WITH g AS MATERIALIZED (
     SELECT * FROM rows(:runs) AS g (run_id uuid, status smallint, error text, lost int)
 ), due AS MATERIALIZED (
@@ -81,10 +82,10 @@ FROM due JOIN changed AS c ON c.run_id = due.run_id
 WHERE s.run_id = due.run_id AND s.step_id = due.step_id;
 
 -- name: poll
--- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index, behind
--- the one that the last look ended with: a look tells so many, and none must wait for others for ever. How
--- workers do, as their heartbeats said since the last look, is noted by the same statement: an idle server issues no other.
--- For whom commits wait may have changed since.
+-- The store's clock, the next due time, and the types with pending runs by skipping from one to the next in the index.
+-- It begins after the last type of the previous poll, because a poll returns only some and no type may wait for ever.
+-- The same statement records the heartbeats since the last poll: an idle server issues no other statement. The standbys
+-- that commits wait for may have changed since.
 WITH RECURSIVE beaten AS (
     UPDATE workers AS w
     SET active_count = CASE WHEN w.status = {WORKER.OFFLINE} THEN 0 ELSE b.active_count END, total_completed = w.total_completed + b.completed,

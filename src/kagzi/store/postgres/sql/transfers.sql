@@ -8,11 +8,11 @@ WHERE run_id = :run_id::uuid AND step_id >= :after_step_id::text AND (step_id, s
 SELECT * FROM signals WHERE run_id = :run_id::uuid AND number > :after::bigint ORDER BY number LIMIT :limit::bigint;
 
 -- name: known_runs
--- Of these, those of one namespace.
+-- Those of these runs that belong to the namespace.
 SELECT run_id::text AS run_id FROM runs WHERE run_id = ANY (:run_ids::uuid[]) AND namespace IS NOT DISTINCT FROM :namespace::text;
 
 -- name: stage_steps
--- Nobody's lease: nobody's repeat is answered from these.
+-- Without a lease, so that they match no repeated command.
 INSERT INTO steps (
     run_id, step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, timeout_ms, once, started_at, finished_at,
     retry_at, wake_at, due_at, child_run_id, parent_step_id, parallel_group_id, worker_id, error, input, input_meta, output,
@@ -32,7 +32,7 @@ ON CONFLICT DO NOTHING
 RETURNING 1;
 
 -- name: stage_attempts
--- As above.
+-- See stage_steps.
 INSERT INTO step_attempts (
     run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, retry_at, error, started_at, worker_id, forgotten, input,
     input_meta
@@ -47,7 +47,7 @@ ON CONFLICT DO NOTHING
 RETURNING 1;
 
 -- name: stage_signals
--- As above.
+-- See stage_steps.
 INSERT INTO signals (run_id, number, name, request_id, received_at, payload, payload_meta, step_id)
 SELECT :run_id::uuid, number, name, request_id, received_at, payload, payload_meta::json, step_id
 FROM rows(:signals) AS g (
@@ -57,21 +57,22 @@ ON CONFLICT DO NOTHING
 RETURNING 1;
 
 -- name: stage_links
--- As above.
+-- See stage_steps.
 INSERT INTO child_links (namespace, child_run_id, parent_run_id, parent_step_id)
 SELECT :namespace::text, child_run_id, :run_id::uuid, step_id FROM unnest(:child_run_ids::uuid[], :step_ids::text[]) AS g (child_run_id, step_id)
 ON CONFLICT DO NOTHING
 RETURNING 1;
 
 -- name: import_conflicts
--- Who has its ids already, and whether what it waits behind is still open.
+-- Which runs have its ids already, and whether the run that it waits for is still open.
 SELECT
     (SELECT run_id::text FROM runs WHERE namespace = :namespace::text AND workflow_id = :workflow_id::text AND status IN ({RUN.OPEN})) AS active,
     (SELECT run_id::text FROM runs WHERE namespace = :namespace AND request_id = :request_id::text) AS requested,
     EXISTS (SELECT 1 FROM runs WHERE run_id = :blocked_by::uuid AND namespace = :namespace AND finished_at IS NULL) AS blocked;
 
 -- name: import_run
--- As it was, in nobody's hands. What is counted is counted anew. Where keys take turns, a run without one has an empty one.
+-- As exported, without a lease. Counts are computed again. If the keys of a type are served in turn, a run without a
+-- key gets an empty one.
 INSERT INTO runs ({run.imported}, diverged, concurrency_key, steps, result_seq)
 SELECT {run.imported:g}, :diverged::bool, CASE WHEN t.max_running_per_key IS NOT NULL OR t.starts_per_second_per_key IS NOT NULL
         THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END,
@@ -88,11 +89,11 @@ INSERT INTO run_labels (namespace, key, value, created_at, run_id)
 SELECT :namespace::text, g.key, g.value, :created_at::bigint, :run_id::uuid FROM unnest(:keys::text[], :values::text[]) AS g (key, value);
 
 -- name: watch_children
--- Runs that steps of this one wait for tell it of their end.
+-- Runs that steps of this one wait for will notify it of their end.
 UPDATE runs AS c SET watched = true FROM steps AS s
 WHERE c.namespace IS NOT DISTINCT FROM :namespace::text AND s.run_id = :run_id::uuid AND s.due_at IS NOT NULL AND s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING} AND c.run_id = s.child_run_id
     AND c.finished_at IS NULL;
 
 -- name: import_state
--- What it came to with its relatives, and with what its steps say of it.
+-- Its status after its children and steps were taken into account.
 UPDATE runs SET awaits_signal = {signal_waits}, retrying_steps = {retried_steps} WHERE run_id = :run_id::uuid RETURNING status;

@@ -1,5 +1,5 @@
 -- name: versions_of
--- What decides about new runs of these types. A type has few versions; of many, the latest are read.
+-- What decides about new runs of these types. A type has few versions; of many, only the latest are read.
 SELECT t.workflow_type, v.version, v.deprecated, v.is_default, v.schemas_digest, v.earlier_digest, v.schemas_at
 FROM unnest(:workflow_types::text[]) AS t (workflow_type)
 CROSS JOIN LATERAL (
@@ -18,5 +18,5 @@ each ->> 'workflow_type' AS workflow_type, each ->> 'version' AS version
 LATERAL json_array_elements(w.served)
 
 -- name: get_schemas
--- Of these digests.
+-- By digest.
 SELECT digest, document FROM workflow_schemas WHERE namespace = :namespace::text AND digest = ANY (:digests::text[]);

@@ -1,6 +1,6 @@
 -- name: events_after
--- One number, one event: begins and results of steps beyond a number, with those of failed attempts. They are found first and
--- measured; then, for the page, read. The run's row comes with them, from the same moment.
+-- One seq, one event: begins and results of steps after a seq, with those of failed attempts. They are first found and
+-- measured, then read for the page. The run's row comes from the same snapshot.
 WITH r AS MATERIALIZED (
     SELECT run_id, namespace, seq, status, created_at, finished_at, status_text, progress, pause_requested, pause_reason,
         cancel_requested_at IS NOT NULL AS cancel_requested,
@@ -50,7 +50,7 @@ LEFT JOIN step_attempts AS a ON p.source >= {SOURCE.ATTEMPT_BEGUN} AND a.run_id 
 ORDER BY p.seq;
 
 -- name: markers_of
--- How far runs are that somebody watches.
+-- The position and status of watched runs.
 SELECT r.run_id::text AS run_id, r.namespace, r.seq AS run_seq, r.status AS run_status, r.created_at,
     r.finished_at AS run_finished_at, r.status_text, r.progress, r.pause_requested, r.pause_reason,
     r.cancel_requested_at IS NOT NULL AS cancel_requested,

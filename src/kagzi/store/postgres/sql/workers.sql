@@ -1,9 +1,9 @@
 -- name: part_worker
--- A worker as people see it.
+-- A worker as users see it.
 *
 
 -- name: part_worker_status
--- A status is given by its name.
+-- The status is passed by name.
 CASE :status::text WHEN 'online' THEN {WORKER.ONLINE} WHEN 'draining' THEN {WORKER.DRAINING} ELSE {WORKER.OFFLINE} END
 
 -- name: part_serves_type
@@ -11,7 +11,7 @@ CASE :status::text WHEN 'online' THEN {WORKER.ONLINE} WHEN 'draining' THEN {WORK
 :workflow_type = ANY (workflow_types)
 
 -- name: put_worker
--- Insert or refresh; what it has done stays, and a process that was draining drains still.
+-- Insert or refresh; its counters stay, and a process that was draining stays draining.
 INSERT INTO workers (
     namespace, worker_id, status, active_count, registered_at, last_heartbeat_at, max_concurrent, pid, hostname,
     sdk_version, build_id, workflow_types, served, labels

@@ -1,9 +1,9 @@
 -- name: write_fast
--- The hot one: fence each run by updating its row (a join or FOR SHARE is not a fence), then record its steps, in one round trip.
--- `status + 0` and IS NOT DISTINCT FROM keep other indexes than that of run_id out of a plan that may have been made on
--- empty tables. Groups come sorted by run_id, which is the order of locking. What concerns other runs (the end of a child or
--- of a parent) and what a cancelled run begins is not for this path. A step with a timeout that is not over yet is due: that
--- concerns few, and only they are in the index.
+-- The most frequent statement: fence each run by updating its row (a join or FOR SHARE is not a fence), then record its
+-- steps, in one round trip. `status + 0` and IS NOT DISTINCT FROM keep the planner to the index of run_id, even in a
+-- plan made on empty tables. Groups are sorted by run_id, which is the order of locking. What concerns other runs (the
+-- end of a child or of a parent) and what a cancelled run begins does not use this path. A step with a timeout that has
+-- not passed has a due time: few have one, and only they are in that index.
 WITH g AS MATERIALIZED (
     SELECT * FROM rows(:groups) WITH ORDINALITY AS g (
         run_id uuid, namespace text, lease bigint, nonce bigint, taken int, rows int, begins int, result int, retried int,
@@ -61,18 +61,20 @@ WITH g AS MATERIALIZED (
     WHERE s.run_id = h.run_id AND s.step_id = c.step_id AND s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.attempt = c.attempt
     RETURNING 1
 )
--- Steps that do not all fit (a repeat, most often) divide by zero: nothing is kept, and each command is looked at alone. SQL has
--- no other way to abort a statement; a transaction around each batch, to be rolled back instead, doubles what a batch costs: 530
--- instead of 255 us of CPU beside the database for 20 runs (python -m tests.store.postgres.measure_abort).
+-- If not all steps fit (usually because of a repeat), this divides by zero: nothing is kept, and each command is
+-- processed alone. SQL has no other way to abort a statement; a transaction around each batch, to be rolled back
+-- instead, doubles the cost of a batch: 530 instead of 255 us of CPU beside the database for 20 runs (python -m
+-- tests.store.postgres.measure_abort).
 SELECT array_agg(n) AS groups, array_agg(base) AS bases,
     1 / (sum(rows) = (SELECT count(*) FROM begun) + (SELECT count(*) FROM completed))::int AS fits
 FROM leased;
 
 -- name: write_recorded
--- The fast path of runs that each record one step, and perhaps end: the rules of write_fast with the fewest columns, since most
--- steps come so. What the step needs travels through the update of its run, so that nothing is joined. A step that is there
--- already violates the key of its table: nothing is kept, and each command is looked at alone. (ON CONFLICT would find those that
--- begin again after a lost lease, which are few, and cost every step a sixth more in the database.)
+-- The fast path for runs that each record one step, and possibly end: the rules of write_fast with the fewest columns,
+-- since most steps arrive like this. The values of the step pass through the update of its run, so that nothing is
+-- joined. A step that exists already violates the primary key: nothing is kept, and each command is processed alone.
+-- (ON CONFLICT would detect steps that begin again after a lost lease, which are few, and would make every step a sixth
+-- more expensive in the database.)
 WITH leased AS (
     UPDATE runs AS r
     SET seq = r.seq + CASE WHEN g.closes THEN 3 ELSE 2 END, result_seq = r.seq + 2, steps = r.steps + 1, lost_leases = 0,
@@ -107,8 +109,8 @@ WITH leased AS (
 SELECT array_agg(n) AS groups, array_agg(base) AS bases FROM leased;
 
 -- name: lone_step
--- The fast path of one step that begins and completes: the same rules without arrays, since a lone run waits for this round trip.
--- As in write_recorded, a step that is there already violates the key.
+-- The fast path for one step that begins and completes: the same rules without arrays, since a lone run waits for this
+-- round trip. As in write_recorded, a step that exists already violates the primary key.
 WITH leased AS (
     UPDATE runs AS r
     SET seq = r.seq + 2, result_seq = r.seq + 2, steps = r.steps + 1, lost_leases = 0,
@@ -130,7 +132,7 @@ WITH leased AS (
 SELECT base FROM leased;
 
 -- name: lone_end
--- The same of one step that begins and completes and with which its run ends.
+-- The same for one step that begins and completes and ends its run.
 WITH leased AS (
     UPDATE runs AS r
     SET seq = r.seq + 3, result_seq = r.seq + 2, steps = r.steps + 1, lost_leases = 0, status = {RUN.COMPLETED},
@@ -158,10 +160,11 @@ WITH leased AS (
 SELECT base FROM leased;
 
 -- name: read_for_write
--- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen, oldest first.
--- Payloads only of what is returned to the worker, and only as far as the page of its run (:page_bytes) and the answers of the batch (:answer_bytes) go,
--- in the order in which the commands came (place); `withheld` marks the others. The first of all is never withheld.
--- What is joined is kept: the planner takes lists of commands to be short, and would make it anew for each of them.
+-- A run and the steps that commands name; for one that parks also its open waits, and results its worker has not seen,
+-- oldest first. Payloads only if they are returned to the worker, and only up to the limits of bytes for the page of
+-- its run (:page_bytes) and for the responses of the batch (:answer_bytes), in the order of the commands (place);
+-- `withheld` marks the others. The first of all is never withheld. Joined tables are materialized: the planner assumes
+-- that lists of commands are short, and would compute them again for each command.
 WITH g AS MATERIALIZED (
     SELECT * FROM rows(:groups) WITH ORDINALITY AS g (
         run_id uuid, namespace text, known_seq bigint, begins int, place int, n
@@ -230,7 +233,7 @@ SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lea
 FROM r JOIN matched AS s ON s.number = r.n;
 
 -- name: unbound_signals
--- The oldest signals that nobody has waited for yet, as many of each name as are asked for; what they hold as far as the bytes go.
+-- The oldest buffered signals, as many of each name as requested; payloads up to the limit of bytes.
 SELECT n, number, name, withheld, CASE WHEN NOT withheld THEN payload END AS payload,
     CASE WHEN NOT withheld THEN payload_meta END AS payload_meta
 FROM (
@@ -248,7 +251,7 @@ FROM (
 ORDER BY n, number;
 
 -- name: settle
--- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version number.
+-- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version.
 WITH g AS MATERIALIZED (
     SELECT * FROM rows(:runs) WITH ORDINALITY AS g (
         run_id uuid, namespace text, lease bigint, nonce bigint, read_seq bigint, seq bigint, result_seq bigint,
@@ -333,7 +336,7 @@ WITH g AS MATERIALIZED (
 SELECT array_agg(n) AS groups FROM leased;
 
 -- name: locked_runs
--- Which of these rows somebody else holds locked right now: the others can go on.
+-- Which of these rows other transactions have locked right now; the others can proceed.
 WITH free AS MATERIALIZED (
     SELECT run_id FROM runs WHERE run_id = ANY (:run_ids::uuid[]) ORDER BY run_id FOR UPDATE SKIP LOCKED
 )

@@ -1,7 +1,7 @@
 """Admission of starts to types with limits: if the type is full, the new run is refused or the oldest is evicted.
 
-Runs are locked before types everywhere. Which runs are evicted is known only under the lock of the type: those that are
-not locked yet are noted, and the transaction begins again with them.
+Runs are always locked before types. Which runs are evicted is known only under the lock of the type: those that are not
+locked yet are noted, and the transaction begins again with them.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from .endings import MovedError, lock_family
 
 
 class _Queue(NamedTuple):
-    """What a limit is about: a type, or a key of it."""
+    """What a limit applies to: a type, or a key of it."""
 
     type: TypeKey
     key: str | None
@@ -35,20 +35,20 @@ class _Queue(NamedTuple):
 
 
 class TypeAdmission:
-    """Counts the runs of types and of their keys, with each start that is admitted, and notes which runs it evicts."""
+    """Counts the runs of types and keys, including each admitted start, and notes which runs are evicted."""
 
     def __init__(self, session: Session, locked: set[str]) -> None:
-        """`locked`: the runs that this transaction has locked; those it should have are added before MovedError."""
+        """`locked`: the runs that this transaction has locked; missing ones are added before MovedError is raised."""
         self._session = session
         self._locked = locked
         self._limits: dict[TypeKey, TypeLimits] = {}
         self._inside: dict[_Queue, int] = {}
         self._oldest: dict[_Queue, list[str]] = {}
         self._created: set[str] = set()
-        self._evictions: dict[str, list[tuple[str, str]]] = {}  # by the new run: which runs it evicts, and why
+        self._evictions: dict[str, list[tuple[str, str]]] = {}  # by new run: which runs it evicts, and why
 
     async def open(self, starts: Sequence[StartRun], now: Timestamp) -> None:
-        """Lock the types of these starts and count what is in them."""
+        """Lock the types of these starts and count their runs."""
         of_type: dict[TypeKey, list[StartRun]] = {}
         for start in starts:
             if begins_at_once(start, now):
@@ -70,7 +70,7 @@ class TypeAdmission:
             self._oldest[queue] = [row["run_id"] for row in rows]
 
     def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
-        """None: it is admitted and counted. The runs that it evicts are noted."""
+        """None: the start is admitted and counted, and the runs that it evicts are noted."""
         if not begins_at_once(start, now):
             return None
         queues = self._queues(start)
@@ -90,7 +90,7 @@ class TypeAdmission:
         return None
 
     def _pick(self, queue: _Queue) -> str | None:
-        """The oldest, which counts no more: for its type and for its key."""
+        """The oldest run, which no longer counts for its type and its key."""
         oldest = self._oldest[queue]
         if not oldest:
             return None
@@ -102,7 +102,7 @@ class TypeAdmission:
         return run_id
 
     def check_locks(self) -> None:
-        """Raises MovedError if a run is to be evicted that is not locked."""
+        """Raises MovedError if a run to be evicted is not locked."""
         going = {run_id for pairs in self._evictions.values() for run_id, _ in pairs}
         if missing := going - self._locked - self._created:
             self._locked |= missing
@@ -124,7 +124,7 @@ class TypeAdmission:
         return merge(effects)
 
     def _queues(self, start: StartRun) -> list[tuple[_Queue, int]]:
-        """The limits that this start meets, the narrower first."""
+        """The limits that apply to this start, the narrower first."""
         of_type = TypeKey(start.run.namespace, start.workflow_type)
         limits = self._limits.get(of_type)
         return [] if limits is None else [(_Queue(of_type, key), limit) for key, limit in queues_of(start, limits)]

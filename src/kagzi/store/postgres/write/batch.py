@@ -1,4 +1,4 @@
-"""A batch that is being written, and the promise that one bad command does not fail its neighbours."""
+"""A batch that is being written, and the guarantee that one bad command does not fail the others."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
@@ -21,27 +21,27 @@ from ..connection.failures import Failure, describe, failure_of
 Kind = TypeVar("Kind", bound=Command)
 
 Group: TypeAlias = tuple[RunKey, list[tuple[int, Kind]]]
-"""The commands of one run, each with its place in the batch."""
+"""The commands of one run, each with its index in the batch."""
 
 WorkerGroup: TypeAlias = Group[StepCommand | ClosingCommand]
 
 Outcomes: TypeAlias = list[Outcome | None]
-"""By place in the batch; None as long as nothing is decided."""
+"""By index in the batch; None while undecided."""
 
 
 class Writing(NamedTuple):
-    """What everybody needs who writes a part of a batch."""
+    """What every writer of a part of a batch needs."""
 
     session: Session
     now: Timestamp
     terms: LeaseTerms
     rng: Rng
     outcomes: Outcomes
-    effects: list[Effects]  # of what is committed
+    effects: list[Effects]  # of committed changes only
 
     def decide(self, run: RunState | None, command: Command) -> Outcome:
-        """What the command does to the run. One that cannot be stored is refused in any state: if it would be written,
-        a statement fails for it; if not, it is looked at here."""
+        """What the command does to the run. A command that cannot be stored is refused in any state: if it were
+        written, a statement would fail; if it is not, it is checked here."""
         before = None if run is None else run.seq
         outcome = decide(run, command, self.now, self.rng)
         if run is not None and run.seq != before:
@@ -50,15 +50,15 @@ class Writing(NamedTuple):
 
 
 Act: TypeAlias = Callable[[Sequence[Group[Kind]]], Awaitable[None]]
-"""Does what the commands say and fills in their outcomes, as far as it gets."""
+"""Applies commands and fills in their outcomes, as far as it gets."""
 
 
 async def bisect_failures(session: Session, groups: Sequence[Group[Kind]], outcomes: Outcomes, act: Act[Kind]) -> None:
-    """Act on all groups. If a statement fails: refuse the commands at fault, and go on by halves until those on which
-    it fails are alone. They are Failed, and so is what follows them in their run.
+    """Act on all groups. If a statement fails, refuse the faulty commands, and bisect until those that make it fail are
+    alone. They are Failed, and so are the later commands of their run.
 
-    What is nobody's fault is raised. So is a failure inside of PostgreSQL that meets everybody; of a command that was
-    alone nothing is known, so that the connection is not used again.
+    Failures that no command causes are raised, and so is an internal failure of PostgreSQL that affects all groups. If
+    there was only one group, the cause is unknown, and the connection is not used again.
     """
     bisection = _Bisection(outcomes, act)
     await bisection.act_on(groups)
@@ -69,11 +69,11 @@ async def bisect_failures(session: Session, groups: Sequence[Group[Kind]], outco
 
 
 _MOST_BROKEN = 8
-"""Commands that fail inside of PostgreSQL, one after the other and none that does not: then it is not the commands."""
+"""After this many internal failures of PostgreSQL in a row, without any success, the commands are not the cause."""
 
 
 class _Bisection(Generic[Kind]):
-    """`failed` groups, and what `broke` the last of them."""
+    """Counts the `failed` groups; `broken` is the last internal failure of PostgreSQL."""
 
     def __init__(self, outcomes: Outcomes, act: Act[Kind]) -> None:
         self._outcomes = outcomes
@@ -113,7 +113,7 @@ class _Bisection(Generic[Kind]):
         for place, command in enumerate(commands):
             await self.act_on([(run, [command])])
             outcome = self._outcomes[command[0]]
-            if isinstance(outcome, Failed):  # a hole in a run's order is worse
+            if isinstance(outcome, Failed):  # no later command of a run may take effect without the earlier ones
                 for index, _ in commands[place + 1 :]:
                     self._outcomes[index] = outcome
                 return
@@ -127,7 +127,7 @@ class _Bisection(Generic[Kind]):
 
 
 def _undecided(groups: Sequence[Group[Kind]], outcomes: Outcomes) -> list[Group[Kind]]:
-    """What an earlier statement of the same act has recorded is done."""
+    """The groups that no earlier statement of the same act has recorded."""
     return [(run, commands) for run, commands in groups if any(outcomes[index] is None for index, _ in commands)]
 
 

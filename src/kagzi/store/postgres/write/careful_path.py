@@ -1,8 +1,8 @@
-"""The careful path: read the runs and the steps that matter, decide command by command, write what came of it.
+"""The careful path: read the runs and the relevant steps, decide command by command, write the results.
 
-The writing demands that no number was given out since the reading (`seq` is a run's version); otherwise it is done
-again. So a decision is as good as one made under a lock, and costs two round trips for any number of commands. What
-concerns other runs, too, is left to children.py.
+The write requires that the run's `seq`, which serves as its version, has not changed since the read; otherwise the path
+is repeated. So a decision is as safe as one made under a lock, and costs two round trips for any number of commands.
+Commands that concern other runs, too, are left to children.py.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _ENDINGS = (CompleteRun, FailRun, CancelRun)
 
 
 async def settle(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
-    """Fill in the outcome of every command of these groups, which come in the order of their run ids."""
+    """Fill in the outcome of every command of these groups, which are in the order of their run ids."""
     related = [group for group in groups if _has(group, (StartChild, ContinueAsNew))]
     if related:
         groups = [group for group in groups if not _has(group, (StartChild, ContinueAsNew))]
@@ -54,7 +54,7 @@ async def _settle_alone(writing: Writing, groups: Sequence[WorkerGroup]) -> list
 async def _decide_and_write(
     writing: Writing, alone: Sequence[tuple[WorkerGroup, RunState | None]]
 ) -> list[WorkerGroup]:
-    """Fill in the outcomes; returns the groups that have changed since they were read."""
+    """Fill in the outcomes; returns the groups whose runs have changed since they were read."""
     decided = [(index, writing.decide(state, command)) for (_, commands), state in alone for index, command in commands]
     changed = [(group, state) for group, state in alone if state is not None and state.changed]
     taken = await write_states(writing, [state for _, state in changed]) if changed else ()

@@ -1,7 +1,7 @@
-"""Commands that concern more than one run: child starts, endings that another run waits for, continue-as-new.
+"""Commands that concern several runs: child starts, endings that another run waits for, continue-as-new.
 
 One transaction: lock the runs and their parents in the order of their ids, read, decide by the same rules as the
-careful path, write, make the children, notify the parents.
+careful path, write, insert the children, notify the parents.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ _ENDINGS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
 
 
 class _Relatives(Relatives, kw_only=True):
-    type_admission: TypeAdmission | None = None  # the same as `admission`
+    type_admission: TypeAdmission | None = None  # the same object as `admission`
 
 
 async def settle_related(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
-    """Fill in the outcome of every command of these groups, which come in the order of their run ids."""
+    """Fill in the outcome of every command of these groups, which are in the order of their run ids."""
     decided: list[tuple[int, Outcome]] = [(index, Busy()) for _, commands in groups for index, _ in commands]
-    going: set[str] = set()  # runs that have to make room for children
+    going: set[str] = set()  # runs to evict to admit children
     for _ in range(_ROUNDS):
         try:
             async with writing.session.transaction():
@@ -103,7 +103,7 @@ async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -
 
 
 async def _attached(writing: Writing, starts: Sequence[StartChild]) -> set[str]:
-    """The open runs that some of these starts will wait for instead of starting one."""
+    """The open runs that some of these starts will wait for instead of starting a new one."""
     attaching = [command for command in starts if command.attach]
     rows = await _find(writing, attaching) if attaching else ()
     return {row["open_run_id"] for row in rows if row["open_run_id"] is not None}
@@ -130,7 +130,7 @@ async def _find(writing: Writing, starts: Sequence[StartChild]) -> Sequence[Row]
 
 
 async def _read_relatives(writing: Writing, starts: Sequence[StartChild], going: set[str]) -> dict[str, _Relatives]:
-    """Whom the starts meet, by namespace; and how many runs may be started there."""
+    """The existing runs that the starts refer to, by namespace; and how many runs may be started there."""
     session = writing.session
     by_namespace: dict[str, _Relatives] = {}
     guarded: dict[str, list[StartRun]] = {}
@@ -167,7 +167,7 @@ async def _read_relatives(writing: Writing, starts: Sequence[StartChild], going:
 
 
 async def _make(writing: Writing, relatives: _Relatives) -> Effects:
-    """Insert the children that were decided on, and the links to runs that were there."""
+    """Insert the new children, and the links to existing runs."""
     if relatives.type_admission is not None:
         relatives.type_admission.check_locks()
     if relatives.created:

@@ -1,4 +1,4 @@
-"""Ends of runs, and the runs they concern: locking them together, and notifying those that wait for an end."""
+"""Ends of runs and the runs they affect: locks them together, and notifies those that wait for an end."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,17 +18,17 @@ End = tuple[str, RunCode, ErrorDetail | None]
 
 
 class MovedError(Exception):
-    """Something else was committed in between: roll back and begin again."""
+    """Another transaction committed in between: roll back and begin again."""
 
 
 async def lock_family(session: Session, run_ids: Iterable[str], ending: Iterable[str]) -> dict[str, Row]:
-    """Lock these runs, and who waits for those that may end. notify_parents meets watchers that are added later."""
+    """Lock these runs, and the runs that wait for those in `ending`. notify_parents handles watchers added later."""
     rows = await session.read("lock_family", run_ids=sorted(run_ids), ending=sorted(ending))
     return {row["run_id"]: row for row in rows}
 
 
 async def notify_parents(session: Session, endings: Sequence[End], now: Timestamp) -> Effects:
-    """Give the results of runs that have ended in this transaction to the steps that wait for them."""
+    """Deliver the results of runs that ended in this transaction to the steps that wait for them."""
     if not endings:
         return NO_EFFECTS
     errors = [None if status == RunCode.COMPLETED else child_error(run_id, status, e) for run_id, status, e in endings]
@@ -63,5 +63,5 @@ def run_locked(run: str) -> Unavailable:
 
 
 async def note_pause(session: Session, run_id: str, what: str, now: Timestamp, note: ErrorDetail) -> None:
-    """In the history: it was paused, or resumed."""
+    """Record in the history that the run was paused or resumed."""
     await session.read("note_pause", run_id=run_id, what=what, now=now, note=write_error(note))

@@ -1,8 +1,8 @@
-"""The hot path: plain commands of many runs become the arrays of one statement.
+"""The fast path: plain commands of many runs become the arrays of one statement.
 
-Plain is what needs no reading first: a step's first attempt begins, a step completes, both at once (one row, from one
-command or from two), the run completes. Everything here runs for every step of every run: a command costs a few appends
-and no objects but its outcome.
+A command is plain if nothing has to be read first: a step's first attempt begins, a step completes, both at once (one
+row, from one command or two), the run completes. This code runs for every step of every run: a command costs a few
+appends and creates no object but its outcome.
 """
 
 from typing import Any
@@ -34,10 +34,10 @@ _Row = dict[str, Any]
 
 
 class FastPath:
-    """Groups in the order of their run ids. `add` them, then `record`.
+    """Collects groups in the order of their run ids. `add` them, then `record`.
 
-    As long as every group is one recorded step, perhaps with the end of its run, they are rows of one table; that is
-    the usual batch. Otherwise there are heads of groups, steps that begin and steps that complete.
+    If every group is one recorded step, possibly with the end of its run, they are rows of one table; that is the usual
+    batch. Otherwise they are divided into heads of groups, steps that begin and steps that complete.
     """
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class FastPath:
         self._heads: list[_Row] = []  # one per group
         self._begun: list[_Row] = []  # rows to insert
         self._completed: list[_Row] = []  # rows to update
-        self._answers: list[tuple[int, int, int, type[Command]]] = []  # place in the batch, group, number in it, what
+        self._answers: list[tuple[int, int, int, type[Command]]] = []  # index in the batch, group, number in it, type
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def add(self, group: WorkerGroup) -> bool:
-        """Whether all its commands are plain; otherwise nothing is added."""
+        """Whether all its commands are plain; if not, nothing is added."""
         if self._recorded is not None:
             row = _recorded_row(group)
             if row is not None:
@@ -69,15 +69,15 @@ class FastPath:
         return True
 
     def _divide(self) -> None:
-        """The first group that is more than a recorded step: those before it become heads and steps as well."""
+        """At the first group that is not one recorded step, divide the earlier ones into heads and steps as well."""
         self._recorded = None
         for number, group in enumerate(self._groups, start=1):
             head = self._add_group(number, group)
-            assert head is not None  # what is plain there is plain here
+            assert head is not None  # a recorded step is always plain
             self._heads.append(head)
 
     def _add_group(self, number: int, group: WorkerGroup) -> _Row | None:
-        """Adds its steps and returns its head; None, and nothing is added, if a command is not plain."""
+        """Adds the group's steps and returns its head; None, and nothing is added, if a command is not plain."""
         run, commands = group
         begun, completed, answers = len(self._begun), len(self._completed), len(self._answers)
         head = self._add_commands(number, commands)
@@ -102,8 +102,8 @@ class FastPath:
     def _add_commands(
         self, number: int, commands: list[tuple[int, StepCommand | ClosingCommand]]
     ) -> tuple[int, int, int, int, bool] | None:
-        """(numbers taken, steps begun, place of the last result, steps that were retried and have a result now, whether
-        the run ends); None if a command is not plain."""
+        """(seqs taken, steps begun, position of the last result, retried steps that now have a result, whether the run
+        ends); None if a command is not plain."""
         lease = commands[0][1].lease
         rows: dict[str, _Row | None] = {}
         place = begins = result = retried = 0
@@ -122,11 +122,11 @@ class FastPath:
                     return None
                 begins += 1
                 if isinstance(command, RecordStep):
-                    place += 1  # it takes two numbers, as its begin and its completion would
+                    place += 1  # it takes two seqs, like a begin and a completion
                     result = place
             elif isinstance(command, CompleteRun):
                 if command.after_step and command.after_step not in rows:
-                    return None  # whether that step has its result must be looked at
+                    return None  # it must be checked whether that step has a result
                 self._begun.append(_output_row(number, place, command))
                 closes = True
             else:
@@ -175,7 +175,7 @@ class FastPath:
         return True
 
     async def record(self, writing: Writing) -> list[WorkerGroup]:
-        """Write everything, fill in the outcomes, and answer the groups that were not taken: they must be looked at."""
+        """Write everything, fill in the outcomes, and return the groups that were not written, for the careful path."""
         try:
             if self._recorded is not None:
                 taken = await self._write_recorded(writing, self._recorded)
@@ -196,7 +196,7 @@ class FastPath:
         return [group for number, group in enumerate(self._groups, start=1) if number not in taken]
 
     async def _write_recorded(self, writing: Writing, rows: list[_Row]) -> dict[int, int]:
-        """As `_write_all`."""
+        """Like `_write_all`."""
         if len(rows) == 1:
             return await (_write_lone_step if rows[0]["closes"] is None else _write_lone_end)(writing, rows[0])
         [row] = await writing.session.write(
@@ -210,7 +210,7 @@ class FastPath:
         return dict(zip(row[0] or (), row[1] or (), strict=True))
 
     async def _write_all(self, writing: Writing) -> dict[int, int]:
-        """The last seq before this, by the numbers of the groups that were taken."""
+        """The last seq before this write, by number of each group written."""
         [row] = await writing.session.write(
             "write_fast",
             now=writing.now,
@@ -224,7 +224,7 @@ class FastPath:
         return dict(zip(row[0] or (), row[1] or (), strict=True))
 
     def _is_lone_step(self) -> bool:
-        """One step of one run that begins and completes: what a run without company sends all the time."""
+        """One step of one run that begins and completes, which is what a run alone on the server usually sends."""
         if len(self._groups) != 1 or len(self._begun) != 1 or self._completed:
             return False
         row = self._begun[0]
@@ -253,7 +253,7 @@ class FastPath:
 
 
 async def _write_lone_step(writing: Writing, step: _Row) -> dict[int, int]:
-    """The last seq before this of the only group, if it was taken."""
+    """The last seq before this write, if the only group was written."""
     rows = await writing.session.write(
         "lone_step",
         **_lone_values(step),
@@ -266,7 +266,7 @@ async def _write_lone_step(writing: Writing, step: _Row) -> dict[int, int]:
 
 
 async def _write_lone_end(writing: Writing, step: _Row) -> dict[int, int]:
-    """The same of a step with which its run ends."""
+    """Like `_write_lone_step`, for a step that ends its run."""
     rows = await writing.session.write(
         "lone_end",
         **_lone_values(step),
@@ -298,7 +298,7 @@ def _lone_values(step: _Row) -> _Row:
 
 
 def _recorded_row(group: WorkerGroup) -> _Row | None:
-    """Of a group that is one recorded step, perhaps with the end of its run; None of any other."""
+    """The row of a group that is one recorded step, possibly with the end of its run; None for any other."""
     run, commands = group
     step = commands[0][1]
     if not isinstance(step, RecordStep) or step.attempt != 1 or is_reserved(step.step_id) or len(commands) > 2:
@@ -333,7 +333,7 @@ def _recorded_row(group: WorkerGroup) -> _Row | None:
 
 
 def _begun_row(number: int, place: int, command: OpenAttempt) -> _Row:
-    """Without kind: a function. What a completion of the same step fills in is None."""
+    """A row without kind is a function. None where the completion of the same step fills in values."""
     payload = command.input
     return {
         "n": number,

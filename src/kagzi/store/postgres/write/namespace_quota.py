@@ -1,4 +1,4 @@
-"""Namespace quotas: how many more runs may be started where that is limited. The rows are locked until the commit."""
+"""Namespace quotas: how many more runs may be started in limited namespaces. The rows are locked until the commit."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from ..connection.connection import Row, Session
 
 
 class _Quota:
-    """The quota of one namespace; `left` None: any number."""
+    """The quota of one namespace; `left` None: unlimited."""
 
     def __init__(self, row: Row, open_runs: int) -> None:
         self.namespace: str = row["namespace"]

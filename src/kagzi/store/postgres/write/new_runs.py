@@ -1,4 +1,4 @@
-"""Inserts runs with what they are started with: payloads, labels, a signal."""
+"""Inserts runs with their payloads, labels and signal."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,10 @@ async def insert_runs(
     limited: bool,
     parents: Table = (),
 ) -> dict[str, bool]:
-    """Make the runs that can be made, those in limited namespaces and types only if `limited`; returns their ids, and
-    whether they wait for a claim.
+    """Insert the runs that can start, in limited namespaces and types only if `limited`; returns their ids, and whether
+    they wait for a claim.
 
-    `parents`: of runs that have a parent, by the columns of `start_runs`.
+    `parents`: for runs that have a parent, by the columns of `start_runs`.
     """
     if len(commands) == 1 and not (parents or commands[0].labels or commands[0].signal):
         return await _insert_lone_run(session, commands[0], now, limited=limited)
@@ -55,7 +55,7 @@ async def insert_runs(
 
 
 async def _insert_lone_run(session: Session, command: StartRun, now: Timestamp, *, limited: bool) -> dict[str, bool]:
-    """As `insert_runs`, of a run that has neither parent nor labels nor a signal."""
+    """Like `insert_runs`, for a single run without parent, labels and signal."""
     payload, context = command.input, command.context
     rows = await session.write(
         "start_lone_run",

@@ -1,4 +1,4 @@
-"""Loads the state of runs that commands are decided on (core/run), and saves what changed."""
+"""Loads the run states on which commands are decided (core/run), and saves the changes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from ...rows import read_error, read_payload, read_policy, require_payload, writ
 from ..connection.connection import Row, Rows, Session
 from .batch import WorkerGroup, Writing
 
-_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
+_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, even if all are small
 
 _WITH_ATTEMPT = (BeginStep, RecordStep, CompleteStep, FailStep, BeatStep)
 _WITHOUT_ATTEMPT = (BeginSleep, FinishSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
@@ -35,7 +35,7 @@ _BEGINNING = (BeginStep, RecordStep, BeginSleep, WaitSignal, StartChild, DecideR
 
 
 async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[int, RunState]:
-    """By the number of the group (1, 2, ...): the run and the steps that matter to its commands."""
+    """By group number (1, 2, ...): the run and the steps that its commands concern."""
     heads: list[dict[str, object]] = []
     named: list[dict[str, object]] = []
     for number, (run, commands) in enumerate(groups, start=1):
@@ -83,7 +83,7 @@ def _named(number: int, step_id: str, attempt: int = 0, *, shown_to_worker: bool
 
 
 async def _read_signals(session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> None:
-    """Signals that came before anybody waited for them. One that comes after this raises the run's seq."""
+    """Buffered signals. A signal that arrives later increments the run's seq."""
     wanted = Counter(
         (number, run.run_id, command.signal_name, commands[0][0])
         for number, (run, commands) in enumerate(groups, start=1)
@@ -117,7 +117,7 @@ def _states(rows: Rows) -> dict[int, RunState]:
 
 
 async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]:
-    """The numbers (1, 2, ...) of the runs that were as they had been read, and are written."""
+    """The numbers (1, 2, ...) of the runs that had not changed since they were read, and were written."""
     numbered = list(enumerate(states, start=1))
     steps = [_step_row(number, step) for number, state in numbered for step in state.steps.values() if step.changed]
     attempts = [_attempt_row(number, attempt) for number, state in numbered for attempt in state.new_attempts]

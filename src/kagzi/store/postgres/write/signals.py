@@ -1,4 +1,4 @@
-"""Signals: bound to the step that waits longest, or kept in order until somebody waits."""
+"""Signals: bound to the step that has waited longest, or buffered in order until a step waits."""
 
 from functools import partial
 
@@ -51,8 +51,8 @@ async def give_signal(
     workflow_id: str = "",
     check: SignalCheck = fits_any_run,
 ) -> tuple[Signalled | Refused | None, Effects]:
-    """In the caller's transaction. Without a run id: the open run with that workflow id. With both: that run, unless an
-    earlier one with that workflow id has had the signal."""
+    """Runs in the caller's transaction. Without a run id: the open run with that workflow id. With both: that run,
+    unless an earlier one with that workflow id already has the signal."""
     row = await lock_signalled_run(
         session, run.namespace, run_id=run.run_id, workflow_id=workflow_id, request_id=signal.request_id
     )
@@ -93,7 +93,7 @@ async def give_signal(
 async def lock_signalled_run(
     session: Session, namespace: str, *, run_id: str, workflow_id: str, request_id: str
 ) -> Row | None:
-    """The run that has had this request, if it is made again. Else the run with that id, else the open one with that
+    """The run that has this request already, if it is a repeat. Else the run with that id, else the open one with that
     workflow id, else the latest."""
     row = await _lock_run(session, namespace, run_id=run_id, workflow_id=workflow_id)
     if row is None:
@@ -101,7 +101,7 @@ async def lock_signalled_run(
     runs = runs_to_search(
         by_workflow_id=bool(workflow_id), has_ended_runs=row["has_ended_runs"], continued=row["continued"]
     )
-    # Under the lock: what earlier runs have had does not change while this one is open.
+    # Under the lock: the signals of earlier runs do not change while this one is open.
     if runs == "earlier":
         had = await ended_run_with_signal(session, namespace, workflow_id, request_id)
     elif runs == "later":
@@ -125,8 +125,8 @@ async def ended_run_with_signal(session: Session, namespace: str, workflow_id: s
 
 
 async def _lock_run(session: Session, namespace: str, *, run_id: str, workflow_id: str) -> Row | None:
-    """A run may continue as a new one while its lock is waited for. The statement that waited has found the old one;
-    only the next one sees the new one."""
+    """A run may continue as new while we wait for its lock. The statement that waited found the old run; only the next
+    statement sees the new one."""
     find = partial(
         session.read, "lock_signalled_run", namespace=namespace, run_id=run_id or None, workflow_id=workflow_id
     )

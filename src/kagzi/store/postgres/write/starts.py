@@ -1,6 +1,6 @@
-"""Starts: one statement makes all runs that can be made; why the others could not is found out afterwards.
+"""Starts: one statement inserts all runs that can start; why the others could not is determined afterwards.
 
-"Insert, then look" instead of the other way round: under any number of racing callers exactly one insert wins.
+Insert first, then read: among any number of concurrent callers exactly one insert wins.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,14 +30,14 @@ _TRIES = 3
 _ROUNDS = 5
 
 _Start = tuple[int, StartRun]
-"""A start and its place in the batch."""
+"""A start and its index in the batch."""
 
 _Decided = tuple[Mapping[int, Outcome], Effects]
-"""Outcomes by their places in the batch, and what follows from them."""
+"""Outcomes by index in the batch, and their effects."""
 
 
 async def start_runs(writing: Writing, groups: Sequence[Group[StartRun]]) -> None:
-    """Fill in the outcome of each start that has none yet. Of several with one id in the batch the first is made."""
+    """Fill in the outcome of each start that has none yet. Of several with one id in a batch, the first is made."""
     starts = [item for _, commands in groups for item in commands if writing.outcomes[item[0]] is None]
     first, repeated = _divide(starts)
     await _start_all(writing, first, replace=True)
@@ -46,7 +46,7 @@ async def start_runs(writing: Writing, groups: Sequence[Group[StartRun]]) -> Non
 
 
 def _divide(starts: Sequence[_Start]) -> tuple[list[_Start], list[_Start]]:
-    """Those that are the first with their workflow id and request id, and the others."""
+    """The first starts with their workflow id and request id, and the others."""
     taken: set[tuple[str, str, str]] = set()
     first: list[_Start] = []
     repeated: list[_Start] = []
@@ -61,7 +61,7 @@ def _divide(starts: Sequence[_Start]) -> tuple[list[_Start], list[_Start]]:
 
 async def _start_all(writing: Writing, starts: Sequence[_Start], *, replace: bool) -> None:
     session, now, outcomes = writing.session, writing.now, writing.outcomes
-    # A completed run may be the answer to these, so they look before they insert.
+    # These may return a completed run, so they read before they insert.
     resolve_first = any(command.on_conflict == "existing_or_completed" for _, command in starts)
     for _ in range(_TRIES):
         try:
@@ -75,7 +75,7 @@ async def _start_all(writing: Writing, starts: Sequence[_Start], *, replace: boo
             if starts:
                 await _resolve(writing, starts, replace=replace)
         except CONTENTION:
-            pass  # another try
+            pass  # retry
         starts = _undecided(starts, outcomes)
         if not starts:
             return
@@ -92,7 +92,7 @@ def _note(outcomes: Outcomes, decided: Mapping[int, Outcome]) -> None:
 
 
 async def _insert(session: Session, starts: Sequence[_Start], now: Timestamp, *, limited: bool) -> dict[int, Started]:
-    """Returns those that were made."""
+    """Returns the starts that were inserted."""
     made = await insert_runs(session, [command for _, command in starts], now, limited=limited)
     return {
         index: Started(command.run.run_id, command.workflow_id, _status_made(command, now, waits=waits), now)
@@ -106,7 +106,7 @@ def _status_made(command: StartRun, now: Timestamp, *, waits: bool) -> RunStatus
 
 
 async def _resolve(writing: Writing, starts: Sequence[_Start], *, replace: bool) -> None:
-    """Answer those that conflict with something, and make those that needed more than an insert."""
+    """Resolve conflicting starts, and make those that need more than an insert."""
     session, now, outcomes = writing.session, writing.now, writing.outcomes
     rows = await find_starts(session, [command for _, command in starts])
     limited: list[_Start] = []
@@ -138,7 +138,7 @@ async def _resolve(writing: Writing, starts: Sequence[_Start], *, replace: bool)
 
 
 async def find_starts(session: Session, commands: Sequence[StartRun]) -> Rows:
-    """What each of these starts would meet, by its number (1, 2, ...)."""
+    """What each of these starts would conflict with, by its number (1, 2, ...)."""
     starts = [
         {
             "namespace": command.run.namespace,
@@ -153,7 +153,7 @@ async def find_starts(session: Session, commands: Sequence[StartRun]) -> Rows:
 
 
 def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
-    """What stands in the way of a new run; None if nothing does (any more), or if it is to be replaced."""
+    """What prevents a new run; None if nothing does (any more), or if the existing run is to be replaced."""
     if row["request_run_id"] is not None:
         known_status = RUN_STATUS_OF_CODE[row["request_status"]]
         return Existing(row["request_run_id"], row["request_workflow_id"], known_status, repeated=True)
@@ -174,7 +174,7 @@ def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
 
 
 async def _replace(writing: Writing, item: _Start, run_id: str, counting: set[str]) -> None:
-    """End the open run and make the new one in its place, or neither."""
+    """End the open run and start the new one in its place, or neither."""
     session, now = writing.session, writing.now
     index, command = item
     error = replaced_error(command.run.run_id)
@@ -206,7 +206,7 @@ async def _replace(writing: Writing, item: _Start, run_id: str, counting: set[st
 
 
 class _RefusedError(Exception):
-    """Rolls back what was done to make room for a start that is refused."""
+    """Rolls back what was done for a start that is then refused."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused)
@@ -214,7 +214,7 @@ class _RefusedError(Exception):
 
 
 async def _again_if_moved(writing: Writing, act: Callable[[set[str]], Awaitable[_Decided]]) -> None:
-    """In a transaction, which begins again when it turns out that more runs have to be locked first."""
+    """Runs `act` in a transaction, which begins again if more runs have to be locked first."""
     locked: set[str] = set()
     for _ in range(_ROUNDS):
         try:
@@ -228,8 +228,8 @@ async def _again_if_moved(writing: Writing, act: Callable[[set[str]], Awaitable[
 
 
 async def _signalled_before(writing: Writing, row: Row, command: StartRun) -> Existing | None:
-    """Signal-with-start whose signal went to a run that has ended since: that run is the answer, and no other is
-    started. What has started a run itself is answered with that one."""
+    """Signal-with-start whose signal went to a run that has since ended: returns that run, and starts none. If the
+    request itself started a run, that run takes precedence."""
     if command.signal is None or row["request_run_id"] is not None:
         return None
     namespace, request_id = command.run.namespace, command.signal.request_id
@@ -239,8 +239,8 @@ async def _signalled_before(writing: Writing, row: Row, command: StartRun) -> Ex
 
 
 async def _signal_existing(writing: Writing, index: int, command: StartRun, existing: Existing) -> None:
-    """Signal-with-start met a run: that gets the signal. One that ended in between leaves the question open, and so
-    does an earlier one that has had the signal, unseen until now."""
+    """Signal-with-start found an open run, which gets the signal. If that run has ended meanwhile, or an earlier run
+    turns out to have the signal, the start stays undecided and is tried again."""
     if command.signal is None:
         writing.outcomes[index] = existing
         return
@@ -259,8 +259,8 @@ async def _signal_existing(writing: Writing, index: int, command: StartRun, exis
 
 
 async def _start_limited(writing: Writing, starts: Sequence[_Start], counting: set[str]) -> None:
-    """Starts where something is counted: open runs of the namespace under its lock, runs of the type under that of the
-    type. And those that wait behind another run, which is locked before."""
+    """Starts that need counts: open runs of the namespace under its lock, runs of the type under the lock of the type.
+    Also starts that wait for another run, which is locked first."""
     session, now = writing.session, writing.now
 
     async def act(locked: set[str]) -> _Decided:
@@ -291,7 +291,7 @@ async def _start_limited(writing: Writing, starts: Sequence[_Start], counting: s
 
 
 async def _behind(session: Session, starts: Sequence[_Start]) -> list[_Start]:
-    """Lock the runs that these wait behind, and leave out those that have ended."""
+    """Lock the runs that these starts wait for; a start whose run has ended no longer waits."""
     blockers = sorted({(command.run.namespace, command.blocked_by) for _, command in starts if command.blocked_by})
     if not blockers:
         return list(starts)

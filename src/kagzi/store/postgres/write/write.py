@@ -1,6 +1,6 @@
-"""`write`: a batch is divided into starts and the commands of each run; each part is one statement, or two.
+"""`write`: divides a batch into starts and the commands of each run; each part is one or two statements.
 
-Nothing that is wrong with one command, and no lock on one row, keeps the others from being recorded.
+No faulty command and no locked row prevents the others from being recorded.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _LOCK_ROUNDS = 3
 
 
 class Writer:
-    """Remembers which rows were found locked, so that the next batch asks before it waits for them."""
+    """Remembers which rows were locked, so that the next batch checks them before it waits for them."""
 
     def __init__(self, rng: Rng, *, fast_path: bool) -> None:
         self._rng = rng
@@ -72,7 +72,7 @@ class Writer:
         _busy(groups, writing.outcomes)
 
     async def _unlocked(self, writing: Writing, groups: Sequence[WorkerGroup]) -> Sequence[WorkerGroup]:
-        """Those whose rows nobody holds; the others are Busy."""
+        """The groups whose rows are not locked; the others are Busy."""
         rows = await writing.session.read("locked_runs", run_ids=[run.run_id for run, _ in groups])
         locked = {row["run_id"] for row in rows}
         self._suspects.difference_update(run.run_id for run, _ in groups)

@@ -1,1 +1,1 @@
-"""Runs go to workers, stay with them, and come back."""
+"""Claims, leases and timers."""

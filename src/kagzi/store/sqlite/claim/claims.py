@@ -1,4 +1,4 @@
-"""Claims: PENDING runs are leased to workers, with what they need to go on."""
+"""Claims: lease PENDING runs to workers, with everything needed to continue."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -45,12 +45,12 @@ _decode_inputs = msgspec.json.Decoder(list[tuple[str, int, str | None, str | Non
 _decode_sizes = msgspec.json.Decoder(dict[str, int]).decode
 _decode_steps = msgspec.json.Decoder(list[list[Any]]).decode
 
-_SHORT_SEQ = 16  # a run that has not come further has few steps
-_SHORT = ("run_id", "large", *HISTORY_COLUMNS)  # the places in a row of `short_histories`
+_SHORT_SEQ = 16  # a run with a lower seq has few steps
+_SHORT = ("run_id", "large", *HISTORY_COLUMNS)  # the columns of a row of `short_histories`
 _OUTPUT, _DETAILS = _SHORT.index("output"), _SHORT.index("details")
 _read_short = history_reader(_SHORT.index)
 
-_ROW_BYTES = 64  # what a step weighs on the wire besides its id and payloads
+_ROW_BYTES = 64  # the size of a step in a message besides its id and payloads
 _OPEN = (StepStatus.PENDING, StepStatus.RUNNING)
 
 
@@ -90,7 +90,7 @@ def claim(
 
 
 def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> dict[str, Timestamp]:
-    """Run ids, with since when they are ready."""
+    """Run ids, and since when each is ready."""
     if limit <= 0 or not want.versions:
         return {}
     candidates: list[tuple[int, int, str]] = []
@@ -110,7 +110,7 @@ def _candidates(writer: Writer, want: Want, limit: int, now: Timestamp) -> dict[
 
 
 def _fitting(writer: Writer, run_ids: list[str], left: int) -> tuple[list[str], int]:
-    """As many of them, in order, as the bytes go; and what is left of these. The first of a claim is always taken."""
+    """The first run ids that fit in `left` bytes, and the bytes that remain. The first run of a claim always fits."""
     if not run_ids:
         return run_ids, left
     row = writer.database.row("claimed_bytes", (write_json(run_ids),))
@@ -123,7 +123,7 @@ def _fitting(writer: Writer, run_ids: list[str], left: int) -> tuple[list[str], 
 
 
 def _spare(writer: Writer, namespace: str) -> int | None:
-    """How many more runs the namespace's running_runs_limit allows; None: it has none."""
+    """How many more runs the namespace's running_runs_limit allows; None: no limit."""
     record = writer.namespaces.find(namespace)
     if record is None or record.running_runs_limit is None:
         return None
@@ -133,7 +133,7 @@ def _spare(writer: Writer, namespace: str) -> int | None:
 
 
 def _waiting(writer: Writer, want: Want, *, limited_namespace: bool) -> set[TypeKey]:
-    """Runs of the type wait for a permit, of the type or of the namespace."""
+    """The type, and its namespace if that is limited, if runs of the type wait for a permit."""
     key = TypeKey(want.namespace, want.workflow_type)
     if writer.database.row("type_waits", key) is None:
         return set()
@@ -211,8 +211,8 @@ def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payl
 
 
 def _short_histories(database: Database, run_ids: list[str]) -> dict[str, HistoryPage]:
-    """Of runs that have few steps, and no large ones; the others are left out. One statement and one row for all, as in
-    `inputs_of`: those who sleep, or wait for a signal, often wake by the thousand."""
+    """Histories of the runs with few and only small steps; the others are left out. One statement and one row for all,
+    as in `inputs_of`: runs that sleep or wait for a signal often wake by the thousand."""
     if len(run_ids) < 2:
         return {}
     encoded = database.row("short_histories", (write_json(run_ids),))
@@ -235,7 +235,7 @@ def _short_histories(database: Database, run_ids: list[str]) -> dict[str, Histor
 
 @cache
 def _history_places(columns: tuple[str, ...]) -> tuple[Callable[[Any], HistoryStep], int, int, int, int]:
-    """How a row of `history_after` is read, and where it has what weighs."""
+    """How to read a row of `history_after`, and the positions of the columns that determine its size."""
     place = columns.index
     return history_reader(place), place("step_id"), place("output"), place("error"), place("details")
 

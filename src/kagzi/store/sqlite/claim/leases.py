@@ -65,7 +65,7 @@ def release(writer: Writer, leased: Sequence[RunLease], now: Timestamp) -> Effec
 
 
 def freed(writer: Writer, rows: Iterable[Row]) -> Effects:
-    """From rows of (run_id, namespace, workflow_type, status) of runs that are no longer held."""
+    """The effects for runs that are no longer leased, from rows of (run_id, namespace, workflow_type, status)."""
     pending: set[TypeKey] = set()
     for run_id, namespace, workflow_type, status in rows:
         writer.fences.forget(run_id)

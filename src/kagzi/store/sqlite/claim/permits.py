@@ -1,4 +1,4 @@
-"""Claims of runs whose type has limits: count who holds a permit, choose. The only writer needs no lock."""
+"""Claims for types with limits: count used permits, choose runs. With a single writer no lock is needed."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from ...protocol import TypeKey, Want
 from ...rows import write_json
 from ..write.fast_path import Writer
 
-_KEYS_AHEAD = 64  # keys looked at beyond those that are needed: some have only runs that nobody here serves
+_KEYS_AHEAD = 64  # extra keys to read: some have only runs that no worker here serves
 
 
 class LimitedClaim:
-    """The claim of runs of one type under its limits."""
+    """Claims runs of one type within its limits."""
 
     def __init__(self, writer: Writer, want: Want, limits: TypeLimits, now: Timestamp) -> None:
         self._database = writer.database
@@ -22,7 +22,7 @@ class LimitedClaim:
         self._versions = tuple(dict.fromkeys(want.versions))
         self.key = TypeKey(want.namespace, want.workflow_type)
         state = self._database.row("type_state", self.key)
-        assert state is not None  # it has limits
+        assert state is not None  # the type has limits
         self._due_at: Timestamp = state[0]
         self._turn: str = state[1]
         self._reached = self._turn
@@ -30,8 +30,8 @@ class LimitedClaim:
         self.more = False
 
     def choose(self, spare: int | None) -> dict[str, Timestamp]:
-        """The runs that may begin now, with since when they are ready. `spare`: what the namespace's own limit
-        leaves."""
+        """The runs that may begin now, and since when each is ready. `spare`: how many more runs the namespace's own
+        limit allows."""
         running: dict[str, int] = dict(self._database.rows("running_of_type", self.key))
         permits = TypePermits(
             self._limits,
@@ -63,7 +63,7 @@ class LimitedClaim:
         return choose(permits, candidates)
 
     def _by_key(self, permits: TypePermits) -> list[Candidate]:
-        """Keys in turn after the one that was served last, first one run of each, then more if permits are left."""
+        """Serves keys in turn, after the one served last: first one run of each, then more if permits are left."""
         full, left = set(permits.full_keys), permits.left
         depth = left + len(full) + _KEYS_AHEAD
         places = self._keys(depth)
@@ -84,9 +84,9 @@ class LimitedClaim:
         return choose(permits, candidates)
 
     def _keys(self, depth: int) -> dict[str, int]:
-        """The keys in turn with their places, at most `depth`."""
+        """The keys in turn with their positions, at most `depth`."""
         places: dict[str, int] = {}
-        for begin in (f"{self._turn}\x01", ""):  # no key lies between one and itself followed by the smallest character
+        for begin in (f"{self._turn}\x01", ""):  # nothing sorts between a key and that key plus the smallest character
             key = self._key_from(begin)
             while key is not None and len(places) < depth and (begin or key <= self._turn):
                 places[key] = len(places) + 1

@@ -1,4 +1,4 @@
-"""What the clock does to runs, and what is ahead."""
+"""Timers: what is due, and when something is due next."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ def fire(writer: Writer, now: Timestamp, *, end_leases: bool, limit: int, claim_
 
 
 def _wake(writer: Writer, now: Timestamp, limit: int) -> list[TypeKey]:
-    """Sleepers that are due become PENDING; returns the type of each."""
+    """Sleeping runs that are due become PENDING; returns the type of each."""
     if limit <= 0:
         return []
     row = writer.database.row("due_sleepers", (now, limit))
@@ -56,10 +56,10 @@ def _wake(writer: Writer, now: Timestamp, limit: int) -> list[TypeKey]:
     return [TypeKey(namespace, workflow_type) for _, namespace, workflow_type in due]
 
 
-def _end_leases(  # noqa: PLR0917  what the clock knows
+def _end_leases(  # noqa: PLR0917  the verb's arguments, and its effects
     writer: Writer, ended_by: Timestamp, now: Timestamp, limit: int, effects: list[Effects], claim_cap: int
 ) -> list[ExpiredLease]:
-    """Runs whose holder did not renew: PENDING; PAUSED if that was asked for, or if nobody gets on with it."""
+    """Runs whose lease was not renewed become PENDING; or PAUSED, on request or after too many lost leases."""
     if limit <= 0:
         return []
     expired: list[ExpiredLease] = []
@@ -97,7 +97,7 @@ def _end_leases(  # noqa: PLR0917  what the clock knows
 
 
 def _keep_lost_attempts(writer: Writer, run_ids: list[str], now: Timestamp) -> None:
-    """Before their leases end: what was begun under them, and not reported, is told in the history."""
+    """Before leases end, record as lost the attempts that were begun under them and not reported."""
     parameters = {
         "run_ids": write_json(run_ids),
         "now": now,
@@ -120,7 +120,7 @@ def poll(database: Database, after: TypeKey | None) -> PendingWork:
     """See Store.poll."""
     namespace, workflow_type = after or _BEFORE_ALL_TYPES
     row = database.row("poll", {"namespace": namespace, "workflow_type": workflow_type, "limit": POLL_TYPES})
-    assert row is not None  # it has no condition
+    assert row is not None  # the statement always returns a row
     due = [at for at in row[1:5] if at is not None]
     pending = tuple(TypeKey(*pair) for pair in _decode_pairs(row[5]))
     return PendingWork(

@@ -1,5 +1,5 @@
-"""A connection and the thread that owns it. Calls reach the thread by a queue and return to their event loop, one hop
-each way; a caller may borrow the connection of an idle thread instead."""
+"""A connection and the thread that owns it. Calls are queued to the thread and return to their event loop, one hop each
+way; a caller may borrow the connection of an idle thread instead."""
 
 import asyncio
 import contextlib
@@ -23,21 +23,21 @@ Arguments = ParamSpec("Arguments")
 Values = Sequence[Any] | dict[str, Any]
 Row = tuple[Any, ...]
 Record = dict[str, Any]
-"""A row by the names of its columns."""
+"""A row by column name."""
 
 MEMORY = ":memory:"
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables; UPDATE FROM and RETURNING are older
 BUSY_TIMEOUT_MS = 5_000
 
-WRITER_CACHE_KIB = 16_384  # 100,000 starts, with random ids too, showed no difference to four times as much
+WRITER_CACHE_KIB = 16_384  # four times as much made no difference to 100,000 starts, even with random ids
 READER_CACHE_KIB = 16_384
 SCAN_CACHE_KIB = 8_192
 
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
-    "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
+    "PRAGMA synchronous = FULL",  # a commit is on disk when it returns
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA wal_autocheckpoint = 32000",  # pages; see checkpoints.py, which does it earlier and outside of commits
+    "PRAGMA wal_autocheckpoint = 32000",  # pages; checkpoints.py does it earlier and outside of commits
     "PRAGMA journal_size_limit = 67108864",
 )
 
@@ -70,7 +70,7 @@ class Database:
         return row
 
     def records(self, name: str, values: Values = ()) -> list[Record]:
-        """Rows by the names of their columns."""
+        """Rows by column name."""
         cursor = self.cursor(name, values)
         columns = self.columns(name, cursor)
         return [dict(zip(columns, row, strict=True)) for row in cursor]
@@ -80,8 +80,8 @@ class Database:
         return records[0] if records else None
 
     def page(self, name: str, values: Values, limit: int) -> tuple[list[Record], bool]:
-        """At most `limit` rows, and not many more bytes than a page may have; and whether there are more. No further
-        row is read than the one that tells so; the statement asks for one row more than `limit`."""
+        """At most `limit` rows and about as many bytes as a page may have; and whether there are more. Reads only one
+        row beyond the page; the statement must ask for `limit` + 1 rows."""
         cursor = self.cursor(name, values)
         columns = self.columns(name, cursor)
         rows: list[Record] = []
@@ -102,14 +102,14 @@ class Database:
         return self._connection.execute(SQL[name], values)
 
     def columns(self, name: str, cursor: sqlite3.Cursor) -> tuple[str, ...]:
-        """Of a statement that is being read; remembered. None of one that returns no rows."""
+        """The columns of a statement being read, cached. Empty if it returns no rows."""
         columns = self._columns.get(name)
         if columns is None:
             columns = self._columns[name] = tuple(column[0] for column in cursor.description or ())
         return columns
 
     def run_many(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement over many rows, as few times as possible; returns how many rows changed."""
+        """Run a statement for many rows, as few times as possible; returns how many rows changed."""
         changed = start = 0
         for size, sql in SQL_MANY[name]:
             while len(rows) - start >= size:
@@ -120,12 +120,12 @@ class Database:
         return changed
 
     def begin(self) -> None:
-        self.rollback()  # of one that could not be rolled back when it failed
+        self.rollback()  # of a transaction whose own rollback failed
         self._connection.execute("BEGIN IMMEDIATE")
         self.changed_rows = self._connection.total_changes
 
     def wait_for_locks(self, wait: bool) -> None:
-        """Whether a lock of another process is waited for from now on, or Contended at once."""
+        """Whether to wait for a lock of another process from now on, or to raise Contended at once."""
         if wait is not self._waits_for_locks:
             self._connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS if wait else 0}")
             self._waits_for_locks = wait
@@ -140,7 +140,7 @@ class Database:
         self.changed_rows = changed_rows
 
     def rollback(self) -> None:
-        """Undo; harmless when SQLite has done so itself (a full disk)."""
+        """Roll back; does nothing if SQLite has done so itself (a full disk)."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
@@ -155,47 +155,47 @@ class Database:
         self._connection.execute("RELEASE one_command")
 
     def execute(self, sql: str) -> list[Row]:
-        """A statement that has no name: pragmas and migrations."""
+        """Run a statement without a name: pragmas and migrations."""
         return self._connection.execute(sql).fetchall()
 
     def remember_migration(self, version: int, name: str, checksum: str) -> None:
         self._connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (version, name, checksum))
 
     def checkpoint(self) -> int:
-        """Checkpoint as much of the WAL as is possible without waiting; returns how many pages the WAL has."""
+        """Checkpoint as much of the WAL as possible without waiting; returns how many pages the WAL has."""
         [(_busy, pages, _done)] = self.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return int(pages)
 
     def checkpoint_all(self) -> bool:
-        """Checkpoint the whole WAL, waiting for readers. False: one reads for too long."""
+        """Checkpoint the whole WAL, waiting for readers. False: a reader took too long."""
         self.wait_for_locks(True)
         [(busy, _pages, _done)] = self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return not busy
 
     def copy_into(self, path: str) -> None:
-        """Everything, as one file. `path` names an empty one."""
+        """Copy the database into one file. `path` names an empty one."""
         self._connection.execute("VACUUM INTO ?", (path,))
 
     def copy_to(self, other: "Database") -> None:
-        """Everything, into an empty database."""
-        self._connection.backup(other._connection)  # noqa: SLF001  of its own kind
+        """Copy the database into an empty one."""
+        self._connection.backup(other._connection)  # noqa: SLF001  the same class
 
     def interrupt(self) -> None:
-        """From any thread: what is being read fails now."""
+        """From any thread: make the current statement fail now."""
         self._connection.interrupt()
 
     def close(self) -> None:
         self._connection.close()
 
     def checkpoint_and_close(self) -> None:
-        with contextlib.suppress(sqlite3.Error):  # what is not in the file now is read from the WAL next time
+        with contextlib.suppress(sqlite3.Error):  # the rest is read from the WAL next time
             self.wait_for_locks(True)
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
 
 def rows_within(rows: Sequence[Record], limit: int) -> int:
-    """How many of them, from the first, make a page."""
+    """How many of the first rows fit in a page."""
     size = 0
     for place, row in enumerate(rows[:limit]):
         size += _bytes_of(row.values())
@@ -209,8 +209,8 @@ def _bytes_of(row: Iterable[Any]) -> int:
 
 
 class DatabaseThread:
-    """A thread that owns a Database and does one call at a time, in the order in which they came. `calls` counts them;
-    what was done inline is not among them."""
+    """A thread that owns a Database and runs one call at a time, in order of arrival. `calls` counts them, without
+    those that ran inline."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -218,15 +218,15 @@ class DatabaseThread:
         self._thread: threading.Thread | None = None
         self._closed = False
         self.calls = 0
-        self._done = 0  # of the calls: written by the thread alone
-        self._using = threading.Lock()  # held by whoever uses the database
+        self._done = 0  # completed calls; written by the thread alone
+        self._using = threading.Lock()  # held while a thread uses the database
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
         self._thread.start()
 
     async def call(self, act: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        """Do `act` in the thread. Driver errors come out as Unavailable or StatementFailed. Once queued it is done,
+        """Run `act` in the thread. Errors of the driver become Unavailable or StatementFailed. Once queued it runs,
         even if the caller is cancelled meanwhile."""
         self._require_open()
         loop = asyncio.get_running_loop()
@@ -235,7 +235,7 @@ class DatabaseThread:
         def work() -> Callable[[], None]:
             try:
                 result = act(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001  whatever it is belongs to the caller, not to this thread
+            except BaseException as error:  # noqa: BLE001  any error belongs to the caller, not to this thread
                 failure = failure_of(error)
                 return lambda: _report(loop, _fail, answer, failure)
             return lambda: _report(loop, _succeed, answer, result)
@@ -245,13 +245,13 @@ class DatabaseThread:
         return await answer
 
     def borrow(self) -> bool:
-        """Lends the database to the caller's own thread, for one call of `inline`. False: it is in use, or somebody
-        came first."""
+        """Lend the database to the caller's thread, for one call of `inline`. False: it is in use, or calls are
+        queued."""
         self._require_open()
         return self.calls == self._done and self._using.acquire(blocking=False)
 
     def inline(self, act: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        """Do `act` in this thread, after `borrow`. Errors come out as those of `call`."""
+        """Run `act` in this thread, after `borrow`. Errors are those of `call`."""
         try:
             return act(*args, **kwargs)
         except (sqlite3.Error, UnicodeEncodeError) as error:
@@ -268,7 +268,7 @@ class DatabaseThread:
             raise Unavailable("the SQLite store is not open")
 
     async def close(self, last: Callable[[], None] | None = None) -> None:
-        """Finish what is queued, do `last`, end the thread. Idempotent."""
+        """Finish the queued calls, run `last`, end the thread. Idempotent."""
         if self._thread is None:
             return
         if not self._closed:
@@ -284,11 +284,11 @@ class DatabaseThread:
                 report = work()
                 self._done += 1
             if report is not None:
-                report()  # from here on the thread is idle: the next call may be inline
+                report()  # the thread is idle now: the next call may run inline
 
 
 def failure_of(error: BaseException) -> BaseException:
-    """What a caller gets for it."""
+    """The exception that the caller gets."""
     if isinstance(error, sqlite3.Error):
         return driver_error(error)
     if isinstance(error, UnicodeEncodeError):
@@ -307,7 +307,7 @@ def _report(
     if not loop.is_closed():
         try:
             loop.call_soon_threadsafe(how, answer, what)
-        except RuntimeError:  # closed just now: nobody waits any more
+        except RuntimeError:  # the loop was closed just now: nobody waits any more
             return
 
 
@@ -331,7 +331,7 @@ def check_library() -> None:
 
 
 def connect(path: str, cache_kib: int = WRITER_CACHE_KIB) -> Database:
-    """Open an existing file, or memory, for one thread at a time. `cache_kib` counts against the memory of the
+    """Open an existing file, or memory, for one thread at a time. `cache_kib` counts towards the memory of the
     process."""
     try:
         connection = sqlite3.connect(path, isolation_level=None, cached_statements=512, check_same_thread=False)
@@ -346,7 +346,7 @@ def connect(path: str, cache_kib: int = WRITER_CACHE_KIB) -> Database:
 
 
 def create_file(path: str) -> None:
-    """Make an empty file that only its owner may read; leave an existing one alone."""
+    """Create an empty file that only its owner may read; leave an existing one alone."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
     except FileExistsError:
@@ -356,7 +356,7 @@ def create_file(path: str) -> None:
 
 
 def path_error(path: str, error: Exception) -> KagziError:
-    """Says what is wrong with a path."""
+    """Explains what is wrong with a path."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         return InvalidArgument(f"{path}: the directory {folder} does not exist. Create it first.", field="path")

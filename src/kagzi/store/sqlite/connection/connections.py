@@ -1,4 +1,4 @@
-"""The threads of a store on SQLite, and its life. Each noun's verbs are a class on top of this."""
+"""The threads of a store on SQLite, and its lifecycle. The classes of verbs build on this one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -24,9 +24,9 @@ Arguments = ParamSpec("Arguments")
 
 
 class Connections(Sessions):
-    """One thread writes; for a file another one reads, a few scan, and one tidies up behind the writer.
+    """One thread writes; for a file another one reads, a few scan, and one runs checkpoints.
 
-    `fast_path=False`, for tests and bisecting: every command is loaded, decided and saved by itself.
+    `fast_path=False`, for tests and debugging: load, decide and save every command by itself.
     """
 
     def __init__(self, path: str, *, rng: Rng, fast_path: bool = True) -> None:
@@ -84,7 +84,7 @@ class Connections(Sessions):
         return database
 
     async def close(self) -> None:
-        """Finish what is queued, checkpoint the WAL, end the threads. Idempotent."""
+        """Finish the queued calls, checkpoint the WAL, end the threads. Idempotent."""
         if self._checkpoints is not None:
             await self._checkpoints.close()
         for scanner in self._scanners:
@@ -110,11 +110,11 @@ class Connections(Sessions):
     async def _change(
         self, act: Callable[Concatenate[Writer, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Answer:
-        """In one transaction, in the thread that writes."""
+        """Run `act` in one transaction, in the writer's thread."""
         return await self._write(lambda writer: _transact(writer, act, *args, **kwargs))
 
     async def _write(self, act: Callable[[Writer], Answer], *, small: bool = False) -> Answer:
-        """`small`: it may be done inline, see `inline`."""
+        """`small`: the write may run inline, see `inline`."""
         if (writer := self._writer) is None:
             raise _not_open()
         try:
@@ -132,7 +132,7 @@ class Connections(Sessions):
                     self._inline.begin()
                     return self._writing.inline(self._timed_write, act, writer, wait=False)
             except Contended:
-                pass  # nothing was changed: the thread waits for the lock
+                pass  # nothing was changed; the writer's thread waits for the lock
         return await self._writing.call(self._timed_write, act, writer, wait=True)
 
     def _timed_write(self, act: Callable[[Writer], Answer], writer: Writer, *, wait: bool) -> Answer:
@@ -143,8 +143,7 @@ class Connections(Sessions):
             self._inline.took_since(begun_at)
 
     def _write_and_check(self, act: Callable[[Writer], Answer], writer: Writer, *, wait: bool = True) -> Answer:
-        """`wait`: for a lock of another process. What was committed to files that were deleted or replaced is not
-        acknowledged."""
+        """`wait`: for locks of other processes. Does not acknowledge commits to files that were deleted or replaced."""
         writer.database.wait_for_locks(wait)
         if self._files is None or self._log_space is None:
             return act(writer)
@@ -155,14 +154,14 @@ class Connections(Sessions):
         return answer
 
     async def _check_files(self) -> None:
-        """Raises StoreLost if they were deleted or replaced."""
+        """Raises StoreLost if the files were deleted or replaced."""
         if self._files is not None:
             await self._write(lambda _: None)
 
     async def _read(
         self, act: Callable[Concatenate[Database, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Answer:
-        """From one snapshot, in the thread that reads."""
+        """Run `act` on one snapshot, in the reader's thread."""
         if self._files is not None:
             self._files.refuse_if_lost()
         if (reader := self._reader) is None:
@@ -172,7 +171,7 @@ class Connections(Sessions):
     async def _read_small(
         self, act: Callable[Concatenate[Database, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Answer:
-        """As `_read`, of a few rows by their keys: it may be done inline."""
+        """Like `_read`, for a few rows by key: it may run inline."""
         if self._files is not None:
             self._files.refuse_if_lost()
         if (reader := self._reader) is None:
@@ -197,8 +196,8 @@ class Connections(Sessions):
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        """As `_read`, for what may take long: in its turn and in a thread of its own. In memory there is one thread for
-        all, and one scan at a time. The scan of a caller that is cancelled is interrupted."""
+        """Like `_read`, for reads that may take long: in turn, and in a separate thread. In memory there is one thread
+        for everything, and one scan at a time. Cancelling the caller interrupts its scan."""
         if self._files is not None:
             self._files.refuse_if_lost()
         await self._scans.enter(namespace)
@@ -212,7 +211,7 @@ class Connections(Sessions):
 
         def done(ended: asyncio.Future[Answer]) -> None:
             if not ended.cancelled():
-                ended.exception()  # seen, if nobody is there to see it
+                ended.exception()  # marks the exception as retrieved, even if the caller is gone
             if scanner is not None:
                 self._idle.append(scanner)
             self._scans.leave(namespace)
@@ -252,7 +251,7 @@ class _Scanner:
         self.database: Database | None = None
 
     async def close(self) -> None:
-        """What is being read fails now. Idempotent."""
+        """Makes a running scan fail. Idempotent."""
         database, self.database = self.database, None
         if database is not None:
             database.interrupt()

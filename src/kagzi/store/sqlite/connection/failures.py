@@ -1,4 +1,4 @@
-"""Classifies what SQLite raises, by whose fault it is: the one place that decides what is an outage.
+"""Classifies errors of SQLite by cause: the one place that decides what counts as an outage.
 
 See docs/adr/0014.
 """
@@ -11,11 +11,11 @@ from ....core.errors import Contended, KagziError, StatementFailed, Unavailable
 
 class Failure(Enum):
     LOST = "lost"
-    """The file: it may be repaired, the disk may have space again."""
+    """The file cannot be used now: it may be repaired, or the disk may have space again."""
     CONTENDED = "contended"
-    """Another process has locked the file: nothing was changed, try again."""
+    """Another process has locked the file: nothing was changed, retry."""
     FAULT = "fault"
-    """The statement, or what was sent with it."""
+    """The statement or its parameters are wrong."""
 
 
 _BY_CODE = {
@@ -29,7 +29,7 @@ _BY_CODE = {
     sqlite3.SQLITE_CORRUPT: Failure.LOST,
     sqlite3.SQLITE_FULL: Failure.LOST,
     sqlite3.SQLITE_CANTOPEN: Failure.LOST,
-    sqlite3.SQLITE_PROTOCOL: Failure.LOST,  # locks of the write-ahead log, in a race
+    sqlite3.SQLITE_PROTOCOL: Failure.LOST,  # a race for the locks of the WAL
     sqlite3.SQLITE_NOLFS: Failure.LOST,
     sqlite3.SQLITE_NOTADB: Failure.LOST,
     sqlite3.SQLITE_INTERNAL: Failure.LOST,
@@ -37,12 +37,12 @@ _BY_CODE = {
 
 
 def failure_of_code(code: int) -> Failure:
-    """By SQLite's result code; extended ones say more about the same."""
+    """Classifies a result code of SQLite; extended codes count as their primary code."""
     return _BY_CODE.get(code & 0xFF, Failure.FAULT)
 
 
 def failure_of(error: sqlite3.Error) -> Failure:
-    """What the driver raises by itself, without a code, is its user's fault, unless it says that it is not."""
+    """An error of the driver itself, without a code, is the caller's fault, unless it is an OperationalError."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     if code is not None:
         return failure_of_code(code)
@@ -50,7 +50,7 @@ def failure_of(error: sqlite3.Error) -> Failure:
 
 
 def driver_error(error: sqlite3.Error) -> KagziError:
-    """A driver's error as an exception. SQLite's own words stay in the log: they quote statements and files."""
+    """The exception for a driver error. SQLite's message stays in the log, because it quotes statements and files."""
     match failure_of(error):
         case Failure.LOST:
             failure: KagziError = Unavailable(f"the SQLite store cannot be used: {describe(error)}")

@@ -1,9 +1,9 @@
-"""Notices that the files of an open database were deleted or replaced, and saves what only this process still has; and
-sees how long the log is.
+"""Detects that the files of an open database were deleted or replaced, and saves what only this process still has. Also
+measures the log.
 
-SQLite continues with the files it opened, whatever became of their names, without an error: what it commits from then
-on is gone with the process. So after every commit, and on every poll, the names are compared with what was opened. A
-difference is final: the store refuses everything until the server is restarted on complete files.
+SQLite continues with the files it opened, whatever happened to their names, without an error: what it commits from then
+on is lost when the process ends. So after every commit, and on every poll, the names are compared with the opened
+files. A difference is final: the store refuses everything until the server is restarted on complete files.
 """
 
 import logging
@@ -17,12 +17,12 @@ from .connection import Database, create_file
 logger = logging.getLogger("kagzi.store")
 
 _ABANDONED: list[Database] = []
-"""Never closed: SQLite would delete the log by its name, and that may be another database's by now."""
+"""Never closed: SQLite would delete the log by name, and that may belong to another database by now."""
 
 
 class FileWatch:
-    """`begin` once the files are open; `check` in the thread of the writer. `lost` from any thread. `log`: the name of
-    the log, `log_bytes`: its length when it was last checked."""
+    """Call `begin` once the files are open, and `check` in the writer's thread. `lost` may be read from any thread.
+    `log`: the name of the log; `log_bytes`: its length when last checked."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class FileWatch:
         self._opened = {name: _identity(name) for name in (self._path, self.log)}
 
     def check(self, writer: Database) -> None:
-        """Raises StoreLost if the files are gone. The first time what can be saved is saved."""
+        """Raises StoreLost if the files are gone. The first time, it saves what can be saved."""
         if not self.lost:
             if self._are_in_place():
                 return
@@ -60,13 +60,13 @@ class FileWatch:
         return False
 
     def is_log(self, status: os.stat_result) -> bool:
-        """Whether a file is the log that was opened, whatever has its name now."""
+        """Whether a file is the log that was opened, whatever has that name now."""
         return self._opened.get(self.log) == (status.st_dev, status.st_ino)
 
     def _are_in_place(self) -> bool:
-        """After every commit: two looks, and nothing that is not needed for them."""
+        """Runs after every commit, so it makes only two system calls."""
         try:
-            file, log = os.stat(self._path), os.stat(self.log)  # noqa: PTH116  a Path takes twice as long
+            file, log = os.stat(self._path), os.stat(self.log)  # noqa: PTH116  Path.stat takes twice as long
         except FileNotFoundError:
             return False
         self.log_bytes = log.st_size
@@ -117,14 +117,14 @@ class FileWatch:
             )
 
     def _checkpoint_in_place(self, writer: Database) -> bool:
-        """If only the name of the log is gone, and there is no other one, a checkpoint can still write it to the
-        file."""
+        """If only the log has lost its name, and no other file has it, a checkpoint can still write it to the
+        database."""
         unharmed = _identity(self._path) == self._opened[self._path]
         return unharmed and _identity(self.log) is None and writer.checkpoint_all()
 
 
 def _identity(name: str) -> tuple[int, int] | None:
-    """Of the file that has this name now. None: there is none."""
+    """Identifies the file that has this name now. None: there is none."""
     try:
         status = os.stat(name)  # noqa: PTH116  as above
     except FileNotFoundError:

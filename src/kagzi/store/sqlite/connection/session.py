@@ -1,6 +1,6 @@
-"""Sessions of SQLite: the verbs that both stores share, run in the thread that owns the connection.
+"""Sessions of SQLite: run the verbs that both stores share in the thread that owns the connection.
 
-Nothing here waits, so that a verb ends at its first step; whoever runs it has begun the transaction and commits it.
+Nothing here waits, so a verb runs to its end without suspending; its caller begins and commits the transaction.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -18,7 +18,7 @@ Arguments = ParamSpec("Arguments")
 
 
 class Session:
-    """Implements `store.sessions.Session`. Rows and lists are given as JSON."""
+    """Implements `store.sessions.Session`. Rows and lists are passed as JSON."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -37,7 +37,7 @@ class Session:
 
 
 class WriterSession(Session):
-    """In the thread that writes: what the writer remembers of a row is forgotten when the row changes."""
+    """In the writer's thread: drops what the writer has cached of a row when the row changes."""
 
     def __init__(self, writer: Writer) -> None:
         super().__init__(writer.database)
@@ -66,7 +66,7 @@ def _bound(values: dict[str, object]) -> dict[str, object]:
 
 
 def on_writer(function: Callable[Concatenate[Writer, Arguments], Result]) -> Verb[Arguments, Result]:
-    """A function of SQLite's own as a verb that changes something."""
+    """Turns a function of this store into a verb that writes."""
 
     async def act(session: WriterSession, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         return function(session.writer, *args, **kwargs)
@@ -75,7 +75,7 @@ def on_writer(function: Callable[Concatenate[Writer, Arguments], Result]) -> Ver
 
 
 def on_database(function: Callable[Concatenate[Database, Arguments], Result]) -> Verb[Arguments, Result]:
-    """As `on_writer`, for one that reads."""
+    """Like `on_writer`, for a function that reads."""
 
     async def act(session: Session, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         return function(session.database, *args, **kwargs)

@@ -1,1 +1,1 @@
-"""Everything else that people look after."""
+"""The other verbs on SQLite: namespaces, workers, schedules, retention, transfers, statistics."""

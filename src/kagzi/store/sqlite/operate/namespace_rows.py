@@ -1,4 +1,4 @@
-"""Namespaces, as the writer remembers them."""
+"""The writer's cache of namespaces."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ _MOST_KEPT = 10_000
 
 
 class Namespaces:
-    """By name, those that the only writer has met. A rollback forgets them all."""
+    """Cached by name, valid because there is only one writer. A rollback clears the cache."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -22,7 +22,7 @@ class Namespaces:
         self._known.clear()
 
     def ensure(self, namespace: str, now: Timestamp) -> NamespaceRecord:
-        """Its record; the namespace is created if there is none."""
+        """Its record; creates the namespace if it does not exist."""
         record = self.find(namespace)
         if record is None:
             self._database.run("create_namespace", {"namespace": namespace, "now": now})

@@ -21,7 +21,7 @@ class SqliteNamespaces(Namespaces, Connections):
 def _delete_namespace(
     writer: Writer, namespace: str, now: Timestamp, cap: int, audit: AuditEntry | None
 ) -> Deletion | None:
-    """The only writer decides at once: no start can be under way."""
+    """The only writer decides at once: no start can be in progress."""
     database = writer.database
     before = database.records("get_namespace", {"namespace": namespace})
     if not before:

@@ -1,4 +1,4 @@
-"""Counts runs that wait. The other verbs about queues are shared: `store/operate/queues`."""
+"""Counts waiting runs. The other verbs about queues are shared: `store/operate/queues`."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def _depths(database: Database, namespace: str, workflow_type: str, cap: int) ->
 
 
 def _types(database: Database, namespace: str) -> list[str]:
-    """With pending runs, from one to the next in the index."""
+    """The types with pending runs, found by skipping through the index."""
     types: list[str] = []
     row = database.row("type_from", (namespace, ""))
     while row is not None and len(types) < _MOST_TYPES:

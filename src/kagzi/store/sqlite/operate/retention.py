@@ -1,4 +1,4 @@
-"""Deletes runs that have ended. The reading thread chooses them; the writer checks them again."""
+"""Deletes runs that have ended. The reader's thread selects them; the writer checks them again."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Statistics by the minute and by the hour. A reading thread aggregates the runs; the writer only notes the result."""
+"""Statistics by the minute and by the hour. A reader aggregates the runs; the writer only stores the result."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from ..write.fast_path import Writer
 class SqliteStats(Stats, Connections):
     """Implements `store.protocol.StatsVerbs`."""
 
-    _rolled_up_until: Timestamp = 0  # also where nothing happened, which is not recorded
+    _rolled_up_until: Timestamp = 0  # includes minutes in which nothing happened, which are not stored
 
     async def roll_up(self, now: Timestamp) -> bool:
         end = minute_of(now)
@@ -26,7 +26,7 @@ class SqliteStats(Stats, Connections):
         since = max(begin, end - ROLLED_UP_AT_MOST_US)
         until = min(end, since + ROLLED_UP_AT_ONCE_US)
         minutes = await self._scan("", _minutes, None, since, until)
-        # After a long time without a server it goes back only so far; but the hour that was left is summed up.
+        # After a long downtime it goes back only so far; but the hour that was incomplete is still summed up.
         left = min(begin, since)
         if minutes or (hour_of(left) < hour_of(until) and await self._read(_has_minutes, left, until)):
             await self._change(_note, minutes, left, until)
@@ -52,7 +52,7 @@ def _minutes(database: Database, namespace: str | None, since: Timestamp, until:
 
 
 def _has_minutes(database: Database, since: Timestamp, until: Timestamp) -> bool:
-    """In the hours that were over by `until`."""
+    """Whether there are minutes in the hours that were over by `until`."""
     return database.row("has_minutes", {"since": hour_of(since), "until": hour_of(until)}) is not None
 
 

@@ -1,4 +1,4 @@
-"""Import of runs: how they are written."""
+"""Imports runs: the statements that write them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -58,8 +58,8 @@ def _import_parts(writer: Writer, run: RunKey, token: str, parts: Sequence[Part]
 
 
 def _insert_attempts(writer: Writer, run_id: str, attempts: Sequence[AttemptImage]) -> int:
-    """Here attempts of a step are told apart by their begin. Elsewhere two may share it, if the step was reopened
-    between them."""
+    """Here attempts of a step are identified by their begun_seq. In an export from PostgreSQL two may share it, if the
+    step was reopened between them."""
     staged = 0
     for attempt in attempts:
         row = attempt_row(attempt) | {"lease": 0, "nonce": 0}
@@ -90,7 +90,7 @@ def _finish_import(
 
 
 def _join(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple[RunStatus, Effects]:
-    """It meets its relatives: those it waits for, and those who wait for it."""
+    """Connects the run with the runs it waits for, and with those that wait for it."""
     database = writer.database
     if image.status.ended:
         return image.status, merge([*_notify(writer, run, image, now), import_effects(run, image, image.status)])
@@ -100,13 +100,13 @@ def _join(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> tuple
         give_result(writer, run, step_id, child, now)
     database.run("recount_open_steps", (run.run_id,))
     row = database.row("import_state", (run.run_id,))
-    assert row is not None  # it has just been made
+    assert row is not None  # it was just inserted
     status = RunStatus.PENDING if row[0] == RunCode.PENDING else image.status
     return status, import_effects(run, image, status)
 
 
 def _notify(writer: Writer, run: RunKey, image: RunImage, now: Timestamp) -> list[Effects]:
-    """Who came before it and waits for its end, which was elsewhere."""
+    """Gives the result to runs that were imported earlier and wait for it."""
     waiting: list[Row] = writer.database.rows("links_of", (run.namespace, run.run_id)) if image.watched else []
     if image.watched and image.parent_run_id is not None:
         waiting.append((image.parent_run_id, image.parent_step_id))

@@ -1,4 +1,4 @@
-"""The limits of workflow types, as the writer remembers them."""
+"""The writer's cache of the limits of workflow types."""
 
 from ....core.workflow_types.queues import TypeLimits
 from ...rows import read_limits
@@ -6,7 +6,7 @@ from ..connection.connection import Database
 
 
 class Types:
-    """All types that have limits: the only writer reads them once. A rollback forgets them."""
+    """All types that have limits. They are read once, since there is only one writer. A rollback clears the cache."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -16,7 +16,7 @@ class Types:
         self._limited = None
 
     def limits(self, namespace: str, workflow_type: str) -> TypeLimits | None:
-        """None: nothing limits it."""
+        """None: the type has no limits."""
         limited = self._limited
         if limited is None:
             limited = self._limited = self._read()

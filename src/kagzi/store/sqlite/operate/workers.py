@@ -1,4 +1,4 @@
-"""What becomes of the leases of a worker that is gone. The other verbs about workers are shared:
+"""What happens to the leases of a worker that is gone. The other verbs about workers are shared:
 `store/operate/workers`."""
 
 from ....core.effects import NO_EFFECTS, Effects

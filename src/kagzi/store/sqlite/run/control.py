@@ -1,4 +1,4 @@
-"""What people, and new builds, do to runs: cancel, pause, resume, adopt, terminate."""
+"""Control of runs by users and new builds: cancel, pause, resume, adopt, terminate."""
 
 from collections.abc import Sequence
 
@@ -55,7 +55,7 @@ def cancel_run(
 
 
 def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
-    """See Store.pause_run. A run that is being cancelled goes on to its end."""
+    """See Store.pause_run. A run that is being cancelled continues to its end."""
     require_storable(reason=reason)
     if (row := _find(writer, run)) is None:
         return _NO_RUN
@@ -78,7 +78,7 @@ def resume_run(writer: Writer, run: RunKey, now: Timestamp) -> tuple[RunStatus |
         return status, NO_EFFECTS
     if status is RunStatus.PAUSED:
         resumed = writer.database.row("resume_run", {"run_id": run.run_id, "now": now})
-        assert resumed is not None  # it was PAUSED a moment ago, in this transaction
+        assert resumed is not None  # it was PAUSED just before, in this transaction
         status = RUN_STATUS_OF_CODE[resumed[0]]
     else:
         writer.database.run("take_back_pause", (run.run_id,))

@@ -1,4 +1,4 @@
-"""Back to a chosen step: an explicit retry reopens a failed run, a fork begins another one with the same past."""
+"""Retries a failed run from a step, and forks any run."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ..write.endings import give_result
 from ..write.fast_path import WritePlan, Writer
 from ..write.starts import start_one
 
-_NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork holds nothing
+_NO_TERMS = LeaseTerms(until=0, renew_before=0)  # a fork has no lease
 
 
 # --- retry ------------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def retry_run(
 
 
 def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
-    """The step that the error is about, or whose child it is about; empty if the function failed by itself."""
+    """The step that the error names, or whose child it names; empty if the workflow function itself failed."""
     error = read_error(row[6])
     if error is None or not error.subject_id:
         return ""
@@ -56,8 +56,8 @@ def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
 
 
 class _TakenBack(msgspec.Struct):
-    """What becomes of steps. Those that were begun before what is kept stay begun, or replay would meet a new step in
-    front of recorded results; with their own child, or to start another one. Where there is a child, it is named."""
+    """What happens to steps, with their child run ids. Steps begun before a recorded result that is kept stay begun, or
+    replay would find a new step before it: they are reopened with their child, or restarted with a new one."""
 
     forgotten: dict[str, str | None] = {}
     restarted: dict[str, str | None] = {}
@@ -69,13 +69,13 @@ class _TakenBack(msgspec.Struct):
 
 
 def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> bool:
-    """The step and all that came after it. What was begun before stays begun, so that replay meets it in its place.
-    Returns whether children were disowned, which are to be cancelled."""
+    """Undo the step and everything after it. Steps begun earlier stay begun, so that replay finds them in their place.
+    Returns whether children were disowned, which must be cancelled."""
     lost: list[Row] = writer.database.rows("lost_children", msgspec.structs.asdict(run))
     back = _TakenBack(restarted={row[0]: row[1] for row in lost})
     step = writer.database.row("source_step", (run.run_id, step_id)) if step_id else None
     if step is not None and step[0] < KindCode.INPUT:
-        after = step[3] or step[2]  # its result; or its begin, if it has none
+        after = step[3] or step[2]  # the seq of its result; or of its begin, if it has none
         parameters = {"run_id": run.run_id, "step_id": step_id, "after": after}
         for each_id, kind, child_run_id, begun_seq, status in writer.database.rows("steps_to_undo", parameters):
             is_it = each_id == step_id
@@ -106,10 +106,10 @@ def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) ->
 
 
 def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
-    """Signals that were taken and come again find those who still wait."""
+    """Deliver signals that are buffered again to steps that still wait."""
     for step_id, name in writer.database.rows("open_waits", (run.run_id,)):
         signal = writer.database.row("next_signal", (run.run_id, name))
-        woken = {"run_id": run.run_id, "now": now, "waits": 0}  # they are counted anew
+        woken = {"run_id": run.run_id, "now": now, "waits": 0}  # the waits are counted again later
         seq = None if signal is None else writer.database.row("wake_run", woken)
         if signal is not None and seq is not None:
             number, data, meta = signal
@@ -119,7 +119,7 @@ def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
 
 
 def _catch_up(writer: Writer, run: RunKey, now: Timestamp) -> None:
-    """Children that ended while nobody listened for this run."""
+    """Deliver the results of children that ended before this run waited for them."""
     for child_run_id, step_id in writer.database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child_run_id, now)
 
@@ -135,7 +135,7 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> tuple[Started | Exis
     row = writer.database.row("source_run", (source.run_id,))
     if row is None or row[0] != source.namespace:
         return None, NO_EFFECTS
-    # Without a step everything recorded is taken over: the next step would begin after the run's last seq.
+    # Without a step the whole history is copied: the next step would begin after the run's last seq.
     begun = writer.database.row("first_begun", (source.run_id, fork.from_step)) if fork.from_step else (row[5] + 1,)
     if begun is None:
         return no_step(source.run_id, fork.from_step), NO_EFFECTS
@@ -146,7 +146,7 @@ def fork_run(writer: Writer, fork: Fork, now: Timestamp) -> tuple[Started | Exis
     [source_row] = writer.database.records("fork_source", {"run_id": source.run_id})
     plan, start = WritePlan(writer, now, _NO_TERMS), fork_start(fork, source_row)
     started = start_one(plan, start)
-    assert isinstance(started, (Started, Existing, Refused))  # what a start comes to
+    assert isinstance(started, (Started, Existing, Refused))  # the possible outcomes of a start
     if isinstance(started, Started):
         _copy(writer, fork, begun[0], now)
         plan.effects.append(start_effects(start, started.status))

@@ -1,4 +1,4 @@
-"""Runs as people see them: get, list, count, how they ended."""
+"""Reads of runs: get, list, count, how they ended."""
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
@@ -18,7 +18,7 @@ from ..connection.connection import Database, Record, rows_within
 from ..statements import ENDED_SOURCES
 
 _BEGINNING, _END = -(1 << 62), 1 << 62
-_MOST_MERGED = 16  # types read by index and merged; beyond that the list is read in order of time and filtered
+_MOST_MERGED = 16  # beyond this many types, runs are read by time and filtered instead of merging a list per type
 
 
 def get_run(database: Database, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord | None:
@@ -80,8 +80,8 @@ def list_runs(
 
 
 class _MergedPage:
-    """The first page of several lists. Each one added is read no further than the page reaches by then, so that many
-    lists cost little more than one: the bound is set in the parameters of the next."""
+    """Merges the first pages of several lists. Each added list is read only as far as the merged page reaches, so that
+    many lists cost little more than one: `add` sets the bound in the parameters of the next read."""
 
     def __init__(self, parameters: dict[str, Any], order: RunOrder, limit: int, *, newer: bool) -> None:
         self.rows: list[Record] = []
@@ -92,12 +92,12 @@ class _MergedPage:
         self._newer = newer
 
     def add(self, rows: list[Record], goes_on: bool) -> None:
-        """`goes_on`: there are more rows of the list, beyond the last of these."""
+        """`goes_on`: the list has more rows after these."""
         if not rows:
             return
         place, merged = self._place, sorted(self.rows + rows, key=self._place, reverse=not self._newer)
         size = min(len(merged), self._limit)
-        if goes_on:  # beyond the last of these, rows of the same list are missing
+        if goes_on:  # rows of the same list after the last of these are missing
             end = place(rows[-1])
             size = min(size, next(count for count, row in enumerate(merged, 1) if place(row) == end))
         self.rows = merged[:size]
@@ -153,7 +153,7 @@ _PLACES: dict[RunOrder, Callable[[Record], tuple[int, str]]] = {
 def _sources(
     database: Database, namespace: str, where: RunFilter, order: RunOrder
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Which index reads the list, the narrowest that applies; several values of one column are several reads."""
+    """The index to read the list from, the narrowest that applies; several values of one column are several reads."""
     if order == "ended":
         yield from _ended_sources(where)
         return
@@ -175,7 +175,7 @@ def _sources(
 
 
 def _versions(database: Database, namespace: str, workflow_type: str, where: RunFilter) -> list[str | None]:
-    """Those of a type that may be in the list; None: runs that have none yet."""
+    """The versions of a type that may be in the list; None: runs that have none yet."""
     if where.version:
         return [where.version]
     rows = database.rows("versions_of_type", {"namespace": namespace, "workflow_type": workflow_type})
@@ -183,7 +183,7 @@ def _versions(database: Database, namespace: str, workflow_type: str, where: Run
 
 
 def _ended_sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The index of ends is in the order of the list. What few runs have is sorted instead, and nothing else."""
+    """The index of ended runs has the order of the list. Only the few runs of a narrow condition are sorted instead."""
     narrow = _narrow_source(where)
     if narrow is not None and narrow[0] in ENDED_SOURCES:
         yield narrow
@@ -193,7 +193,7 @@ def _ended_sources(where: RunFilter) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _narrow_source(where: RunFilter) -> tuple[str, dict[str, Any]] | None:
-    """By something that few runs have."""
+    """The index of a condition that few runs match."""
     for source, value in (
         ("run_ids", where.run_ids),
         ("workflow_id", where.workflow_id),

@@ -70,7 +70,7 @@ def _problem(writer: Writer, run: RunKey) -> ErrorDetail | None:
     return None if row is None else read_error(row[0])
 
 
-def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was found
+def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was read
     writer: Writer,
     head: RunHead,
     change: SignalReplacement,
@@ -78,7 +78,7 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
     misfit: Misfit,
     now: Timestamp,
 ) -> tuple[SignalReplaced | Refused, Effects]:
-    """The value that the run is paused for: its wait gets another one, or waits on; the run goes on."""
+    """Replaces the value that the run is paused for, or drops it so that the step waits again, and resumes the run."""
     database, run, step_id = writer.database, head.run, misfit.step_id
     bound = database.row("signal_of_step", (run.run_id, change.name, step_id))
     if bound is None:
@@ -96,7 +96,7 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
         output = {"output": payload[0], "output_meta": payload[1]}
         database.run("give_signal", place | output | {"seq": wake(writer, run, now, waits=-1), "now": now})
     resumed = database.row("resume_run", {"run_id": run.run_id, "now": now})
-    assert resumed is not None  # it is PAUSED
+    assert resumed is not None  # the run is PAUSED
     note_pause(writer, run.run_id, RESUMED, now, pause_note(run.run_id))
     status = RUN_STATUS_OF_CODE[resumed[0]]
     return SignalReplaced(run, status, resumed=True), reopen_effects(head, status)
@@ -105,7 +105,7 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was foun
 def _swap(  # noqa: PLR0917  one row for another
     writer: Writer, run: RunKey, number: int, change: SignalReplacement, step_id: str | None, now: Timestamp
 ) -> None:
-    """The new value takes the place of the old one, which nobody will get. A drop leaves the place empty."""
+    """Puts the new value in the place of the old one, which is never delivered. A drop leaves the place empty."""
     database, payload = writer.database, misfits.kept_payload(change)
     last = database.row("last_signal", (run.run_id,))
     end = (last[0] if last else 0) + 1

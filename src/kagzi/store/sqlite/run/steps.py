@@ -1,4 +1,4 @@
-"""Steps as people see them."""
+"""Reads of steps."""
 
 from ....core.limits import PAGE_ATTEMPTS
 from ....core.records import Rows, RunKey, StepRecord, shown_step
@@ -31,7 +31,7 @@ def get_step(database: Database, run: RunKey, step_id: str) -> StepRecord | None
 def _with_attempts(
     database: Database, run: RunKey, rows: list[Record], run_finished_at: Timestamp | None, *, payloads: bool
 ) -> tuple[tuple[StepRecord, ...], bool]:
-    """The steps with their earlier attempts, as many as fit; whether some were left out. See pages.shown_attempts."""
+    """The steps with their earlier attempts, as many as fit; whether some are left out. See pages.shown_attempts."""
     step_ids = [row["step_id"] for row in rows]
     parameters = {"run_id": run.run_id, "step_ids": write_json(step_ids), "payloads": payloads}
     attempts, truncated = database.page("attempts_of", parameters | {"limit": PAGE_ATTEMPTS + 1}, PAGE_ATTEMPTS)

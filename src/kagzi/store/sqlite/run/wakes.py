@@ -1,4 +1,4 @@
-"""Makes a wait for the clock due now. Decided in core/run/wakes.py."""
+"""Makes a sleep, retry or delayed start due now. Decided in core/run/wakes.py."""
 
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.records import RunKey
@@ -21,7 +21,7 @@ def wake_run(writer: Writer, run: RunKey, wake: Wake, now: Timestamp) -> tuple[W
         return None, NO_EFFECTS
     head = run_head(row)
     times = database.row("run_to_wake", {"run_id": run.run_id, "woken": WOKEN, "request_id": wake.request_id})
-    assert times is not None  # it was just state
+    assert times is not None  # its state was just read
     attempt, due_at, blocked_by, waits_itself, known = times
     state = WakeableRun(
         run=run,
@@ -40,7 +40,7 @@ def wake_run(writer: Writer, run: RunKey, wake: Wake, now: Timestamp) -> tuple[W
     if step_id:
         database.run("make_due", {"run_id": run.run_id, "step_id": step_id, "now": now})
     numbered = database.row("number_wake", (run.run_id,))
-    assert numbered is not None  # likewise
+    assert numbered is not None  # as above
     note = {"attempt": plan.attempt, "now": now, "due_at": plan.due_at, "note": write_error(plan.note)}
     database.run("note_wake", {"run_id": run.run_id, "woken": WOKEN, "seq": numbered[0], **note})
     writer.fences.forget(run.run_id)

@@ -1,4 +1,4 @@
-"""What happened to a run, read from its history."""
+"""The events of a run, read from its history."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from ...rows import read_error, read_payload, write_json
 from ..connection.connection import Database, Row
 from ..connection.connections import Connections
 
-_DOUBLES = 2  # a number may be found in two rows: of a step, and of its attempt that failed
+_DOUBLES = 2  # a seq may be in two rows: of a step, and of its failed attempt
 
 
 class SqliteEvents(Connections):
@@ -75,15 +75,15 @@ def _event(database: Database, run_id: str, place: Row) -> RunEvent:
     step = database.row("event_of_step", (run_id, step_id))
     if source in (Source.ATTEMPT_BEGUN, Source.ATTEMPT_FAILED):
         attempt = database.row("event_of_attempt", (run_id, step_id, begun_seq))
-        assert attempt is not None  # of the same snapshot
+        assert attempt is not None  # read from the same snapshot
         if is_pause_note(step_id):
             return pause_event(step_id, seq, attempt[2])
         if step_id == WOKEN:
             return woken_event(seq, attempt[2], attempt[0], read_error(attempt[4]))
-        # An attempt may outlive its step: that of a run which was tried again from an earlier one.
+        # An attempt may outlive its step, if the run was retried from an earlier step.
         name, kind = (step_id, StepKind.FUNCTION) if step is None else (step[0], STEP_KIND_OF_CODE[step[1]])
         return _attempt_event(seq, source, step_id, attempt, name, kind)
-    assert step is not None  # likewise
+    assert step is not None  # as above
     name, kind_code, status, number, started_at, finished_at, wake_at, child_run_id, output, output_meta, error = step
     ended = source is Source.RESULT
     if not ended and kind_code == KindCode.SLEEP:
@@ -103,7 +103,7 @@ def _event(database: Database, run_id: str, place: Row) -> RunEvent:
     )
 
 
-def _attempt_event(  # noqa: PLR0917  a row, and what is known of its step
+def _attempt_event(  # noqa: PLR0917  a row, and the name and kind of its step
     seq: int, source: Source, step_id: str, row: Row, name: str, kind: StepKind
 ) -> RunEvent:
     number, started_at, finished_at, retry_at, error = row

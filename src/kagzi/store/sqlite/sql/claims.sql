@@ -1,6 +1,6 @@
 -- name: pending_runs
--- The best candidates of one version (NULL: not pinned), at most as many as are wanted, as (-priority, ready_at, run_id).
--- One row of JSON, here and below: every row fetched gives up the interpreter lock, and a busy loop is slow to return it.
+-- The best candidates of one version (NULL: not pinned), at most as many as wanted, as (-priority, ready_at, run_id).
+-- One row of JSON, here and below: every row fetched releases the GIL, and a busy event loop is slow to return it.
 SELECT json_group_array(json_array(-priority, ready_at, run_id)) FROM (
     SELECT priority, ready_at, run_id FROM runs INDEXED BY runs_pending
     WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
@@ -8,7 +8,7 @@ SELECT json_group_array(json_array(-priority, ready_at, run_id)) FROM (
     ORDER BY priority DESC, ready_at, run_id LIMIT :limit);
 
 -- name: lease_runs
--- Raise the lease and hand over. The only writer needs no lock.
+-- Increment the lease counter and lease the runs. With a single writer no lock is needed.
 UPDATE runs SET status = {RUN.RUNNING}, lease = lease + 1, nonce = :nonce, worker_id = :worker_id, lease_until = :until, ready_at = NULL,
                 started_at = coalesce(started_at, :now), version = coalesce(version, :version),
                 own_traces_from = iif(own_traces_from = 0 AND (created_at < :old_before OR seq >= :long_seq), lease + 1, own_traces_from)
@@ -22,23 +22,24 @@ SELECT json_group_array(json_array(run_id, namespace, lease, seq, workflow_id, w
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
 
 -- name: inputs_of
--- Input and context of claimed runs; large ones are fetched one by one.
+-- Input and context of claimed runs; large ones are read one by one.
 SELECT json_group_array(json_array(run_id, kind, iif(length(output) <= 65536, hex(output), NULL), output_meta)) FROM steps
 WHERE run_id IN (SELECT value FROM json_each(?)) AND step_id IN ('$input', '$context');
 
 -- name: large_input
--- An input or context that is too large to travel with others.
+-- An input or context that is too large to be read with others.
 SELECT output FROM steps WHERE run_id = ? AND step_id IN ('$input', '$context') AND kind = ?;
 
 -- name: claimed_bytes
--- About what is read of each run that is claimed: input, context and first step, which are read whole. Lengths are in the rows' heads.
+-- About how many bytes are read for each claimed run: input, context and first step, which are read whole. SQLite knows
+-- lengths without reading the values.
 SELECT json_group_object(wanted.value, (SELECT coalesce(sum(coalesce(length(output), 0) + coalesce(length(details), 0)), 0) FROM (
     SELECT output, details FROM steps INDEXED BY steps_begun WHERE run_id = wanted.value ORDER BY begun_seq LIMIT 3)))
 FROM json_each(?) AS wanted;
 
 -- name: history_after
--- Steps of a run in the order in which they were begun; read until the page is full. The columns of part_history_columns, but without
--- what its reader knows.
+-- Steps of a run in the order in which they were begun, read until the page is full. The columns of
+-- part_history_columns, without the results that the reader has.
 SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at,
     iif(known, NULL, output) AS output, iif(known, NULL, output_meta) AS output_meta, iif(known, NULL, error) AS error,
     retry_at, wake_at, child_run_id, iif(known, NULL, details) AS details, iif(known, NULL, details_meta) AS details_meta
@@ -49,7 +50,8 @@ FROM (
 ORDER BY begun_seq;
 
 -- name: short_histories
--- All steps of runs that have few, without what is large: such a run is read by itself. The columns of part_history_columns.
+-- All steps of runs that have few, without large payloads: a run with those is read by itself. The columns of
+-- part_history_columns.
 SELECT json_group_array(json_array(run_id, large, step_id, kind, status, begun_seq, attempt, seq, finished_at,
     iif(large OR output IS NULL, NULL, hex(output)), output_meta, iif(large, NULL, error), retry_at, wake_at, child_run_id,
     iif(large OR details IS NULL, NULL, hex(details)), details_meta))

@@ -4,13 +4,13 @@ SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_ch
 FROM runs WHERE run_id = ?;
 
 -- name: pause_run
--- Who waits is PAUSED; a start that was to come later still is. Who is held is asked.
+-- A waiting run is PAUSED; a delayed start stays delayed. A run that a worker holds gets a request.
 UPDATE runs SET status = CASE WHEN status = {RUN.RUNNING} THEN {RUN.RUNNING} ELSE {RUN.PAUSED} END, pause_requested = (status = {RUN.RUNNING}), pause_reason = :reason,
                 paused_due_at = iif(lease = 0, due_at, NULL), ready_at = NULL, due_at = NULL, wait_reason = NULL
 WHERE run_id = :run_id AND status IN ({RUN.PENDING}, {RUN.RUNNING}, {RUN.SLEEPING});
 
 -- name: resume_run
--- PENDING, with a clean sheet; but who was to begin later, or after another run, goes on waiting for that.
+-- PENDING, with its problem cleared; a run that was to begin later or after another run keeps waiting for that.
 UPDATE runs SET status = iif(paused_due_at > :now OR blocked_by IS NOT NULL, {RUN.SLEEPING}, {RUN.PENDING}),
                 ready_at = iif(paused_due_at > :now OR blocked_by IS NOT NULL, NULL, :now),
                 wait_reason = CASE WHEN blocked_by IS NOT NULL THEN {WAIT.CHILD} WHEN paused_due_at > :now THEN {WAIT.TIME} END,
@@ -20,21 +20,22 @@ WHERE run_id = :run_id AND status + 0 = {RUN.PAUSED}
 RETURNING status;
 
 -- name: note_pause
--- That it was paused, or resumed, under a number of its own. Nobody's lease: no repeat of a worker is answered from it.
+-- Records in the history, with a seq of its own, that the run was paused or resumed. Its lease is nobody's, so that it
+-- never matches a worker's repeated command.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, error, retry_at)
 VALUES (:run_id, :what, :seq, :seq, :seq, 0, 0, :now, :note, :now);
 
 -- name: take_back_pause
--- Nobody is to be paused after all.
+-- Withdraws a request to pause.
 UPDATE runs SET pause_requested = 0, pause_reason = NULL WHERE run_id = ? AND status + 0 = {RUN.RUNNING};
 
 -- name: pin_build
--- From now on only workers of this build may claim it; NULL: all.
+-- From now on only workers of this build may claim it; NULL: any build.
 UPDATE runs SET pinned_build = :build_id WHERE run_id = :run_id;
 
 -- name: resume_diverged
--- Paused because other code did not fit, or could not read a signal; not tried by this build, nor pinned to another one. JSON rows of
--- (type, version).
+-- Paused because of a divergence, or of a signal that could not be read; not tried by this build, nor pinned to another
+-- one. JSON rows of (type, version).
 UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, nonce = 0, wait_reason = NULL, due_at = NULL, problem = NULL, lost_leases = 0
 WHERE run_id IN (
     SELECT r.run_id FROM runs AS r INDEXED BY runs_by_status
@@ -47,8 +48,8 @@ WHERE run_id IN (
 RETURNING run_id, workflow_type;
 
 -- name: run_to_wake
--- Until when a run waits, whether as a whole or for one of its steps, and what is noted of the same request. Notes of wakes have
--- one place among the attempts: only they are read.
+-- Until when a run, or one of its steps, waits, and what the same request recorded. Notes of wakes share one step id
+-- among the attempts: only they are read.
 SELECT r.attempt, r.due_at, r.blocked_by,
        NOT EXISTS (SELECT 1 FROM steps AS s INDEXED BY steps_timed
                    WHERE s.run_id = r.run_id AND s.status = {STEP.RUNNING} AND s.wake_at = r.due_at)
@@ -64,7 +65,7 @@ SELECT step_id, name, kind, status, attempt, wake_at, retry_at, child_run_id FRO
 WHERE run_id = ? AND step_id = ? AND kind < {KIND.FIRST_PAYLOAD};
 
 -- name: steps_to_wake
--- Sleeps and retries that are ahead, nearest first.
+-- Pending sleeps and retries, nearest first.
 SELECT step_id, name, kind, status, attempt, wake_at, retry_at, child_run_id FROM (
     SELECT * FROM (SELECT *, wake_at AS at FROM steps INDEXED BY steps_timed
                    WHERE run_id = :run_id AND status = {STEP.RUNNING} AND wake_at IS NOT NULL AND kind = {KIND.SLEEP} ORDER BY wake_at LIMIT :limit)
@@ -79,10 +80,10 @@ UPDATE steps SET wake_at = iif(kind = {KIND.SLEEP}, :now, wake_at), retry_at = i
 WHERE run_id = :run_id AND step_id = :step_id;
 
 -- name: number_wake
--- The history has a number for it.
+-- The next seq, for a record of the wake.
 UPDATE runs SET seq = seq + 1 WHERE run_id = ? RETURNING seq;
 
 -- name: note_wake
--- Nobody's lease: no repeat of a worker is answered from it.
+-- Its lease is nobody's, so that it never matches a worker's repeated command.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, finished_at, error, retry_at)
 VALUES (:run_id, :woken, :attempt, :seq, :seq, 0, 0, :now, :note, :due_at);

@@ -1,3 +1,3 @@
 -- name: part_named_key
--- One of those that are named.
+-- One of the given keys.
 key_id IN (SELECT value FROM json_each(:key_ids));

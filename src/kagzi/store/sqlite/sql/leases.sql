@@ -1,5 +1,5 @@
 -- name: renew_leases
--- JSON rows of (run_id, namespace, lease, nonce). Set, never added to.
+-- JSON rows of (run_id, namespace, lease, nonce). The end is set, never added to.
 UPDATE runs SET lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
              json_extract(value, '$[2]') AS lease, json_extract(value, '$[3]') AS nonce FROM json_each(:rows)) AS wanted
@@ -7,7 +7,7 @@ WHERE runs.run_id = wanted.run_id AND runs.namespace = wanted.namespace AND runs
   AND runs.status + 0 = {RUN.RUNNING};
 
 -- name: overdue_steps
--- Attempts of held runs that should have been reported by now, with their place among the JSON rows.
+-- Attempts of leased runs that should have been reported by now, with their position among the JSON rows.
 SELECT wanted.key, s.step_id, s.attempt, s.timeout_ms FROM json_each(:rows) AS wanted
 CROSS JOIN steps AS s INDEXED BY steps_limited ON s.run_id = json_extract(wanted.value, '$[0]')
 CROSS JOIN runs AS r ON r.run_id = s.run_id
@@ -16,13 +16,13 @@ WHERE s.status = {STEP.RUNNING} AND s.kind = {KIND.FUNCTION} AND s.timeout_ms > 
   AND r.lease = json_extract(wanted.value, '$[2]') AND r.nonce = json_extract(wanted.value, '$[3]') AND r.status + 0 = {RUN.RUNNING};
 
 -- name: leases_of
--- Who holds these runs now, and whether they were asked to stop; one row.
+-- The current leases of these runs, and whether their cancellation was requested; one row.
 SELECT json_group_array(json_array(run_id, namespace, lease, nonce, cancel_requested_at IS NOT NULL, coalesce(cancel_reason, ''),
                                    pause_requested))
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = {RUN.RUNNING};
 
 -- name: shorten_leases
--- Their session closed: they end soon, unless somebody renews them.
+-- Their session closed: they end soon, unless they are renewed.
 UPDATE runs SET lease_until = :until
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
              json_extract(value, '$[2]') AS lease, json_extract(value, '$[3]') AS nonce FROM json_each(:rows)) AS wanted
@@ -31,7 +31,7 @@ WHERE runs.run_id = wanted.run_id AND runs.namespace = wanted.namespace AND runs
 RETURNING runs.run_id;
 
 -- name: release_leases
--- Handed back, not counted. PAUSED if that was asked for.
+-- Handed back, not counted as lost. PAUSED if requested.
 UPDATE runs SET status = CASE WHEN pause_requested THEN {RUN.PAUSED} ELSE {RUN.PENDING} END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
                 pause_requested = 0, worker_id = NULL, lease_until = NULL
 FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS namespace,
@@ -41,8 +41,8 @@ WHERE runs.run_id = wanted.run_id AND runs.namespace = wanted.namespace AND runs
 RETURNING runs.run_id, runs.namespace, runs.workflow_type, runs.status;
 
 -- name: lost_before_ack
--- A stream broke before these were known to have arrived. The first time a run is PENDING at once, and that is counted; one that
--- has lost a holder since it last got on has the grace of a shortened lease.
+-- A stream broke before the worker confirmed these runs. The first time, a run is PENDING at once, and that is counted;
+-- one that has lost a worker since its last progress keeps its lease for a grace period.
 UPDATE runs SET status = CASE WHEN lost_leases > 0 THEN {RUN.RUNNING} WHEN pause_requested THEN {RUN.PAUSED} ELSE {RUN.PENDING} END,
                 ready_at = iif(lost_leases > 0 OR pause_requested, NULL, :now),
                 worker_id = iif(lost_leases > 0, worker_id, NULL),
@@ -56,11 +56,11 @@ WHERE runs.run_id = wanted.run_id AND runs.namespace = wanted.namespace AND runs
 RETURNING runs.run_id, runs.namespace, runs.workflow_type, runs.status;
 
 -- name: orphan_runs_of
--- Everything held by a worker whose process has ended: the leases are over, and the next fire takes the runs away.
+-- All leases of a worker whose process has ended: the next fire takes the runs back.
 UPDATE runs SET lease_until = :until WHERE worker_id = :worker_id AND namespace = :namespace AND status = {RUN.RUNNING} RETURNING run_id;
 
 -- name: release_of_worker
--- Everything a leaving worker holds.
+-- All runs of a worker that leaves.
 UPDATE runs SET status = CASE WHEN pause_requested THEN {RUN.PAUSED} ELSE {RUN.PENDING} END, ready_at = CASE WHEN pause_requested THEN NULL ELSE :now END,
                 pause_requested = 0, worker_id = NULL, lease_until = NULL
 WHERE worker_id = :worker_id AND namespace = :namespace AND status = {RUN.RUNNING}

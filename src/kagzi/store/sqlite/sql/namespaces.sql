@@ -1,16 +1,16 @@
 -- name: grant_deletion
--- It accepts nothing new from now on, and its rows may be deleted.
+-- From now on it accepts nothing new, and its rows may be deleted.
 UPDATE namespaces SET deleting_at = coalesce(deleting_at, :now), enabled = 0 WHERE namespace = :namespace;
 
 -- name: remove
--- Some rows of what belonged to a namespace, in the order of its key.
+-- Some rows that belonged to a namespace, in the order of their key.
 DELETE FROM {table} WHERE namespace = :namespace AND {column} <= coalesce(
     (SELECT {column} FROM {table} WHERE namespace = :namespace ORDER BY {column} LIMIT 1 OFFSET :limit),
     (SELECT max({column}) FROM {table} WHERE namespace = :namespace))
 RETURNING 1;
 
 -- name: part_being_purged
--- Its rows are being deleted: nothing is open in a namespace once it is marked.
+-- Its rows are being deleted: a namespace is only marked when nothing is open in it.
 deleting_at IS NOT NULL
 
 -- name: part_bytes_of_run
@@ -21,5 +21,5 @@ coalesce((SELECT sum(coalesce(length(s.input), 0) + coalesce(length(s.output), 0
 + coalesce((SELECT sum(length(g.payload)) FROM signals AS g WHERE g.run_id = oldest.run_id), 0)
 
 -- name: note_start
--- When the next start of a namespace is due.
+-- When a namespace may start its next run.
 UPDATE namespaces SET next_start_at = ? WHERE namespace = ?;

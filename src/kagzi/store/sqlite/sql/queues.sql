@@ -1,13 +1,13 @@
 -- name: all_type_limits
--- The writer remembers them.
+-- The writer caches them.
 SELECT * FROM workflow_types;
 
 -- name: type_state
--- Where claims of a type stand.
+-- The state of claims of a type.
 SELECT next_start_at, turn FROM workflow_types WHERE namespace = ? AND workflow_type = ?;
 
 -- name: running_of_type
--- Who holds permits of a type, by key. A namespace has no more running runs than its workers have slots.
+-- Used permits of a type, by key. A namespace has no more running runs than its workers have slots.
 SELECT coalesce(concurrency_key, ''), count(*) FROM runs INDEXED BY runs_by_status
 WHERE namespace = ? AND status = {RUN.RUNNING} AND workflow_type = ? GROUP BY 1;
 
@@ -26,7 +26,7 @@ WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: going_on_of_type
--- The first of those that were claimed before: rates do not count them.
+-- The first runs that were claimed before: rates do not count them.
 SELECT run_id, coalesce(concurrency_key, ''), priority, ready_at, 0 FROM runs INDEXED BY runs_to_go_on
 WHERE namespace = :namespace AND workflow_type = :workflow_type AND status = {RUN.PENDING} AND lease > 0
   AND (version IS NULL OR version IN (SELECT value FROM json_each(:versions)))
@@ -48,7 +48,8 @@ WHERE namespace = :namespace AND workflow_type = :workflow_type AND concurrency_
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: pending_without_key
--- Runs without a key that were started before their type had limits by key, of one version: looked for at the head of the queue.
+-- Runs without a key that were started before their type had limits by key, of one version: taken from the head of the
+-- queue.
 SELECT run_id, '', priority, ready_at, first FROM (
     SELECT run_id, concurrency_key, priority, ready_at, lease = 0 AS first, deadline_at, pinned_build FROM runs INDEXED BY runs_pending
     WHERE namespace = :namespace AND workflow_type = :workflow_type AND version IS :version AND status = {RUN.PENDING}
@@ -57,20 +58,20 @@ WHERE concurrency_key IS NULL AND (deadline_at IS NULL OR deadline_at > :now) AN
 ORDER BY priority DESC, ready_at, run_id LIMIT :limit;
 
 -- name: key_rate
--- When the next start of a key is due.
+-- When a key may start its next run.
 SELECT next_start_at FROM workflow_keys WHERE namespace = ? AND workflow_type = ? AND concurrency_key = ?;
 
 -- name: note_turn
--- Where the next claim goes on, and when the next start is due.
+-- Where the next claim continues, and when the next start is due.
 UPDATE workflow_types SET next_start_at = ?, turn = ? WHERE namespace = ? AND workflow_type = ?;
 
 -- name: note_key_rate
--- When the next start of a key is due.
+-- When a key may start its next run.
 INSERT INTO workflow_keys (namespace, workflow_type, concurrency_key, next_start_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (namespace, workflow_type, concurrency_key) DO UPDATE SET next_start_at = excluded.next_start_at;
 
 -- name: forget_past_key_rates
--- Those whose time is past say nothing any more and go, a few at a time.
+-- Deletes rows whose time has passed, a few at a time.
 DELETE FROM workflow_keys WHERE (namespace, workflow_type, concurrency_key) IN (
     SELECT namespace, workflow_type, concurrency_key FROM workflow_keys INDEXED BY workflow_keys_past
     WHERE namespace = ? AND workflow_type = ? AND next_start_at < ? LIMIT 100);
@@ -80,7 +81,8 @@ DELETE FROM workflow_keys WHERE (namespace, workflow_type, concurrency_key) IN (
 SELECT 1 FROM runs INDEXED BY runs_pending WHERE namespace = ? AND workflow_type = ? AND status = {RUN.PENDING} LIMIT 1;
 
 -- name: count_in_queue
--- How many runs of a type, or of a key of it, run or wait and are not on their way out; counted no further than needed.
+-- How many runs of a type, or of one of its keys, run or wait and are not being cancelled. Counting stops when enough
+-- are found.
 SELECT count(*) FROM (
     SELECT * FROM (
         SELECT 1 FROM runs INDEXED BY runs_by_status
@@ -93,7 +95,7 @@ SELECT count(*) FROM (
           AND (:key IS NULL OR concurrency_key = :key) AND run_id IS NOT :leaving LIMIT :limit));
 
 -- name: oldest_in_queue
--- The oldest of the same: ids grow with time.
+-- The oldest of these: ids grow with time.
 SELECT run_id FROM (
     SELECT run_id FROM runs INDEXED BY runs_by_status
     WHERE namespace = :namespace AND status = {RUN.RUNNING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
@@ -110,14 +112,14 @@ SELECT workflow_type FROM runs INDEXED BY runs_pending
 WHERE namespace = ? AND status = {RUN.PENDING} AND workflow_type >= ? ORDER BY workflow_type LIMIT 1;
 
 -- name: queue_depths
--- How many runs of a type wait for a worker, by version, counted no further than a cap.
+-- How many runs of a type wait for a worker, by version. Counting stops at a cap.
 SELECT coalesce(version, '') AS version, count(*), min(ready_at) FROM (
     SELECT version, ready_at FROM runs INDEXED BY runs_pending
     WHERE namespace = ? AND status = {RUN.PENDING} AND workflow_type = ? LIMIT ?)
 GROUP BY 1 ORDER BY 1;
 
 -- name: open_by_type
--- Among the oldest of the namespace: the oldest of each state, of which there may be many more.
+-- Among the oldest open runs of the namespace: the oldest of each status, which may have many more.
 SELECT workflow_type, count(*) AS runs FROM (SELECT workflow_type FROM (
     SELECT * FROM (SELECT workflow_type, created_at, run_id FROM runs INDEXED BY runs_by_status
                    WHERE namespace = :namespace AND status = {RUN.PENDING} ORDER BY created_at, run_id LIMIT :cap)

@@ -1,43 +1,45 @@
 -- name: source_run
--- What an explicit retry, or a fork, goes on from.
+-- What a retry or a fork starts from.
 SELECT namespace, workflow_id, workflow_type, retry_request_id, status, seq, error FROM runs WHERE run_id = ?;
 
 -- name: source_step
--- What a step is, and when it was begun and ended.
+-- What a step is, and when it began and ended.
 SELECT kind, status, begun_seq, seq FROM steps WHERE run_id = ? AND step_id = ?;
 
 -- name: step_of_error
--- The step that an error names, or that waited for the child which it names.
+-- The step that an error names, or that waited for the child that it names.
 SELECT step_id FROM steps WHERE run_id = :run_id AND kind < {KIND.FIRST_PAYLOAD} AND (step_id = :subject_id OR child_run_id = :subject_id)
 ORDER BY step_id <> :subject_id, seq DESC LIMIT 1;
 
 -- name: restart_steps
--- They were begun and have no child: the next start under their id makes another one. A child that failed was an attempt.
+-- They stay begun without a child: the next start under their id makes another one. A failed child counts as an
+-- attempt.
 UPDATE steps SET status = {STEP.RUNNING}, child_run_id = NULL, attempt = iif(status = {STEP.FAILED}, attempt + 1, attempt), seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL,
                  error = NULL, finished_at = NULL
 WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
 
 -- name: steps_to_undo
--- Results beyond a place in the order, what was begun after it, and the step itself.
+-- Results after a position, steps begun after it, and the step itself.
 SELECT step_id, kind, child_run_id, begun_seq, status FROM steps
 WHERE run_id = :run_id AND kind < {KIND.FIRST_PAYLOAD}
   AND (step_id = :step_id OR seq > :after OR (status IN ({STEP.PENDING}, {STEP.RUNNING}) AND begun_seq > :after));
 
 -- name: lost_children
--- Steps that wait for a child which was cancelled with this run, or is about to be, or was deleted: they start another one.
+-- Steps that wait for a child that was cancelled with this run, or is about to be, or was deleted: they start another
+-- one.
 SELECT s.step_id, s.child_run_id FROM steps AS s INDEXED BY steps_waiting LEFT JOIN runs AS c
     ON c.run_id = s.child_run_id AND c.namespace = :namespace
 WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND s.kind = {KIND.CHILD} AND s.child_run_id IS NOT NULL
   AND (c.run_id IS NULL OR c.status = {RUN.CANCELLED} OR (c.finished_at IS NULL AND c.cancel_requested_at IS NOT NULL));
 
 -- name: ended_children
--- Steps that wait for a child which ended while nobody listened.
+-- Steps that wait for a child that ended without notifying them.
 SELECT s.child_run_id, s.step_id FROM steps AS s INDEXED BY steps_waiting CROSS JOIN runs AS c
     ON c.run_id = s.child_run_id AND c.namespace = :namespace
 WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND s.kind = {KIND.CHILD} AND c.status IN ({RUN.ENDED}) AND c.continued_as IS NULL;
 
 -- name: keep_failures
--- What went wrong stays in the history, as earlier attempts.
+-- Failures stay in the history, as earlier attempts.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id,
                            input, input_meta)
 SELECT run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, :now, worker_id,
@@ -50,14 +52,14 @@ ON CONFLICT DO NOTHING;
 DELETE FROM steps WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
 
 -- name: reopen_steps
--- They were begun before what is kept, and stay begun; their results come anew. What may run only once waits for its next begin, since
--- an open begin would count as lost.
+-- They were begun before results that are kept, and stay begun; their results are delivered again. A step that may run
+-- only once waits for its next begin, since an open begin would count as lost.
 UPDATE steps SET status = iif(once, {STEP.PENDING}, {STEP.RUNNING}), retry_at = iif(once, :now, NULL), attempt = 1, seq = 0, lease = 0, nonce = 0, output = NULL,
                  output_meta = NULL, error = NULL, finished_at = NULL
 WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
 
 -- name: open_waits
--- Who waits for signals, the oldest first.
+-- Steps that wait for signals, oldest first.
 SELECT step_id, name FROM steps INDEXED BY steps_waiting
 WHERE run_id = ? AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND kind = {KIND.SIGNAL} ORDER BY begun_seq;
 
@@ -67,16 +69,16 @@ SELECT step_id, child_run_id FROM steps INDEXED BY steps_waiting
 WHERE run_id = ? AND status = {STEP.RUNNING} AND kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND kind = {KIND.CHILD} AND child_run_id IS NOT NULL;
 
 -- name: unbind_signals
--- What a forgotten wait had taken comes again, in its old order.
+-- Signals of deleted waits are buffered again, in their old order.
 UPDATE signals SET step_id = NULL WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids));
 
 -- name: disown_children
--- The step may start another child: this one is not what a repeated start would find.
+-- The step may start another child: a repeated start must not find this one.
 UPDATE runs SET request_id = NULL, watched = 0 WHERE run_id IN (SELECT value FROM json_each(:children))
   AND +namespace = :namespace AND parent_run_id = :run_id;
 
 -- name: reopen_run
--- The one way back from an end. A deadline that has passed does not hold for the second life.
+-- The only transition out of FAILED. A deadline that has passed is dropped.
 UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, finished_at = NULL, error = NULL, problem = NULL, seq = seq + 1, nonce = 0,
                 lost_leases = 0, pause_requested = 0, retry_request_id = :request_id,
                 cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cancel_lease = NULL, cascade_due = 0,
@@ -84,15 +86,15 @@ UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, finished_at = NULL, err
 WHERE run_id = :run_id AND status + 0 = {RUN.FAILED};
 
 -- name: first_begun
--- When a step was first begun, as far as its attempts tell.
+-- When a step was first begun, according to its attempts.
 SELECT min(s.begun_seq, coalesce((SELECT min(a.begun_seq) FROM step_attempts AS a
                                               WHERE a.run_id = s.run_id AND a.step_id = s.step_id AND a.retry_at <> 0),
                                  s.begun_seq))
 FROM steps AS s WHERE s.run_id = ? AND s.step_id = ? AND s.kind < {KIND.FIRST_PAYLOAD};
 
 -- name: fork_steps
--- What was begun before the step; with its result, if that was there by then, else it is begun and open. Children are referred to.
--- No lease: nobody's repeat is answered from these.
+-- Steps begun before this one: with the result if there was one by then, else open. Children are referenced. Without a
+-- lease, so that they match no repeated command.
 INSERT INTO steps (run_id, step_id, name, kind, status, attempt, begun_seq, seq, retry, timeout_ms, input, input_meta, output, output_meta,
                    error, retry_at, wake_at, child_run_id, details, details_meta, parent_step_id, parallel_group_id, once, created_at,
                    started_at, finished_at, worker_id)
@@ -104,7 +106,7 @@ FROM (SELECT *, status IN ({STEP.COMPLETED}, {STEP.FAILED}, {STEP.ABANDONED}) AN
       WHERE run_id = :run_id AND kind < {KIND.FIRST_PAYLOAD} AND begun_seq < :before AND step_id <> :from_step);
 
 -- name: fork_attempts
--- And how the results came about. Attempts that were lost (retry_at 0) were none.
+-- The attempts that led to the results. Lost attempts (retry_at 0) do not count.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id,
                            input, input_meta)
 SELECT a.run_to, a.step_id, a.attempt, a.begun_seq, a.seq, 0, 0, a.started_at, a.finished_at, a.error, a.retry_at, a.worker_id,
@@ -113,10 +115,10 @@ FROM (SELECT :new_run_id AS run_to, step_attempts.* FROM step_attempts WHERE run
 WHERE EXISTS (SELECT 1 FROM steps AS s WHERE s.run_id = :new_run_id AND s.step_id = a.step_id AND s.status IN ({STEP.COMPLETED}, {STEP.FAILED}, {STEP.ABANDONED}));
 
 -- name: replace_output
--- A result as the fork should have had it.
+-- Replaces a result in the fork.
 UPDATE steps SET status = {STEP.COMPLETED}, output = :output, output_meta = :output_meta, error = NULL
 WHERE run_id = :run_id AND step_id = :step_id AND status IN ({STEP.COMPLETED}, {STEP.FAILED});
 
 -- name: mark_fork
--- Whose past it has; its own seqs follow.
+-- The source of its history; its own seqs follow.
 UPDATE runs SET forked_from = ?, seq = ? WHERE run_id = ?;

@@ -1,5 +1,5 @@
 -- name: part_step_state
--- A step as commands are decided on it, without what it holds.
+-- A step as commands are decided on it, without payloads.
 s.step_id, s.name, s.kind, s.status, s.begun_seq, s.lease, s.nonce, s.created_at, s.attempt, s.seq, s.started_at, s.finished_at,
 s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id, s.parallel_group_id, s.child_run_id
 
@@ -14,7 +14,7 @@ FROM runs WHERE run_id = ?;
 SELECT {step_state} FROM steps AS s WHERE s.run_id = ? AND s.step_id = ?;
 
 -- name: step_with_payloads
--- The same, for those who may be answered with what it holds.
+-- The same, for commands whose response may contain the payloads.
 SELECT {step_state}, s.output, s.output_meta, s.error, s.details, s.details_meta FROM steps AS s WHERE s.run_id = ? AND s.step_id = ?;
 
 -- name: failed_attempt
@@ -23,11 +23,11 @@ SELECT begun_seq, seq, started_at, finished_at, retry_at FROM step_attempts
 WHERE run_id = ? AND step_id = ? AND attempt = ? AND lease = ? AND nonce = ?;
 
 -- name: count_steps
--- Only asked for runs whose seq shows that they may be near the limit.
+-- Only used for runs whose seq shows that they may be near the limit.
 SELECT count(*) FROM steps WHERE run_id = ? AND begun_seq > 0;
 
 -- name: next_waits
--- Of the waits that are named, or all: the next one that has a time; the next retry; one for a signal, or else a child, without a
+-- Of the named waits, or all: the next one with a time; the next retry; one for a signal, or else a child, without a
 -- time. A run with ten thousand waits reads no more of them.
 SELECT {step_state} FROM steps AS s WHERE s.run_id = :run_id AND s.rowid IN (
     (SELECT rowid FROM steps INDEXED BY steps_timed WHERE run_id = :run_id AND status = {STEP.RUNNING} AND wake_at IS NOT NULL
@@ -38,12 +38,12 @@ SELECT {step_state} FROM steps AS s WHERE s.run_id = :run_id AND s.rowid IN (
        AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names))) ORDER BY kind LIMIT 1));
 
 -- name: due_waits
--- Those of the first sort whose time has come.
+-- Waits with a time that has come.
 SELECT {step_state} FROM steps AS s INDEXED BY steps_timed WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.wake_at <= :now
   AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names)));
 
 -- name: due_retries
--- Likewise those of the second sort.
+-- Retries whose time has come.
 SELECT {step_state} FROM steps AS s INDEXED BY steps_retries WHERE s.run_id = :run_id AND s.status = {STEP.PENDING} AND s.retry_at <= :now
   AND (:names IS NULL OR step_id IN (SELECT value FROM json_each(:names)));
 
@@ -52,25 +52,25 @@ SELECT {step_state} FROM steps AS s INDEXED BY steps_retries WHERE s.run_id = :r
 SELECT coalesce(max(seq), 0) FROM steps WHERE run_id = ? AND kind < {KIND.FIRST_PAYLOAD};
 
 -- name: results_after
--- Results the worker has not seen, in their order. Not what they hold: sorting would read all of it for every page.
+-- Results the worker has not seen, in order, without payloads: sorting would read all of them for every page.
 SELECT step_id FROM steps WHERE run_id = ? AND kind < {KIND.FIRST_PAYLOAD} AND status <> {STEP.ABANDONED} AND seq > ? ORDER BY seq LIMIT ?;
 
 -- name: insert_step
--- A step that is new, of any kind and in any state.
+-- A new step, of any kind and in any status.
 INSERT INTO steps (run_id, step_id, name, kind, retry, timeout_ms, input, input_meta, wake_at, parent_step_id, parallel_group_id, once,
                    created_at, status, attempt, begun_seq, seq, lease, nonce, output, output_meta, error, retry_at, child_run_id,
                    started_at, finished_at, worker_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_step
--- What a step has come to. An input or output that was not read is left alone.
+-- The new state of a step. An input or output that was not read is left alone.
 UPDATE steps SET status = ?, attempt = ?, begun_seq = ?, seq = ?, lease = ?, nonce = ?, output = coalesce(?, output),
                  output_meta = coalesce(?, output_meta), error = ?, retry_at = ?, child_run_id = ?, started_at = ?, finished_at = ?,
                  worker_id = ?, input = coalesce(?, input), input_meta = iif(?, ?, input_meta)
 WHERE run_id = ? AND step_id = ?;
 
 -- name: set_details
--- How far a long step is.
+-- The progress of a long step.
 UPDATE steps SET details = ?, details_meta = ? WHERE run_id = ? AND step_id = ?;
 
 -- name: save_attempt
@@ -80,27 +80,27 @@ INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonc
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: has_children
--- Noted on the parent: its end, or its cancellation, may concern them.
+-- Marks the parent: its end or cancellation may concern children.
 UPDATE runs SET has_children = 1 WHERE run_id = ?;
 
 -- name: set_status
--- For people; the last value wins.
+-- For users; the last value wins.
 UPDATE runs SET status_text = ?, progress = ? WHERE run_id = ?;
 
 -- name: save_state
--- What the workflow shows of itself; the last value wins.
+-- The state that the workflow publishes; the last value wins.
 INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, lease, nonce, created_at, finished_at, output, output_meta)
 VALUES (?, ?, ?, {KIND.STATE}, {STEP.COMPLETED}, 0, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (run_id, step_id) DO UPDATE SET lease = excluded.lease, nonce = excluded.nonce, finished_at = excluded.finished_at,
     output = excluded.output, output_meta = excluded.output_meta;
 
 -- name: park_run
--- Slot and lease are free; the clock, a signal or a child wakes it.
+-- Frees slot and lease; a timer, a signal or a child wakes the run.
 UPDATE runs SET status = {RUN.SLEEPING}, wait_reason = ?, due_at = ?, worker_id = NULL, lease_until = NULL
 WHERE run_id = ? AND lease = ? AND nonce = ? AND status + 0 = {RUN.RUNNING};
 
 -- name: leave_run
--- The holder lets go of it.
+-- The worker releases the run.
 UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = :wait_reason, due_at = :due_at, ready_at = :ready_at,
                 finished_at = :finished_at, error = :error, cascade_due = :cascade_due, continued_as = :continued_as,
                 worker_id = NULL, lease_until = NULL, pause_requested = 0,
@@ -109,8 +109,8 @@ UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = 
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status + 0 = {RUN.RUNNING};
 
 -- name: note_divergence
--- The code does not fit the history: other builds may try. The latest are remembered, each once: under `kagzi dev` every saved file
--- is a build of its own.
+-- The code does not fit the history: other builds may try. The latest are remembered, each once: under `kagzi dev`
+-- every saved file is a build of its own.
 UPDATE runs SET problem = :problem, tried_builds = json_insert((
                     SELECT json_group_array(others.value) FROM (
                         SELECT latest.value FROM (

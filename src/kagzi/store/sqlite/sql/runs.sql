@@ -1,5 +1,5 @@
 -- name: part_history_columns
--- A step as replay sees it.
+-- A step as replay reads it.
 step_id, kind, status, begun_seq, attempt, seq, finished_at, output, output_meta, error, retry_at, wake_at, child_run_id,
 details, details_meta
 
@@ -18,7 +18,7 @@ FROM (SELECT coalesce(
 CROSS JOIN runs AS r ON r.run_id = wanted AND +r.namespace = :namespace {with_payloads};
 
 -- name: endings_of
--- How runs stand, in the order in which they are asked for; the output of those that completed.
+-- The status of runs, in the order of the request; the output of those that completed.
 SELECT r.run_id, r.namespace, r.status, r.error, o.output, o.output_meta, r.continued_as, wanted.key AS n
 FROM json_each(?) AS wanted CROSS JOIN runs AS r ON r.run_id = wanted.value
 LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output';
@@ -46,7 +46,7 @@ AND (:labels IS NULL OR NOT EXISTS (
         AND had.value = wanted.value AND had.created_at = r.created_at AND had.run_id = r.run_id)))
 
 -- name: part_runs_by_created
--- No filter that an index answers.
+-- No filter has an index.
 runs AS r INDEXED BY runs_by_created WHERE r.namespace = :namespace AND {page}
 
 -- name: part_runs_by_status
@@ -54,12 +54,14 @@ runs AS r INDEXED BY runs_by_created WHERE r.namespace = :namespace AND {page}
 runs AS r INDEXED BY runs_by_status WHERE r.namespace = :namespace AND r.status = :status AND {page}
 
 -- name: part_runs_by_type_version
--- One version of one type, or what has none yet (NULL). Lists by type, or by version alone, are merged from these.
+-- One version of one type, or runs without a version yet (NULL). Lists by type, or by version alone, are merged from
+-- these.
 runs AS r INDEXED BY runs_by_type_version
 WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.version IS :of_version AND {page}
 
 -- name: versions_of_type
--- The versions of which a type has runs, by skipping from one to the next in the index. The last is NULL, for runs that have none.
+-- The versions of a type that have runs, by skipping from one to the next in the index. The last is NULL, for runs that
+-- have none.
 WITH RECURSIVE versions (version) AS (
     SELECT (SELECT r.version FROM runs AS r INDEXED BY runs_by_type_version
             WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.version IS NOT NULL ORDER BY r.version LIMIT 1)
@@ -72,7 +74,7 @@ WITH RECURSIVE versions (version) AS (
 SELECT version FROM versions;
 
 -- name: types_of_version
--- The types that have runs of a version, from among all types of a namespace, as above.
+-- The types that have runs of a version, among all types of a namespace, by skipping as above.
 WITH RECURSIVE types (workflow_type) AS (
     SELECT (SELECT r.workflow_type FROM runs AS r INDEXED BY runs_by_type_version WHERE r.namespace = :namespace
             ORDER BY r.workflow_type LIMIT 1)
@@ -86,11 +88,11 @@ SELECT workflow_type FROM types WHERE EXISTS (
     WHERE r.namespace = :namespace AND r.workflow_type = types.workflow_type AND r.version = :version);
 
 -- name: part_runs_by_workflow_id
--- All runs an id ever had.
+-- All runs that ever had this id.
 runs AS r INDEXED BY runs_by_workflow_id WHERE r.namespace = :namespace AND r.workflow_id = :workflow_id AND {page}
 
 -- name: part_runs_by_run_ids
--- Runs that are named, each once.
+-- The given runs, each once.
 json_each(:run_ids) AS named CROSS JOIN runs AS r ON r.run_id = named.value WHERE r.namespace = :namespace AND {page}
 
 -- name: part_runs_by_parent
@@ -106,27 +108,28 @@ runs AS r INDEXED BY runs_by_schedule WHERE r.namespace = :namespace AND r.sched
 runs AS r INDEXED BY runs_with_key WHERE r.namespace = :namespace AND r.concurrency_key = :concurrency_key AND {page}
 
 -- name: part_runs_by_worker
--- What a worker holds, among what all workers of the namespace hold: no more than they have slots.
+-- The runs that a worker holds, among those that all workers of the namespace hold: no more than they have slots.
 runs AS r INDEXED BY runs_by_status WHERE r.namespace = :namespace AND r.status = {RUN.RUNNING} AND r.worker_id = :worker_id AND {page}
 
 -- name: part_runs_by_problem
--- What the engine paused.
+-- Runs that the engine paused.
 runs AS r INDEXED BY runs_by_problem WHERE r.namespace = :namespace AND r.problem IS NOT NULL AND {page}
 
 -- name: part_runs_by_failing
--- What fails, or was paused with a problem.
+-- Runs that are failing, or were paused with a problem.
 runs AS r INDEXED BY runs_failing WHERE r.namespace = :namespace AND (r.retrying_steps > 0 OR r.problem IS NOT NULL) AND {page}
 
 -- name: part_runs_by_waiting
--- What waits for a signal.
+-- Runs that wait for a signal.
 runs AS r INDEXED BY runs_waiting WHERE r.namespace = :namespace AND r.awaits_signal > 0 AND {page}
 
 -- name: part_runs_by_end
--- What ended in one way; several are read one by one and merged.
+-- Runs that ended with one status; several are read one by one and merged.
 runs AS r INDEXED BY runs_finished WHERE r.namespace = :namespace AND r.status = :status AND r.finished_at IS NOT NULL AND {page}
 
 -- name: part_runs_by_run_id_prefix
--- The newest first, as ids sort by time. So many are looked at, whatever else is asked for: ids of others are among them.
+-- Newest first, as ids sort by time. At most :most_ids are read, whatever the other filters are; ids of other
+-- namespaces are among them.
 (SELECT run_id AS id FROM runs WHERE run_id BETWEEN :first_run_id AND :last_run_id ORDER BY run_id DESC LIMIT :most_ids) AS searched
 CROSS JOIN runs AS r ON r.run_id = searched.id WHERE r.namespace = :namespace AND {page}
 
@@ -138,7 +141,7 @@ CROSS JOIN runs AS r ON r.run_id = searched.id WHERE r.namespace = :namespace AN
 CROSS JOIN runs AS r ON r.run_id = searched.id WHERE {page}
 
 -- name: part_runs_by_label
--- By the first label asked for; the others are checked run by run.
+-- By the first label of the filter; the others are checked run by run.
 run_labels AS l CROSS JOIN runs AS r ON r.run_id = l.run_id
 WHERE l.namespace = :namespace AND l.key = :label_key AND l.value = :label_value
 AND (l.created_at, l.run_id) < (:upper_at, :upper_id) AND (l.created_at, l.run_id) > (:lower_at, :lower_id) AND {page}
@@ -148,11 +151,11 @@ AND (l.created_at, l.run_id) < (:upper_at, :upper_id) AND (l.created_at, l.run_i
 SELECT {run.shown:r read} FROM {source} ORDER BY {order}.{time} DESC, {order}.run_id DESC LIMIT :limit
 
 -- name: part_newer_runs
--- The page before: read towards the newer, turned round by the caller.
+-- The page before: read towards the newer; the caller reverses it.
 SELECT {run.shown:r read} FROM {source} ORDER BY {order}.{time}, {order}.run_id LIMIT :limit
 
 -- name: part_some_runs
--- Of a search: the first that are found.
+-- The first matches of a search.
 SELECT {run.shown:r read} FROM {source} LIMIT :limit
 
 -- name: part_count_runs
@@ -160,12 +163,13 @@ SELECT {run.shown:r read} FROM {source} LIMIT :limit
 SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :limit)
 
 -- name: count_runs_by_prefix
--- A run may begin so with both of its ids.
+-- Both ids of a run may have the prefix.
 SELECT count(*) FROM (
     SELECT r.run_id FROM {runs_by_run_id_prefix} UNION SELECT r.run_id FROM {runs_by_workflow_id_prefix} LIMIT :limit);
 
 -- name: request_cancel
--- The first request counts: reason and limit stay. Who sleeps or is paused wakes, so that a worker can clean up.
+-- The first request is kept, with its reason and limit. A run that sleeps or is paused wakes, so that a worker can
+-- clean up.
 UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now), cancel_reason = coalesce(cancel_reason, :reason),
                 cancel_by = coalesce(cancel_by, :cancel_by), cancel_lease = coalesce(cancel_lease, lease),
                 cascade_due = max(cascade_due, has_children), pause_requested = 0, pause_reason = NULL,
@@ -176,7 +180,7 @@ UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now), cance
 WHERE run_id = :run_id AND finished_at IS NULL;
 
 -- name: waits_of
--- What a sleeping run waits for, the nearest first.
+-- What a sleeping run waits for, nearest first.
 SELECT step_id FROM (
     SELECT step_id, wake_at AS at, begun_seq FROM steps INDEXED BY steps_timed
     WHERE run_id = :run_id AND status = {STEP.RUNNING} AND wake_at IS NOT NULL

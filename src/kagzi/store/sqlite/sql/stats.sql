@@ -1,5 +1,5 @@
 -- name: part_events
--- What was created, and what ended how and how long that took.
+-- Runs created, and runs ended by status with their durations.
 SELECT r.namespace, r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, NULL AS status, NULL AS took, NULL AS class
 FROM namespaces AS n CROSS JOIN runs AS r INDEXED BY runs_by_created
     ON r.namespace = n.namespace AND r.created_at >= :since AND r.created_at < :until
@@ -12,7 +12,7 @@ FROM namespaces AS n CROSS JOIN runs AS r INDEXED BY runs_finished
 WHERE :namespace IS NULL OR n.namespace = :namespace
 
 -- name: minutes
--- By minute and type; the half, and 95 of a hundred, of those that ended took at most so long.
+-- By minute and type, with the 50th and 95th percentile of the durations of ended runs.
 SELECT namespace, workflow_type, minute, sum(status IS NULL) AS started, sum(status IS {RUN.COMPLETED}) AS completed,
        sum(status IS {RUN.FAILED}) AS failed, sum(status IS {RUN.CANCELLED}) AS cancelled,
        max(CASE WHEN took IS NOT NULL AND place = (count + 1) / 2 THEN took END) AS p50_us,
@@ -23,7 +23,7 @@ FROM (SELECT e.*, row_number() OVER (PARTITION BY namespace, workflow_type, minu
 GROUP BY namespace, workflow_type, minute;
 
 -- name: part_class
--- How long it took, by the classes of core/stats.py.
+-- The class of a duration, as in core/stats.py.
 CASE WHEN r.started_at IS NULL THEN NULL
      WHEN r.finished_at - r.started_at < 1000 THEN 0 WHEN r.finished_at - r.started_at < 2000 THEN 1
      WHEN r.finished_at - r.started_at < 4000 THEN 2 WHEN r.finished_at - r.started_at < 8000 THEN 3
@@ -47,17 +47,18 @@ CASE WHEN r.started_at IS NULL THEN NULL
      ELSE 31 END
 
 -- name: first_created
--- Where to begin when it was never done.
+-- Where the first roll-up begins.
 SELECT min((SELECT r.created_at FROM runs AS r INDEXED BY runs_by_created WHERE r.namespace = n.namespace
             ORDER BY r.created_at LIMIT 1)) FROM namespaces AS n;
 
 -- name: note_rolled_up
--- It never goes back.
+-- It never moves back.
 INSERT INTO rolled_up (only_row, minute) VALUES (1, ?)
 ON CONFLICT (only_row) DO UPDATE SET minute = max(minute, excluded.minute);
 
 -- name: note_minute
--- What is known already only grows: runs may be gone. How long they took is told as long as as many as before tell it.
+-- Recorded counts never decrease: runs may have been deleted. Durations are replaced only if at least as many runs as
+-- before have one.
 INSERT INTO run_stats (namespace, workflow_type, minute, started, completed, failed, cancelled, p50_us, p95_us,
     {took})
 VALUES (:namespace, :workflow_type, :minute, :started, :completed, :failed, :cancelled, :p50_us, :p95_us,
@@ -86,7 +87,7 @@ ON CONFLICT (namespace, minute, workflow_type) DO UPDATE SET
     failed = max(failed, excluded.failed), cancelled = max(cancelled, excluded.cancelled);
 
 -- name: part_grew
--- Whether as many runs as before tell how long they took.
+-- Whether at least as many runs as before have a duration.
 excluded.completed + excluded.failed + excluded.cancelled >= completed + failed + cancelled
 
 -- name: purge_stats

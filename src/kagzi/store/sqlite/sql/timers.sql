@@ -1,23 +1,24 @@
 -- name: past_deadline
--- Open runs whose deadline has passed, in any open state.
+-- Open runs whose deadline has passed, in any open status.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, deadline_at
 FROM runs INDEXED BY runs_deadline
 WHERE finished_at IS NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?;
 
 -- name: past_cancel_limit
--- Runs that did not stop in time after a cancel.
+-- Runs that did not stop in time after a cancel request.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, cancel_by, cancel_reason
 FROM runs INDEXED BY runs_cancel_by
 WHERE finished_at IS NULL AND cancel_by <= ? ORDER BY cancel_by LIMIT ?;
 
 -- name: due_sleepers
--- Runs to wake: sleeps, retries, delayed starts. One row: every row fetched is a fight for the interpreter lock.
+-- Runs to wake: sleeps, retries, delayed starts. One row, because every row fetched releases the GIL.
 SELECT json_group_array(json_array(run_id, namespace, workflow_type))
 FROM (SELECT run_id, namespace, workflow_type FROM runs INDEXED BY runs_due
       WHERE status = {RUN.SLEEPING} AND due_at <= ? ORDER BY due_at LIMIT ?);
 
 -- name: wake_runs
--- PENDING, with as many seqs taken as waits will end. A wait that ends is progress: leases lost before it do not count.
+-- PENDING, with as many seqs taken as waits will end. The end of a wait is progress: leases lost before it do not
+-- count.
 UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, due_at = NULL, wait_reason = NULL, nonce = 0,
                 awaits_signal = CASE WHEN awaits_signal > 0 THEN awaits_signal - (
                     SELECT count(*) FROM steps AS s INDEXED BY steps_timed
@@ -30,13 +31,14 @@ UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, due_at = NULL, wait_rea
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.SLEEPING};
 
 -- name: part_timeout_error
--- What a wait for a signal fails with, as JSON of an ErrorDetail: core/run/parking.py says the same.
+-- The error of a wait for a signal that timed out, as JSON of an ErrorDetail: the same as in core/run/parking.py.
 json_object('code', 'timeout', 'kind', 'timeout', 'type', 'TimeoutError', 'subject', 'step', 'subject_id', steps.step_id,
             'message', 'signal ''' || name || ''' did not arrive before '
             || strftime('%Y-%m-%dT%H:%M:%S', wake_at / 1000000, 'unixepoch') || printf('.%06dZ', wake_at % 1000000))
 
 -- name: end_due_waits
--- Sleeps of woken runs complete, limited waits fail, in the order of their times, with the seqs that wake_runs took for them.
+-- Sleeps of woken runs complete, waits with a limit fail, in the order of their times, with the seqs that wake_runs
+-- took for them.
 UPDATE steps SET status = CASE kind WHEN {KIND.SLEEP} THEN {STEP.COMPLETED} ELSE {STEP.FAILED} END, error = CASE kind WHEN {KIND.SLEEP} THEN NULL ELSE {timeout_error} END,
                  seq = due.seq, finished_at = :now
 FROM (SELECT s.run_id, s.step_id,
@@ -48,14 +50,15 @@ FROM (SELECT s.run_id, s.step_id,
 WHERE steps.run_id = due.run_id AND steps.step_id = due.step_id;
 
 -- name: expired_leases
--- Holders that did not renew.
+-- Leases that were not renewed.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, workflow_id, lost_leases, pause_requested
 FROM runs INDEXED BY runs_lease
 WHERE status = {RUN.RUNNING} AND lease_until <= ? ORDER BY lease_until LIMIT ?;
 
 -- name: keep_lost_attempts
--- What was begun under leases that are about to end is kept as lost, each with a number of its own. Only the last numbers of a run
--- are searched, so that a long history costs no more than a short one. What may run only once fails when it is begun again.
+-- Before leases end: attempts begun under them are kept as lost, each with a seq of its own. Only the last seqs of a
+-- run are searched, so that a long history costs no more than a short one. A step that may run only once fails when it
+-- is begun again.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finished_at, error, retry_at, worker_id)
 SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, r.seq + row_number() OVER (PARTITION BY s.run_id ORDER BY s.begun_seq), s.lease, 0,
        s.started_at, :now, :error, :retry_at, s.worker_id
@@ -66,25 +69,25 @@ WHERE s.kind = {KIND.FUNCTION} AND s.status = {STEP.RUNNING} AND s.once = 0 AND 
 ON CONFLICT DO NOTHING;
 
 -- name: number_lost_attempts
--- The numbers that these took.
+-- The seqs that these took.
 UPDATE runs SET seq = max(seq, coalesce((SELECT max(a.seq) FROM step_attempts AS a WHERE a.run_id = runs.run_id), 0))
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.RUNNING};
 
 -- name: end_leases
--- Back to PENDING, counted as lost. Nonce 0: nothing the holder repeats is taken for its own.
+-- Back to PENDING, counted as lost. Nonce 0: no repeated command of the worker matches.
 UPDATE runs SET status = {RUN.PENDING}, ready_at = :now, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.RUNNING};
 
 -- name: end_lease_paused
--- The same for a run that was to be paused, or is quarantined (it has a problem then).
+-- The same for a run that was to be paused, or is quarantined (then it has a problem).
 UPDATE runs SET status = {RUN.PAUSED}, nonce = 0, worker_id = NULL, lease_until = NULL, lost_leases = lost_leases + 1, pause_requested = 0,
                 problem = :problem
 WHERE run_id = :run_id AND status + 0 = {RUN.RUNNING};
 
 -- name: poll
--- What is ahead, in one statement: the store's clock (it ticks in milliseconds; the middle of the tick), the next due time,
--- and the types with pending runs by a loose index scan: one seek for each type, however many runs there are. It begins behind
--- the one that the last look ended with: a look tells so many, and none must wait for others for ever.
+-- One statement: the store's clock (it ticks in milliseconds; the middle of the tick), the next due time, and the types
+-- with pending runs by a loose index scan: one seek for each type, however many runs there are. It begins after the
+-- last type of the previous poll, because a poll returns only some and no type may wait for ever.
 WITH RECURSIVE pending (pair, n) AS (
     SELECT (SELECT json_array(namespace, workflow_type) FROM runs INDEXED BY runs_pending
             WHERE status = {RUN.PENDING} AND (namespace, workflow_type) > (:namespace, :workflow_type)

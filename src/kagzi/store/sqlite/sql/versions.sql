@@ -1,5 +1,5 @@
 -- name: versions_of
--- What decides about new runs of these types. A type has few versions; of many, the latest are read.
+-- What decides about new runs of these types. A type has few versions; of many, only the latest are read.
 SELECT workflow_type, version, deprecated, is_default, schemas_digest, earlier_digest, schemas_at FROM (
     SELECT workflow_type, version, deprecated, is_default, first_seen_at, schemas_digest, earlier_digest, schemas_at, row_number() OVER (
         PARTITION BY workflow_type ORDER BY is_default DESC, first_seen_at DESC, version) AS place
@@ -16,6 +16,6 @@ json_extract(each.value, '$[0]') AS workflow_type, json_extract(each.value, '$[1
 json_each(w.served)
 
 -- name: get_schemas
--- Of these digests.
+-- By digest.
 SELECT digest, document FROM workflow_schemas
 WHERE namespace = :namespace AND digest IN (SELECT value FROM json_each(:digests));

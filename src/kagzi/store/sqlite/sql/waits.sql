@@ -1,5 +1,5 @@
 -- name: next_signal
--- The oldest of that name that no step has taken.
+-- The oldest of that name that no step has received.
 SELECT number, payload, meta FROM signals INDEXED BY signals_waiting
 WHERE run_id = ? AND name = ? AND step_id IS NULL ORDER BY number LIMIT 1;
 
@@ -8,13 +8,13 @@ WHERE run_id = ? AND name = ? AND step_id IS NULL ORDER BY number LIMIT 1;
 UPDATE signals SET step_id = ? WHERE run_id = ? AND number = ? AND step_id IS NULL;
 
 -- name: signalled_run
--- Whom a signal is for; and whether another run may have it, see runs_to_search.
+-- The run that a signal is for; and whether another run may already have it: see runs_to_search.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, continued_as IS NOT NULL
 FROM runs WHERE run_id = ?;
 
 -- name: run_of_workflow_for_signal
--- By workflow_id the open run; if none is open the latest, which says so, unless it had this very signal before. And whether an
--- ended one may have it, see runs_to_search.
+-- The open run with that workflow_id; if none is open, the latest, which then refuses unless it already has this
+-- signal. Also whether an ended one may have it: see runs_to_search.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, EXISTS (
     SELECT 1 FROM runs AS b INDEXED BY runs_by_workflow_id
     WHERE b.namespace = :namespace AND b.workflow_id = :workflow_id AND b.finished_at IS NOT NULL)
@@ -25,18 +25,18 @@ FROM runs WHERE run_id = coalesce(
      ORDER BY e.created_at DESC, e.run_id DESC LIMIT 1)) AND +namespace = :namespace;
 
 -- name: part_earlier_runs
--- Of a workflow id, the latest first, at most so many: where a request that is made again is searched for.
+-- The latest runs of a workflow id, at most a given number, in which a repeated request is looked up.
 (SELECT run_id, workflow_id, workflow_type, status, retry_request_id FROM runs INDEXED BY runs_by_workflow_id
  WHERE namespace = :namespace AND workflow_id = :workflow_id AND finished_at IS NOT NULL
  ORDER BY created_at DESC, run_id DESC LIMIT :most_runs) AS e
 
 -- name: ended_run_with_signal
--- Which ended run of a workflow id has had this signal.
+-- The ended run of a workflow id that has this signal.
 SELECT e.run_id, e.workflow_id, e.workflow_type, e.status FROM {earlier_runs}
 CROSS JOIN signals AS s INDEXED BY signals_request ON s.run_id = e.run_id AND s.request_id = :request_id LIMIT 1;
 
 -- name: later_run_with_signal
--- Which of the runs that a run continued as has this signal: nobody had consumed it, so it was passed on.
+-- The successor of a run that has this signal: it was not consumed, so it was passed on.
 WITH RECURSIVE later AS (
     SELECT run_id, namespace, continued_as, 0 AS n FROM runs WHERE run_id = :run_id
     UNION ALL
@@ -46,17 +46,17 @@ SELECT later.run_id FROM later CROSS JOIN signals AS s INDEXED BY signals_reques
 LIMIT 1;
 
 -- name: ended_run_with_wake
--- Which ended run of a workflow id this request has woken.
+-- The ended run of a workflow id that this request woke.
 SELECT e.run_id FROM {earlier_runs}
 CROSS JOIN step_attempts AS a ON a.run_id = e.run_id AND a.step_id = :woken AND json_extract(a.error, '$.metadata.request_id') = :request_id
 LIMIT 1;
 
 -- name: ended_run_with_retry
--- Which ended run of a workflow id was tried again by this request.
+-- The ended run of a workflow id that this request retried.
 SELECT e.run_id FROM {earlier_runs} WHERE e.retry_request_id = :request_id LIMIT 1;
 
 -- name: signal_of_request
--- A repeat, and whether a step has taken the first.
+-- A repeat, and whether a step has received the first.
 SELECT step_id IS NOT NULL FROM signals WHERE run_id = ? AND request_id = ?;
 
 -- name: last_signal
@@ -64,11 +64,11 @@ SELECT step_id IS NOT NULL FROM signals WHERE run_id = ? AND request_id = ?;
 SELECT coalesce(max(number), 0) FROM signals WHERE run_id = ?;
 
 -- name: count_signals
--- Those that wait; only asked for runs that were given many.
+-- Buffered signals; only used for runs that were sent many.
 SELECT count(*) FROM (SELECT 1 FROM signals INDEXED BY signals_waiting WHERE run_id = ? AND step_id IS NULL LIMIT ?);
 
 -- name: insert_signal
--- Kept as it came, bound or not.
+-- Stored as it came, bound or not.
 INSERT INTO signals (run_id, number, name, payload, meta, request_id, received_at, step_id)
 VALUES (:run_id, :number, :name, :payload, :meta, :request_id, :now, :step_id);
 
@@ -83,8 +83,8 @@ UPDATE steps SET status = {STEP.COMPLETED}, seq = :seq, output = :output, output
 WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.RUNNING};
 
 -- name: wake_run
--- A result came from outside: its seq; and a sleeper is PENDING. Nonce 0: a repeat of its last lease is not taken for its own.
--- :waits is by how many more steps wait for signals.
+-- An external result arrived: returns its seq; a sleeping run is PENDING. Nonce 0: no repeated command of the last
+-- lease matches. :waits is the change in the number of steps that wait for signals.
 UPDATE runs SET seq = seq + 1, lost_leases = 0, awaits_signal = awaits_signal + :waits,
                 status = CASE WHEN status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE status END,
                 nonce = CASE WHEN status = {RUN.SLEEPING} THEN 0 ELSE nonce END,
@@ -99,11 +99,11 @@ RETURNING seq;
 SELECT name, payload, meta, step_id FROM signals WHERE run_id = ? AND request_id = ?;
 
 -- name: signal_of_step
--- The signal that a step was given.
+-- The signal that a step received.
 SELECT number FROM signals WHERE run_id = ? AND name = ? AND step_id = ?;
 
 -- name: was_received
--- Whether some step was given a signal of that name.
+-- Whether a step received a signal of that name.
 SELECT 1 FROM signals WHERE run_id = ? AND name = ? AND step_id IS NOT NULL AND step_id <> ? LIMIT 1;
 
 -- name: problem_of
@@ -111,7 +111,7 @@ SELECT 1 FROM signals WHERE run_id = ? AND name = ? AND step_id IS NOT NULL AND 
 SELECT problem FROM runs WHERE run_id = ?;
 
 -- name: put_aside_signal
--- Nobody will get this value; its request is known still. Its place in the order is free.
+-- This value is never delivered, but its request is still known. Its place in the order is free.
 UPDATE signals SET number = :end, step_id = :dropped WHERE run_id = :run_id AND number = :number;
 
 -- name: keep_rejected
@@ -121,6 +121,6 @@ SELECT run_id, step_id, attempt, seq, :seq, 0, 0, finished_at, :now, :error, :no
 WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.COMPLETED};
 
 -- name: reopen_wait
--- It waits as before its value came. No lease: nobody's repeat is answered from it.
+-- The step waits as it did before its value came. Without a lease, so that it matches no repeated command.
 UPDATE steps SET status = {STEP.RUNNING}, attempt = attempt + 1, seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL, finished_at = NULL
 WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.COMPLETED};

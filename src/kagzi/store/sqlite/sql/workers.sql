@@ -1,5 +1,5 @@
 -- name: part_worker
--- A worker as people see it; what it serves is stored as pairs.
+-- A worker as users see it; what it serves is stored as pairs.
 worker_id, namespace, max_concurrent, hostname, pid, sdk_version, build_id, labels, status, active_count, total_completed,
 total_failed, registered_at, last_heartbeat_at, (
     SELECT json_group_array(json_object(
@@ -7,7 +7,7 @@ total_failed, registered_at, last_heartbeat_at, (
 ) AS served
 
 -- name: part_worker_status
--- A status is given by its name, and stored so.
+-- The status is passed and stored by name.
 :status
 
 -- name: part_serves_type
@@ -15,7 +15,7 @@ total_failed, registered_at, last_heartbeat_at, (
 EXISTS (SELECT 1 FROM json_each(served) WHERE json_extract(value, '$[0]') = :workflow_type)
 
 -- name: put_worker
--- Insert or refresh; what it has done stays, and a process that was draining drains still.
+-- Insert or refresh; its counters stay, and a process that was draining stays draining.
 INSERT INTO workers (worker_id, namespace, served, max_concurrent, hostname, pid, sdk_version, build_id, labels, status,
                      active_count, registered_at, last_heartbeat_at)
 VALUES (:worker_id, :namespace, (

@@ -1,1 +1,1 @@
-"""A batch of commands: the fast path, the careful path, and what follows for other runs."""
+"""Writes a batch of commands: the fast path, the careful path, and the effects on other runs."""

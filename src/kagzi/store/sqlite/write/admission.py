@@ -11,7 +11,7 @@ from .fast_path import WritePlan
 
 
 def refuse(plan: WritePlan, command: StartRun, *, leaving: str | None = None) -> Refused | None:
-    """A full type that rejects. `leaving`: a run that ends for this one."""
+    """Refuses the start if its type is full and rejects. `leaving`: a run that ends for this one and does not count."""
     for key, limit in _queues(plan, command, "reject"):
         if _is_full(plan, command, key, limit, leaving):
             return type_full(command.workflow_type, key, limit)
@@ -19,7 +19,7 @@ def refuse(plan: WritePlan, command: StartRun, *, leaving: str | None = None) ->
 
 
 def evict(plan: WritePlan, command: StartRun) -> None:
-    """Ask the oldest to stop for a run that begins at once. What was gathered before it must be written."""
+    """Request cancellation of the oldest run for one that begins at once. The plan must be flushed before."""
     for key, limit in _queues(plan, command, "cancel-oldest"):
         if not _is_full(plan, command, key, limit, None):
             continue

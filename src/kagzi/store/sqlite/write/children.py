@@ -1,4 +1,4 @@
-"""Children: runs that are steps of another run, and what becomes of them when it ends."""
+"""Children: runs that are steps of another run, and what happens to them when it ends."""
 
 import msgspec
 
@@ -18,7 +18,7 @@ from .starts import insert_child
 
 
 class _Admission:
-    """Of types that refuse runs when they are full."""
+    """Admission to types that refuse runs when they are full."""
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
@@ -28,7 +28,7 @@ class _Admission:
 
 
 def without_assignment(plan: WritePlan, command: StartChild) -> StartChild:
-    """The command as it can be met: in a type or namespace with limits nothing is inserted as leased: claims count."""
+    """Drops the assignment in a type or namespace with limits: there only a claim may lease runs, because it counts."""
     start = command.start
     if start.assignment is None:
         return command
@@ -39,8 +39,8 @@ def without_assignment(plan: WritePlan, command: StartChild) -> StartChild:
 
 
 def find_relatives(plan: WritePlan, command: StartChild, step: StepState | None) -> Relatives:
-    """Whom the start of a child meets: the child of its step, if there is one; else who has its ids, and the quota."""
-    plan.flush()  # a relative may be among those gathered
+    """What the start of a child refers to: the child of its step, if any; else the runs with its ids, and the quota."""
+    plan.flush()  # a relative may be in the plan
     relatives, start, run_id = Relatives(), command.start, command.run.run_id
     if step is not None and (step.child_run_id is not None or step.has_result):
         row = plan.database.row("run_with_id", (command.run.namespace, step.child_run_id))
@@ -49,7 +49,7 @@ def find_relatives(plan: WritePlan, command: StartChild, step: StepState | None)
         return relatives
     ids = {"namespace": start.run.namespace, "request_id": start.request_id, "workflow_id": start.workflow_id}
     row = plan.database.row("find_relatives", ids)
-    assert row is not None  # it has no condition
+    assert row is not None  # the statement always returns a row
     if row[0] is not None:
         relatives.by_request[start.request_id] = Relative(*row[:3])
         if row[3:5] != (run_id, command.step_id):
@@ -65,9 +65,9 @@ def find_relatives(plan: WritePlan, command: StartChild, step: StepState | None)
 
 
 def create_children(plan: WritePlan, run: RunState) -> None:
-    """Insert the child that was decided on, or wait for the run that was there."""
+    """Insert the decided child, or link to the existing run."""
     relatives, database = run.relatives, plan.database
-    assert relatives is not None  # it was decided with them
+    assert relatives is not None  # they were needed for the decision
     for command in relatives.created:
         database.run("has_children", (run.run.run_id,))
         child_run_id = command.start.run.run_id
@@ -93,7 +93,7 @@ def _type_of(start: StartRun) -> tuple[str, str]:
 
 
 def cascade(writer: Writer, now: Timestamp, cancel_by: Timestamp, limit: int) -> tuple[bool, Effects]:
-    """See Store.cascade. Children of those cancelled here are for the next call."""
+    """See Store.cascade. Children of the runs cancelled here are left to the next call."""
     effects: list[Effects] = []
     for run_id, namespace, ended, cancelling in writer.database.rows("cascades", (limit,)):
         left = limit - len(effects)

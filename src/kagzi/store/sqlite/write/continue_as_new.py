@@ -1,4 +1,4 @@
-"""Creates the run that goes on instead of another one, with a new history."""
+"""Continue as new: creates the successor of a run, with a new history."""
 
 from ....core.run.commands import ContinueAsNew
 from ....core.run.state import RunState
@@ -25,7 +25,7 @@ def create_successor(plan: WritePlan, run: RunState, command: ContinueAsNew) -> 
     plan.flush()
     database.run("copy_state", ids)
     database.run("move_signals", ids)
-    if run.watched:  # whoever waits for the old run, or begins after it, waits for the new one
+    if run.watched:  # whatever waits for the old run now waits for the new one
         for parent_run_id, step_id in database.rows("waiting_steps_of", ids):
             database.run("follow_child", ids | {"parent_run_id": parent_run_id, "step_id": step_id})
         database.run("move_links", ids)

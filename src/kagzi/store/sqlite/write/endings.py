@@ -1,4 +1,4 @@
-"""The end of a run, and whom it concerns: the steps that wait for it, and the children it leaves behind."""
+"""Ends of runs and the runs they affect: the steps that wait for an end, and the children."""
 
 from ....core.effects import CHILDREN_DUE, NO_EFFECTS, Effects, merge
 from ....core.error_details import ErrorDetail, decode_detail
@@ -22,10 +22,10 @@ def end(writer: Writer, head: RunHead, status: RunStatus, error: ErrorDetail, no
 
 
 def notify_parents(writer: Writer, run_id: str, now: Timestamp) -> Effects:
-    """A run has just ended: steps that wait for it get its result, runs that were to begin after it begin, and its
-    children are to be looked after. What was gathered about other runs must be written."""
+    """A run has just ended: deliver its result to the steps that wait for it, let runs that waited for it begin, and
+    mark its children for the cascade. The plan must be flushed for other runs."""
     row = writer.database.row("ended_run", (run_id,))
-    assert row is not None  # it has just ended
+    assert row is not None  # the run has just ended
     namespace, _, _, watched, has_children, parent_run_id, parent_step_id = row
     effects = [NO_EFFECTS]
     if has_children:
@@ -46,7 +46,7 @@ def notify_parents(writer: Writer, run_id: str, now: Timestamp) -> Effects:
 
 
 def give_result(writer: Writer, parent: RunKey, step_id: str, child_run_id: str, now: Timestamp) -> Effects:
-    """The step gets the result of a child that has ended, if it still waits for it."""
+    """Deliver the result of an ended child to the step, if it still waits for it."""
     row = writer.database.row("waiting_parent", (parent.run_id, parent.namespace, step_id, child_run_id))
     child = writer.database.row("ended_child", (child_run_id, parent.namespace))
     if row is None or child is None:
@@ -60,16 +60,16 @@ def give_result(writer: Writer, parent: RunKey, step_id: str, child_run_id: str,
 
 
 def wake(writer: Writer, run: RunKey, now: Timestamp, *, waits: int = 0) -> int:
-    """A result came for an open run from outside: its seq. `waits`: by how many more of its steps wait for signals."""
+    """Wake an open run for an external result; returns its seq. `waits`: change in the steps that wait for signals."""
     row = writer.database.row("wake_run", {"run_id": run.run_id, "now": now, "waits": waits})
-    assert row is not None  # the caller has just seen it
+    assert row is not None  # the caller has just read it
     writer.fences.forget(run.run_id)
     seq: int = row[0]
     return seq
 
 
 def run_head(row: Row) -> RunHead:
-    """From (run_id, namespace, workflow_type, status, lease, nonce, worker_id), and perhaps has_children."""
+    """From (run_id, namespace, workflow_type, status, lease, nonce, worker_id), optionally has_children."""
     run_id, namespace, workflow_type, status, lease, nonce, worker_id, *rest = row
     return RunHead(
         RunKey(namespace, run_id), workflow_type, status, Lease(lease, nonce), worker_id, bool(rest and rest[0])
@@ -77,9 +77,9 @@ def run_head(row: Row) -> RunHead:
 
 
 def note_pause(writer: Writer, run_id: str, what: str, now: Timestamp, note: ErrorDetail) -> None:
-    """In the history: it was paused, or resumed."""
+    """Record in the history that the run was paused or resumed."""
     numbered = writer.database.row("number_wake", (run_id,))
-    assert numbered is not None  # it was read a moment ago, in this transaction
+    assert numbered is not None  # the run was read just before, in this transaction
     values = {"run_id": run_id, "what": what, "seq": numbered[0], "now": now, "note": write_error(note)}
     writer.database.run("note_pause", values)
     writer.fences.forget(run_id)

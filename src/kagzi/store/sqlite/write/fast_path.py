@@ -1,4 +1,4 @@
-"""The rows of a batch, gathered so that few statements carry many commands, and written at each flush."""
+"""Collects the rows of a batch, so that few statements write many commands at each flush."""
 
 from typing import Any
 
@@ -30,21 +30,21 @@ from .fences import Fence, Fences
 
 StepRow = list[Any]
 
-# Places in a row of `insert_steps` that a result in the same batch fills in.
+# Positions in a row of `insert_steps` that a result in the same batch fills in.
 STATUS, SEQ, OUTPUT, OUTPUT_META, FINISHED_AT = 4, 7, 14, 15, 22
 
 _FUNCTION, _SLEEP, _PATCH = int(KindCode.FUNCTION), int(KindCode.SLEEP), int(KindCode.PATCH)
 _RUNNING, _COMPLETED = int(StepCode.RUNNING), int(StepCode.COMPLETED)
-_MAY_END = (CompleteRun, FailRun, CancelRun, ContinueAsNew, StartChild)  # a child's start may evict another run
+_MAY_END = (CompleteRun, FailRun, CancelRun, ContinueAsNew, StartChild)  # the start of a child may evict another run
 _NAMES = {KindCode.INPUT: "$input", KindCode.CONTEXT: "$context"}
 
 
 class NotAsPlanned(Exception):
-    """A statement changed fewer rows than the plan says: something was there before, or is not there any more."""
+    """A statement changed fewer rows than planned: a row existed already, or does not exist any more."""
 
 
 class Writer:
-    """What the thread that writes works with: its connection, and what it knows by heart."""
+    """What the writer's thread uses: its connection, and its caches."""
 
     def __init__(self, database: Database, rng: Rng, *, fast_path: bool) -> None:
         self.database = database
@@ -61,7 +61,7 @@ class Writer:
 
 
 class WritePlan:
-    """Gathers what commands of one batch come to. Nothing of it is in the database before `flush`."""
+    """Collects the changes of one batch. Nothing is in the database before `flush`."""
 
     def __init__(self, writer: Writer, now: Timestamp, terms: LeaseTerms) -> None:
         self.writer = writer
@@ -79,11 +79,11 @@ class WritePlan:
         self._step_rows: list[StepRow] = []
         self._completions: list[tuple[Any, ...]] = []
         self._endings: list[tuple[str, int, int, int]] = []
-        self._progressed: list[str] = []  # runs whose lost leases do not count any more
+        self._progressed: list[str] = []  # runs whose lost leases no longer count
         self._counts: list[tuple[str, int, int]] = []  # see RunState.count_changes
 
     def add_run(self, command: StartRun, row: tuple[Any, ...]) -> None:
-        """A run begins, with its input, context and labels. The row is one of `insert_runs`."""
+        """A new run, with its input, context and labels. The row is one of `insert_runs`."""
         self._run_rows.append(row)
         run_id = command.run.run_id
         if command.input is not None:
@@ -102,7 +102,7 @@ class WritePlan:
         self._step_rows.append(row)
 
     def add_step(self, command: BeginStep, fence: Fence, seq: int) -> None:
-        """The first attempt of a step that is new."""
+        """The first attempt of a new step."""
         parameters = command.input
         now = self.now
         row: StepRow = [
@@ -136,7 +136,7 @@ class WritePlan:
         self.touched[fence.run_id] = fence
 
     def add_recorded(self, command: RecordStep, fence: Fence, begun_seq: int, seq: int) -> None:
-        """The first attempt of a step that is new, with its result."""
+        """The first attempt of a new step, with its result."""
         parameters, output, now = command.input, command.output, self.now
         self._step_rows.append(
             [
@@ -169,7 +169,7 @@ class WritePlan:
         self.touched[fence.run_id] = fence
 
     def add_sleep(self, command: BeginSleep, fence: Fence, seq: int, wake_at: Timestamp) -> None:
-        """A sleep that is new; complete if its time has come."""
+        """A new sleep; complete if its time has come."""
         now = self.now
         status, result_seq, finished_at = (_COMPLETED, seq, now) if wake_at <= now else (_RUNNING, 0, None)
         row: StepRow = [fence.run_id, command.step_id, command.name, _SLEEP, status, 1, seq, result_seq]
@@ -179,7 +179,7 @@ class WritePlan:
         self.touched[fence.run_id] = fence
 
     def add_patch(self, command: RecordPatch, fence: Fence, seq: int) -> None:
-        """A patch marker that is new: begun and complete at once."""
+        """A new patch marker: begun and complete at once."""
         now = self.now
         row: StepRow = [fence.run_id, command.step_id, command.name, _PATCH, _COMPLETED, 1, seq, seq]
         row += (fence.lease, fence.nonce, None, 0, None, None, None, None, None)
@@ -188,7 +188,7 @@ class WritePlan:
         self.touched[fence.run_id] = fence
 
     def add_completion(self, fence: Fence, step_id: str, attempt: int, seq: int, output: Payload) -> None:
-        """A result of a step that was begun in an earlier batch."""
+        """The result of a step that was begun in an earlier batch."""
         meta = write_strings(output.metadata) if output.metadata else None
         self.completed.add((fence.run_id, step_id))
         self._completions.append(
@@ -196,14 +196,14 @@ class WritePlan:
         )
         self.touched[fence.run_id] = fence
         if attempt > 1:
-            self.add_counts(fence.run_id, 0, -1)  # it was retried, and has a result now
+            self.add_counts(fence.run_id, 0, -1)  # a retried step has its result now
 
     def add_counts(self, run_id: str, waits: int, retries: int) -> None:
-        """By how much more steps of an open run wait for signals, or are being retried."""
+        """Changes in the number of steps of an open run that wait for signals, or are being retried."""
         self._counts.append((run_id, waits, retries))
 
     def add_end(self, fence: Fence, seq: int, output: Payload) -> None:
-        """The run completes. From here on it has no fence."""
+        """The run completes, and no longer has a fence."""
         now, meta = self.now, write_strings(output.metadata) if output.metadata else None
         row: StepRow = [fence.run_id, OUTPUT_STEP, OUTPUT_STEP, int(KindCode.OUTPUT), _COMPLETED, 1, seq, seq]
         row += (fence.lease, fence.nonce, None, 0, None, None, output.data, meta, None)
@@ -220,7 +220,7 @@ class WritePlan:
         self.fences.forget(run_id)
 
     def fence_of(self, run_id: str) -> Fence:
-        """Of a run that is RUNNING."""
+        """The fence of a RUNNING run."""
         if (fence := self.fences.get(run_id)) is None:
             self.fences.load(self.database, (run_id,))
             fence = self.fences.get(run_id)
@@ -228,13 +228,13 @@ class WritePlan:
         return fence
 
     def concerns(self, command: Command) -> bool:
-        """Whether something that this command must find is not yet written: of its run, or a start that came before and
-        may have to be refused for a run that this one ends."""
+        """Whether the plan contains something that this command must find in the database: of its run, or a start
+        before it that may be refused because of a run that this command ends."""
         run_id = command.run.run_id
         return run_id in self.touched or run_id in self._ended or bool(self._run_rows and isinstance(command, _MAY_END))
 
     def flush(self) -> None:
-        """Write what was gathered. Raises NotAsPlanned if it does not fit what is there."""
+        """Write the collected rows. Raises NotAsPlanned if they do not fit the database."""
         if self._run_rows:
             self._write("insert_runs", self._run_rows)
         if self._step_rows:
@@ -281,7 +281,7 @@ class WritePlan:
             self._progressed.append(fence.run_id)
 
     def _advance(self) -> None:
-        """Write the seqs of the runs touched; and their leases, where half is gone."""
+        """Write the seqs of the touched runs, and renew their leases if these end before `renew_before`."""
         plain: list[tuple[str, int, int, int]] = []
         renewed: list[tuple[str, int, int, int]] = []
         renew_before, until = self.terms.renew_before, self.terms.until

@@ -1,7 +1,7 @@
-"""What the only writer knows by heart about held runs, so that an ordinary write needs no read.
+"""The writer's cache of leased runs, so that an ordinary write needs no read.
 
-A fence is true as long as this process is the only writer and every change goes through it: whoever changes a held run
-here changes or forgets its fence; a rollback forgets those it may have touched.
+A fence is valid as long as this process is the only writer and every change goes through it. Code that changes a leased
+run updates or drops its fence; a rollback drops those that it may have touched.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _MOST_KEPT = 200_000
 
 
 class Fence:
-    """A RUNNING run: who may write to it, and the last seq it gave out."""
+    """A RUNNING run: which lease may write to it, and its last seq."""
 
     __slots__ = (
         "cancelling",
@@ -36,7 +36,7 @@ class Fence:
         "worker_id",
     )
 
-    def __init__(  # noqa: PLR0917  a row of fences_of, as it comes
+    def __init__(  # noqa: PLR0917  the columns of fences_of
         self,
         run_id: str,
         namespace: str,
@@ -59,15 +59,15 @@ class Fence:
         self.deadline_at = NEVER if deadline_at is None else deadline_at
         self.lease_until = lease_until
         self.worker_id = worker_id
-        self.related = related  # somebody waits for its end, or it has children: its end concerns others
+        self.related = related  # another run waits for its end, or it has children
         self.cancelling = cancelling  # only steps of a cleanup may begin
-        self.lost_leases = lost_leases  # without progress; below 0: there was some, and the row does not know yet
-        self.pausing = pausing  # it is to be PAUSED when its holder lets go
+        self.lost_leases = lost_leases  # without progress; below 0: there was progress, which the row does not show yet
+        self.pausing = pausing  # to be PAUSED when its worker releases it
         self.last_result: int | None = 0 if seq == 0 else None  # highest seq of a result, if known
-        self.steps_met: int | None = None  # how many steps there are, once somebody had to count
+        self.steps_met: int | None = None  # the number of steps, once counted
         self.steps_open: frozenset[str] = (
             frozenset()
-        )  # begun under an earlier lease: these begin again, they are not new
+        )  # begun under an earlier lease: another attempt of these is not a new step
 
     def admits(self, lease: Lease) -> bool:
         return self.lease == lease.counter and self.nonce == lease.nonce
@@ -87,7 +87,7 @@ class Fence:
 
 
 class Fences:
-    """By run id. Missing means unknown, not free."""
+    """Fences by run id. A missing one means unknown, not free."""
 
     def __init__(self) -> None:
         self._fences: dict[str, Fence] = {}
@@ -105,7 +105,7 @@ class Fences:
         self._fences.clear()
 
     def load(self, database: Database, run_ids: Iterable[str]) -> None:
-        """Learn about those runs that are unknown and RUNNING, in one statement."""
+        """Read the fences of those of these runs that are unknown and RUNNING, in one statement."""
         missing = [run_id for run_id in run_ids if run_id not in self._fences]
         if missing:
             for row in database.rows("fences_of", (msgspec.json.encode(missing).decode(),)):

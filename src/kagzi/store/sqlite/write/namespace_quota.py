@@ -1,4 +1,4 @@
-"""Whether one more run may be started in a namespace, as far as its row tells."""
+"""Whether one more run may be started in a namespace, according to its row."""
 
 from ....core.records import NamespaceRecord
 from ....core.run.outcomes import Refused

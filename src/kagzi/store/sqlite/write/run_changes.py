@@ -1,4 +1,4 @@
-"""Saves what a command changed of a run (core/run)."""
+"""Saves what a command changed in a run (core/run)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def save(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) 
     """Write what the command changed."""
     database, run_id = plan.database, run.run.run_id
     if run.status != _RUNNING and run.watched:
-        plan.flush()  # its parents may be among those gathered
+        plan.flush()  # its parents may be in the plan
     for step in run.steps.values():
         if step.changed:
             _save_step(plan, run_id, step, command)
@@ -38,7 +38,7 @@ def save(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) 
 
 
 def _advance(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
-    """The run goes on: its row is written with the others of the batch."""
+    """The run stays RUNNING: its row is written with the others of the batch."""
     if isinstance(command, DecideRace) and run.children_due:
         plan.database.run("cascade_due", (run.run.run_id,))
     if any(changes := run.count_changes()):
@@ -50,7 +50,7 @@ def _advance(plan: WritePlan, run: RunState, command: StepCommand | ClosingComma
     if run.result_seq and fence.last_result is not None:
         fence.last_result = run.result_seq
     fence.related = fence.related or run.has_children
-    if fence.steps_met is not None and run.step_count:  # only what may begin a step has counted them
+    if fence.steps_met is not None and run.step_count:  # only commands that may begin a step have counted them
         fence.steps_met = run.step_count
     plan.touched[run.run.run_id] = fence
     if isinstance(command, StartChild):
@@ -60,7 +60,7 @@ def _advance(plan: WritePlan, run: RunState, command: StepCommand | ClosingComma
 def _save_left(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     run_id = run.run.run_id
     plan.drop_fence(run_id)
-    if isinstance(command, Park) and run.status == RunCode.SLEEPING:  # the one left that may not have been read
+    if isinstance(command, Park) and run.status == RunCode.SLEEPING:  # its run may not have been read
         _leave(plan, "park_run", (run.wait_reason, run.due_at, run_id, run.lease.counter, run.lease.nonce))
         return
     _leave(plan, "leave_run", _left_row(run))
@@ -159,7 +159,7 @@ def _payload_columns(payload: Payload | None) -> tuple[bytes | None, str | None]
 
 
 def _attempt_row(run_id: str, attempt: AttemptState) -> tuple[Any, ...]:
-    assert attempt.error is not None  # it is new
+    assert attempt.error is not None  # it is a new attempt
     return (
         run_id,
         attempt.step_id,

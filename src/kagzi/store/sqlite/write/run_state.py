@@ -1,4 +1,4 @@
-"""Loads the state of a run that a command is decided on (core/run). `run_changes.py` saves what became of it."""
+"""Loads the run state on which a command is decided (core/run). `run_changes.py` saves the changes."""
 
 from collections.abc import Iterator
 from typing import get_args
@@ -34,14 +34,14 @@ from .children import find_relatives
 from .fast_path import WritePlan
 from .fences import NEVER
 
-_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, however small they are
+_PAGE_STEPS = MESSAGE_SOFT_BYTES // STEP_BYTES + 2  # more than fit into a page, even if all are small
 _NO_PAYLOADS = (None,) * 5
 _NEED_FENCE_ONLY = frozenset((*get_args(StepCommand), Park))
 _RUNNING = int(RunCode.RUNNING)
 
 
 def load(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | None:
-    """The run, and of its steps, attempts, signals and relatives what matters to this command. None: no such run."""
+    """The run, and those of its steps, attempts, signals and relatives that concern this command. None: no such run."""
     run = _leased(plan, command) or _read(plan, command)
     if run is None:
         return None
@@ -53,7 +53,7 @@ def load(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | N
     if isinstance(command, (OpenAttempt, FailStep)):
         if step is not None:
             _load_attempt(plan, run, step, command)
-    elif run.status == _RUNNING and run.lease == command.lease:  # else it is a repeat at best, decided by the step
+    elif run.status == _RUNNING and run.lease == command.lease:  # otherwise at best a repeat, which its step decides
         _load_more(plan, run, command)
     if isinstance(command, StartChild):
         run.relatives = find_relatives(plan, command, step)
@@ -63,7 +63,7 @@ def load(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | N
 
 
 def _leased(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | None:
-    """The run as its fence knows it, which is all that matters to its steps and waits. None: the run must be read."""
+    """The run from its fence, which is enough for steps and waits. None: the run must be read."""
     fence = plan.fences.get(command.run.run_id)
     if (
         fence is None
@@ -132,7 +132,7 @@ def _run_state(command: StepCommand | ClosingCommand, row: Row) -> RunState:
 
 
 def _step_state(row: Row) -> StepState:
-    """From the columns of `part_step_state`, and what it holds if that is there."""
+    """From the columns of `part_step_state`, with payloads if they were read."""
     output, output_meta, error, details, details_meta = row[21:] or _NO_PAYLOADS
     return StepState(
         step_id=row[0],
@@ -162,7 +162,7 @@ def _step_state(row: Row) -> StepState:
 
 
 def _load_attempt(plan: WritePlan, run: RunState, step: StepState, command: OpenAttempt | FailStep) -> None:
-    """The earlier attempt that a repeat may be about, if it was recorded under this very lease."""
+    """The earlier attempt that the command may repeat, if it was recorded under the same lease."""
     current = command.attempt in (0, step.attempt)
     if isinstance(command, FailStep):
         repeated = not current or step.status != StepCode.RUNNING
@@ -186,7 +186,7 @@ def _load_attempt(plan: WritePlan, run: RunState, step: StepState, command: Open
 
 
 def _load_waits(plan: WritePlan, run: RunState, command: ResultsCommand) -> None:
-    """What the run waits for, as far as that decides its wake-up; a page of results that its worker does not know."""
+    """The waits that determine the run's wake-up, and a page of results that its worker does not have."""
     names = write_json(command.waits) if command.waits else None
     parameters = {"run_id": run.run.run_id, "names": names}
     rows = plan.database.rows("next_waits", parameters)
@@ -202,11 +202,11 @@ def _load_waits(plan: WritePlan, run: RunState, command: ResultsCommand) -> None
             run.steps[step.step_id] = step
             size += STEP_BYTES + payload_bytes(step.output) + error_bytes(step.error) + payload_bytes(step.details)
             if number and size > MESSAGE_SOFT_BYTES:
-                return  # this one is too many: it tells that there are more
+                return  # one more than fits, which shows that there are more
 
 
 def _last_result(plan: WritePlan, run_id: str) -> int:
-    """Remembered: looking costs as much as the history is long."""
+    """Cached: reading it costs as much as the history is long."""
     fence = plan.fence_of(run_id)
     if fence.last_result is None:
         row = plan.database.row("last_result", (run_id,))
@@ -215,10 +215,10 @@ def _last_result(plan: WritePlan, run_id: str) -> int:
 
 
 def _results_after(plan: WritePlan, run_id: str, known_seq: int) -> Iterator[StepState]:
-    """Each is read when it is asked for: the order is found without the payloads."""
+    """Reads each result only when needed; their order is read without the payloads."""
     for (step_id,) in plan.database.rows("results_after", (run_id, known_seq, _PAGE_STEPS)):
         row = plan.database.row("step_with_payloads", (run_id, step_id))
-        assert row is not None  # it was just found
+        assert row is not None  # its id was just read
         yield _step_state(row)
 
 
@@ -238,9 +238,9 @@ def _load_signal(plan: WritePlan, run: RunState, command: WaitSignal) -> None:
 
 
 def _count_steps(plan: WritePlan, run: RunState) -> int:
-    """Of a run whose seq says that the limit may be near. Remembered, like the last result."""
+    """Counts only if the run's seq shows that the limit may be near. Cached, like the last result."""
     if run.status != _RUNNING:
-        return 0  # nothing begins
+        return 0  # nothing can begin
     fence = plan.fence_of(run.run.run_id)
     if fence.steps_met is None:
         row = plan.database.row("count_steps", (run.run.run_id,))

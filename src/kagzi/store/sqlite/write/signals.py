@@ -1,4 +1,4 @@
-"""Signals: kept in order, each bound to one step that waits for its name."""
+"""Signals: stored in order, each bound to one step that waits for its name."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,7 @@ def signal_run(
 
 
 def find_signalled_run(writer: Writer, namespace: str, *, run_id: str, workflow_id: str, request_id: str) -> Row | None:
-    """The run that has had this request, if it is made again. Else the run with that id, or the open one with that
+    """The run that has this request already, if it is a repeat. Else the run with that id, or the open one with that
     workflow id, else the latest."""
     if run_id:
         row = writer.database.row("signalled_run", (run_id,))
@@ -69,7 +69,7 @@ def give(
     now: Timestamp,
     check: Callable[[], Refused | None] = lambda: None,
 ) -> tuple[Signalled | Refused, Effects]:
-    """Bind a signal to the step that waits for it, or keep it. The row is (run_id, namespace, workflow_type, status,
+    """Bind a signal to the step that waits for it, or buffer it. The row is (run_id, namespace, workflow_type, status,
     lease, nonce, worker_id)."""
     head = run_head(row)
     run = head.run
@@ -98,7 +98,7 @@ def give(
 
 
 def _buffered(writer: Writer, run: RunKey, number: int) -> int:
-    """How many no step has taken. Counts only where the number says that the limit may be near."""
+    """How many signals are buffered. Counts only if the number shows that the limit may be near."""
     if number <= SIGNALS_BUFFERED:
         return 0
     counted = writer.database.row("count_signals", (run.run_id, SIGNALS_BUFFERED))

@@ -1,4 +1,4 @@
-"""Starts: a new run, or the one that is there."""
+"""Starts: a new run, or the existing one."""
 
 from collections.abc import Callable
 from operator import attrgetter
@@ -36,7 +36,7 @@ _run_row = row_of("insert_runs")
 
 
 def plan_start(plan: WritePlan, command: StartRun) -> Outcome | None:
-    """The ordinary start: nothing in the way, as far as one can tell without reading. None: look at it alone."""
+    """The ordinary start: no conflict is known without reading. None: the start must be checked by itself."""
     namespace = plan.writer.namespaces.get(command.run.namespace)
     if namespace is None or not namespace.enabled or command.on_conflict not in ("existing", "fail"):
         return None
@@ -56,7 +56,7 @@ def plan_start(plan: WritePlan, command: StartRun) -> Outcome | None:
 
 
 def start_one(plan: WritePlan, command: StartRun) -> Outcome:
-    """A start on its own, with all that may be in its way. What was gathered before it must be written."""
+    """A start by itself, with a check for everything that may conflict. The plan must be flushed before."""
     namespace = plan.writer.namespaces.ensure(command.run.namespace, plan.now)
     if not namespace.enabled:
         return _repeated(plan, command) or _closed(namespace)
@@ -71,7 +71,7 @@ def start_one(plan: WritePlan, command: StartRun) -> Outcome:
 
 
 def insert_child(plan: WritePlan, command: StartRun) -> None:
-    """A start that was decided on."""
+    """A start that has been decided."""
     evict(plan, command)
     _create(plan, command, leased=command.assignment is not None)
     plan.flush()
@@ -89,7 +89,7 @@ def _create_if_allowed(plan: WritePlan, command: StartRun, namespace: NamespaceR
 
 
 def _signal(plan: WritePlan, command: StartRun, outcome: Outcome) -> Outcome:
-    """Signal-with-start: the signal goes to the run that the start is answered with."""
+    """Signal-with-start: send the signal to the run that the start returns."""
     if command.signal is None or not isinstance(outcome, (Started, Existing)):
         return outcome
     row = find_signalled_run(
@@ -112,7 +112,7 @@ def _closed(namespace: NamespaceRecord) -> Refused:
 
 
 def _repeated(plan: WritePlan, command: StartRun) -> Existing | None:
-    """The run that the same start has made; or, of signal-with-start, that has had the signal and ended since."""
+    """The run that the same request started; or, for signal-with-start, an ended run that has the signal."""
     namespace, signal = command.run.namespace, command.signal
     row = plan.database.row("run_of_request", (namespace, command.request_id)) if command.request_id else None
     if row is not None:
@@ -139,7 +139,7 @@ def _find_existing(plan: WritePlan, command: StartRun) -> Outcome | None:
 
 
 def _conflict(plan: WritePlan, command: StartRun, row: Row) -> Outcome | None:
-    """Another run has the workflow_id. None: it was terminated to make room."""
+    """Another run has the workflow_id. None: it was terminated for the new one."""
     run_id, workflow_id, workflow_type, _status = row
     if workflow_type != command.workflow_type:
         return workflow_id_of_type(workflow_id, run_id, workflow_type, command.workflow_type)
@@ -173,7 +173,7 @@ def _over_limit(plan: WritePlan, namespace: NamespaceRecord) -> Refused | None:
 
 
 def _behind(plan: WritePlan, command: StartRun) -> StartRun:
-    """The run that this one waits behind is watched from now on; one that has ended is left out."""
+    """Watch the run that this one waits for. If that has ended, the start no longer waits."""
     if not command.blocked_by:
         return command
     if plan.database.run("watch_blocker", (command.blocked_by, command.run.namespace)):
@@ -183,7 +183,7 @@ def _behind(plan: WritePlan, command: StartRun) -> StartRun:
 
 
 def _create(plan: WritePlan, command: StartRun, *, leased: bool) -> Started:
-    """Gather the run's rows. Of a type with limits nothing is inserted as leased: a claim counts."""
+    """Add the run's rows to the plan. In a type with limits, runs are leased only by claims, which count."""
     now, run = plan.now, command.run
     limits = plan.writer.types.limits(run.namespace, command.workflow_type)
     leased = leased and limits is None
@@ -191,7 +191,7 @@ def _create(plan: WritePlan, command: StartRun, *, leased: bool) -> Started:
     row["request_id"] = command.request_id or None
     row["created_at"] = now
     row["started_at"] = now if row["lease"] else None
-    if limits is not None and limits.by_key:  # where keys take turns those without one do, too
+    if limits is not None and limits.by_key:  # if keys are served in turn, runs without one share an empty key
         row["concurrency_key"] = command.concurrency_key
     assignment = command.assignment if row["lease"] else None
     plan.add_run(command, _run_row(row))

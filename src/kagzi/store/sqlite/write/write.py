@@ -1,8 +1,8 @@
 """The hot verb: a batch of commands in one transaction.
 
-Ordinary commands are planned from memory and written together (`fast_path.py`). What is not ordinary is looked at alone
-(`apply_one`: load, decide, save). If the database does not agree with the plan, or refuses a statement, the transaction
-is rolled back and the batch is done again, each command alone in a savepoint: a bad one is refused, its neighbours are
+Ordinary commands are planned from memory and written together (`fast_path.py`). Others are processed alone
+(`apply_one`: load, decide, save). If the database does not match the plan, or refuses a statement, the transaction is
+rolled back and the batch is repeated with each command in a savepoint of its own: a bad one is refused, the others are
 recorded.
 """
 
@@ -51,7 +51,7 @@ _RETURNS_PAYLOADS = (ResultsCommand, *RETURNS_STEP)
 
 _COMPLETED = int(StepCode.COMPLETED)
 
-# What one bad command can make a statement raise. Anything else is trouble of the store's, and no command's fault.
+# What one bad command can make a statement raise. Any other error is a problem of the store, not of a command.
 _ONE_COMMANDS_FAULT = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -95,7 +95,7 @@ def _in_transaction(writer: Writer, how: _How, batch: Sequence[Command], now: Ti
 
 
 def _forget(writer: Writer, command: Command) -> None:
-    """What was learnt from a command that is undone."""
+    """Drop what was cached from a command that is rolled back."""
     writer.fences.forget(command.run.run_id)
     if isinstance(command, StartChild):
         writer.fences.forget(command.start.run.run_id)
@@ -132,7 +132,8 @@ def _together(plan: WritePlan, batch: Sequence[Command]) -> _Written:
 
 
 class AnswerBudget:
-    """How much one batch reads in order to answer it. More than that is deferred, with all that follows in its run."""
+    """Limits how much one batch reads for its responses. Further commands are deferred, with all later ones of their
+    run."""
 
     def __init__(self) -> None:
         self._left = BATCH_ANSWER_BYTES
@@ -142,7 +143,7 @@ class AnswerBudget:
         return command.run.run_id in self.deferred
 
     def spend(self, command: Command, plan: WritePlan) -> Outcome:
-        """Apply the command, unless its answer may be large and the budget is spent."""
+        """Apply the command, unless its response may be large and the budget is spent."""
         if self._left <= 0 and isinstance(command, _RETURNS_PAYLOADS):
             self.deferred.add(command.run.run_id)
         if self.follows_deferred(command):
@@ -153,7 +154,7 @@ class AnswerBudget:
 
 
 def _is_new(plan: WritePlan, command: OpenAttempt, fence: Fence) -> bool:
-    """Whether the attempt is the first of a step that is not there, as far as that is known without a look."""
+    """Whether the attempt is the first of a new step, as far as that is known without reading."""
     step_id = command.step_id
     if fence.cancelling and not command.cleanup:
         return False
@@ -248,13 +249,13 @@ _PLANS: dict[type, Callable[[WritePlan, Any, Fence], Outcome | None]] = {
 }
 
 
-# --- one by one: looked at --------------------------------------------------------------------------------------------
+# --- one by one: read, decided, saved ---------------------------------------------------------------------------------
 
 
 def _one_by_one(plan: WritePlan, batch: Sequence[Command]) -> _Written:
     outcomes: list[Outcome] = []
     effects: list[Effects] = []
-    failed: dict[str, Failed] = {}  # by run: what follows in a run waits for it, since a hole in its order is worse
+    failed: dict[str, Failed] = {}  # by run: no later command of a run may take effect without the earlier ones
     answers = AnswerBudget()
     for command in batch:
         if (before := failed.get(command.run.run_id)) is not None:
@@ -286,7 +287,7 @@ def _refuse_culprit(error: Exception) -> Outcome:
 
 
 def apply_one(plan: WritePlan, command: Command) -> Outcome:
-    """One command by itself, after a look at what is there. What was gathered before it must be written."""
+    """Processes one command by itself, after reading its run. The plan must be flushed before."""
     if (fault := fault_of(command)) is not None:
         return fault
     if isinstance(command, StartRun):

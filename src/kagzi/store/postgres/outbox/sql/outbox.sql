@@ -1,6 +1,6 @@
 -- name: take_outbox
--- SKIP LOCKED: servers divide an outbox among themselves; the locks of one that dies go with its connection.
--- Whatever a row holds, it can be read: one that cannot would keep back all others.
+-- SKIP LOCKED: servers share the work of an outbox; the locks of a server that dies end with its connection. Every row
+-- can be read, whatever it contains: one that could not would block all others.
 SELECT id, namespace, workflow_type, workflow_id, attempts, octet_length(request) AS request_bytes,
     CASE WHEN octet_length(request) <= $2 THEN request ELSE '' END AS request,
     CASE
@@ -15,11 +15,11 @@ LIMIT $1
 FOR UPDATE SKIP LOCKED
 
 -- name: delete_outbox
--- What has become a run.
+-- Rows that have become runs.
 DELETE FROM kagzi_outbox WHERE id = ANY($1::bigint[])
 
 -- name: keep_outbox
--- What has not: for later, or for people.
+-- Rows that have not: retry later, or wait for an operator.
 UPDATE kagzi_outbox AS o
 SET attempts = least(o.attempts, 1000000) + 1, error = f.error,
     due_at = clock_timestamp() + make_interval(secs => f.delay_s),
@@ -28,13 +28,13 @@ FROM unnest($1::bigint[], $2::text[], $3::float8[], $4::boolean[]) AS f (id, err
 WHERE o.id = f.id
 
 -- name: count_outbox
--- For metrics: no further than 10,000 each, so that it stays cheap whatever has piled up.
+-- For metrics. Counting stops at 10,000 each, so that it stays cheap.
 SELECT
     (SELECT count(*) FROM (SELECT 1 FROM kagzi_outbox WHERE refused_at IS NULL LIMIT 10000) AS w) AS waiting,
     (SELECT count(*) FROM (SELECT 1 FROM kagzi_outbox WHERE refused_at IS NOT NULL LIMIT 10000) AS r) AS refused
 
 -- name: list_outbox
--- For people: those that were refused first.
+-- For operators: refused rows first.
 SELECT id, namespace, workflow_type, workflow_id, created_at, due_at, attempts, error, refused_at
 FROM kagzi_outbox
 WHERE NOT $1 OR refused_at IS NOT NULL
@@ -42,11 +42,11 @@ ORDER BY refused_at IS NULL, id
 LIMIT $2
 
 -- name: retry_outbox
--- The reason is gone, as far as somebody knows.
+-- An operator has removed the reason.
 UPDATE kagzi_outbox SET refused_at = NULL, due_at = clock_timestamp()
 WHERE refused_at IS NOT NULL AND (id = ANY($1::bigint[]) OR $2)
 RETURNING id
 
 -- name: drop_outbox
--- Nobody wants it any more. Rows that wait are left alone.
+-- Deletes refused rows. Rows that wait are left alone.
 DELETE FROM kagzi_outbox WHERE refused_at IS NOT NULL AND (id = ANY($1::bigint[]) OR $2) RETURNING id
