@@ -15,14 +15,14 @@ KagziError
 |   |-- Unauthenticated   give a key that is good
 |   |-- PermissionDenied  use another key
 |   |-- ResourceExhausted a limit; wait .retry_after or raise it
-|   |-- LeaseLost         somebody else holds the run: abandon it
+|   |-- LeaseLost         another worker holds the run: abandon it
 |   |-- DeadlinePassed    the run's deadline has passed: abandon it
 |   |-- CancelRequested   the run is to stop: begin nothing more, clean up
 |   `-- Unimplemented     this server does not do that yet
 |-- SchemaMismatch        the database is of another version: migrate it, or run other code
 |-- Unavailable           the server or its store cannot be reached: try again
 |   |-- ServerUnavailable ... and the server says so itself
-|   |-- Contended         ... because somebody else holds locks: nothing was changed
+|   |-- Contended         ... because of locks held by others: nothing was changed
 |   |-- StoreBroken       ... for this one thing: the store may do others
 |   `-- StoreLost         ... until the server is started again
 `-- InternalError         a bug in Kagzi

@@ -1,4 +1,4 @@
-"""Identifiers. Run ids are UUIDv7: they sort by the time they were made, so indexes grow at one end.
+"""Identifiers. Run ids are UUIDv7: they sort by creation time, so indexes grow at one end.
 
 The last bits of a run id are a hash of its namespace: ids of two namespaces never collide, so an import into one
 namespace cannot conflict with, or refer to, a run of another.

@@ -38,7 +38,7 @@ BATCH_BYTES = 4 * MIB
 BATCH_ANSWER_BYTES = (
     1 * MIB
 )  # recorded payloads that one batch reads to respond; an operation that needs more is done in the next batch
-CLAIM_BYTES = 4 * MIB  # an estimate of what a claim reads, from the run sizes of the last claim
+CLAIM_BYTES = 4 * MIB  # that a claim may read; runs are assumed to be as large as those of the last claim
 START_BATCH_ITEMS = 1_000
 BULK_RUNS = 100  # runs that a bulk operation changes and counts at a time
 TRANSFER_LINE_BYTES = 12 * MIB  # one line of an export or import: a step with its input, output and details

@@ -32,7 +32,7 @@ class LogLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class StepLog(msgspec.Struct, frozen=True):
-    """The stored lines of a step, oldest first. `dropped`: how many lines were received or sent but are not stored."""
+    """The stored lines of a step, oldest first. `dropped`: how many other lines it had."""
 
     step_id: str
     lines: tuple[LogLine, ...] = ()

@@ -23,8 +23,8 @@ def changed_spec(spec: ScheduleSpec, changes: Mapping[str, Any]) -> ScheduleSpec
 
 
 def changed(was: ScheduleRecord, changes: Mapping[str, Any], *, enabled: bool | None) -> ScheduleRecord:
-    """The schedule with `changes` to its spec, enabled or paused as given; None: unchanged. Resuming clears the reason
-    of the pause. Raises InvalidArgument."""
+    """The schedule with `changes` to its spec, enabled or paused as given; None: unchanged. Pausing or resuming clears
+    the earlier reason. Raises InvalidArgument."""
     record = msgspec.structs.replace(was, spec=changed_spec(was.spec, changes))
     if enabled is None or enabled == was.enabled:
         return record

@@ -38,7 +38,7 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     max_catchup: int = SCHEDULE_CATCHUP_DEFAULT
     catchup_window_us: int = SCHEDULE_CATCHUP_WINDOW_US
     timeout_us: int | None = None  # of each run, from its creation
-    owner: str = ""  # the worker code that declares it
+    owner: str = ""  # the program whose code declares it
 
 
 _spec_encoder = msgspec.json.Encoder(order="deterministic")

@@ -94,8 +94,7 @@ def version_for_start(workflow_type: str, requested: str, versions: Sequence[Ver
 
 
 def check_change(versions: Sequence[VersionMark], workflow_type: str, version: str, change: VersionChange) -> None:
-    """Raises NotFound for an unregistered version, and PreconditionFailed if a deprecated version would be the
-    default."""
+    """Raises NotFound for an unregistered version, and PreconditionFailed if a deprecated one would be default."""
     if change == "no_default":
         if not versions:
             raise not_found("workflow type", workflow_type)
