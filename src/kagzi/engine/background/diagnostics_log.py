@@ -21,7 +21,7 @@ class DiagnosticsLog:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._began: Timestamp = 0
-        self._lines: dict[tuple[str, str], int] = {}  # as many entries as lines at most
+        self._lines: dict[tuple[str, str], int] = {}  # by worker; bounded by the total number of lines
         self._total = 0
         self._unlogged = 0
 

@@ -9,7 +9,7 @@ from .lease_registry import Holding
 
 CHECKS_PER_LEASE = 3
 LEASES_TO_ARRIVE = 40  # maximum delivery time in leases, ten minutes by default; after it, the lease is lost
-LEASES_TO_SEND = 4  # how long a worker whose stream is blocked counts as alive after the last message was sent
+LEASES_TO_SEND = 4  # how many leases a worker that does not read counts as alive after the last message was sent
 
 
 class Deliveries:

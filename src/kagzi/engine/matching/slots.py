@@ -95,7 +95,7 @@ class PollClaimant(Claimant):
         return self._delivery.result() if self._delivery.done() else ()
 
     def stop(self) -> None:
-        """Returns the batch that is being claimed, if any, without waiting for others."""
+        """Ends the wait: with the batch that is being claimed, if any, else with nothing."""
         self._stopping = True
         if not self._reserved and not self._delivery.done():
             self._delivery.set_result(())

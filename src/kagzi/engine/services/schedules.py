@@ -107,7 +107,7 @@ class Schedules:
         request_id: str = "",
     ) -> tuple[ScheduleRecord, bool]:
         """Returns the schedule, and whether it is new. An equal one is left unchanged, including its next time; it is
-        paused or resumed only if `enabled` says so, and its owner only changes to another owner."""
+        paused or resumed only if `enabled` says so. An empty owner keeps the earlier one."""
         await self._namespaces.check(namespace)
         check_id(schedule_id)
         check_spec(spec, self._payload_bytes)
