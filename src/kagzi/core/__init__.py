@@ -1,1 +1,1 @@
-"""The foundation: pure values and decisions. No I/O, no clock, no loop, no rng, no logging."""
+"""The foundation: pure values and decisions. No I/O, no clock, no event loop, no randomness, no logging."""

@@ -1,23 +1,23 @@
-"""Who calls, and what they may do: scopes, granted for one namespace or for all of them."""
+"""Who makes a call and what they may do: scopes, granted for one namespace or for all of them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 EVERY_NAMESPACE = "*"
-"""The namespace of a key that is good for all of them, also for those to come."""
+"""The namespace of a key that is valid in all namespaces, including future ones."""
 
 
 class Scope(StrEnum):
     """What a key may be good for. Each method and each route needs exactly one of them."""
 
     READ = "read"
-    """Look at runs, schedules, workers and the rest."""
+    """View runs, schedules, workers and everything else."""
     CLIENT = "client"
     """Start, signal, cancel and change runs and schedules; includes `read`."""
     WORKER = "worker"
-    """Take runs and report about them."""
+    """Claim runs and report on them."""
     ADMIN = "admin"
-    """Change types, limits, namespaces, keys; includes all the others."""
+    """Change types, limits, namespaces, keys; includes all other scopes."""
 
 
 _INCLUDED = {
@@ -30,7 +30,7 @@ _INCLUDED = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever makes a call, as the key says. `key_id` is empty where no keys are asked for."""
+    """The caller, as identified by its key. `key_id` is empty if the server does not require keys."""
 
     key_id: str
     name: str
@@ -38,9 +38,9 @@ class Caller:
     scopes: frozenset[Scope]
 
     def may(self, scope: Scope, namespace: str) -> bool:
-        """Whether this may be done in that namespace. `namespace=EVERY_NAMESPACE`: in all of them."""
+        """Whether the caller has this scope in that namespace. `namespace=EVERY_NAMESPACE`: in all of them."""
         return self.namespace in {EVERY_NAMESPACE, namespace} and any(scope in _INCLUDED[one] for one in self.scopes)
 
 
 ANYONE = Caller(key_id="", name="", namespace=EVERY_NAMESPACE, scopes=frozenset(Scope))
-"""The caller where no keys are asked for."""
+"""The caller on a server that does not require keys."""

@@ -1,5 +1,5 @@
-"""What several parties take of one server, bounded for each and for all of them together: bytes that wait, and calls
-served at once."""
+"""Shares one server's capacity between namespaces or workers: bytes in memory, and calls served at once. Each has a
+limit, and all of them together have one."""
 
 from collections import Counter
 from datetime import timedelta
@@ -11,8 +11,8 @@ _RETRY_AFTER = timedelta(seconds=1)
 
 
 class ByteBudget:
-    """Each party may keep up to `each_bytes`. Once all together keep `total_bytes`, nobody may go beyond `share_bytes`:
-    one that fills the total takes from others what they could have had, and never their share."""
+    """Each party may hold up to `each_bytes`. Once the total reaches `total_bytes`, a party may only hold up to
+    `share_bytes`: a party that fills the total never takes the share of another."""
 
     __slots__ = ("_each_bytes", "_share_bytes", "_total_bytes", "used_bytes")
 
@@ -20,18 +20,18 @@ class ByteBudget:
         self._each_bytes = each_bytes
         self._total_bytes = total_bytes
         self._share_bytes = share_bytes
-        self.used_bytes = 0  # by all
+        self.used_bytes = 0  # by all parties
 
     def is_over(self, own_bytes: int) -> bool:
-        """Whether a party that keeps so much has to wait before it may keep more."""
+        """Whether a party that holds `own_bytes` must wait before it may hold more."""
         if own_bytes >= self._each_bytes:
             return True
         return self.used_bytes >= self._total_bytes and own_bytes >= self._share_bytes
 
 
 class NamespaceBudget:
-    """How many of a kind a server serves at once. Namespaces take of `limit` what they like. Beyond it there is room
-    for SHARES namespaces to have their `share` each: one that took all the rest keeps nobody from it."""
+    """How many of a kind a server serves at once. Namespaces compete for `limit`. Beyond it, SHARES namespaces can
+    still have `share` each: a namespace that uses up the limit cannot lock out the others."""
 
     def __init__(self, name: str, limit: int, share: int) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class NamespaceBudget:
         return self._used[namespace]
 
     def take(self, namespace: str) -> None:
-        """Raises ResourceExhausted. Whoever took gives back."""
+        """Raises ResourceExhausted. Call `give_back` afterwards."""
         used = self._used[namespace]
         if self._total >= self.limit and (used >= self.share or self._total >= self.limit + SHARES * self.share):
             if not used:

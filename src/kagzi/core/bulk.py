@@ -1,4 +1,4 @@
-"""Operations on everything that a filter matches: what they are, and how far they are."""
+"""Bulk operations: an action on all runs that match a filter, and its progress."""
 
 from hashlib import blake2b
 from typing import Literal, TypeAlias
@@ -23,27 +23,27 @@ _IMPLIED: dict[BulkAction, tuple[RunStatus, ...]] = {
 
 
 def meant(action: BulkAction, where: RunFilter) -> RunFilter:
-    """What an action is about if the filter names no status: nobody means to cancel what has ended, or to
-    resume what is not paused."""
+    """Adds the statuses that an action implies if the filter names none: cancel only affects open runs, resume only
+    paused ones."""
     return where if where.statuses else msgspec.structs.replace(where, statuses=_IMPLIED[action])
 
 
 def filter_digest(namespace: str, action: BulkAction, where: RunFilter) -> str:
-    """Tells whether two requests are about the same runs: the one that was shown, and the one that is carried out."""
+    """Identifies the runs of a request, to verify that the request to execute equals the one that was previewed."""
     text = msgspec.json.encode((namespace, action, meant(action, where)), order="deterministic")
     return blake2b(text, digest_size=16).hexdigest()
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """The runs that are being changed, in list order: (created_at, run_id), or (finished_at, run_id) where that is by
-    end. `last`: there are no others after them."""
+    """The runs that are being changed, in list order: (created_at, run_id), or (finished_at, run_id) for a list sorted
+    by end. `last`: no runs follow."""
 
     runs: tuple[tuple[Timestamp, str], ...]
     last: bool
 
 
 class BulkOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """`matched` is `done` + `failed`, and, once it has finished, all there were. `batch`: what is being changed now."""
+    """`matched` is `done` + `failed`; once it has finished, it counts all matches. `batch`: the runs in progress."""
 
     operation_id: str
     namespace: str
@@ -63,7 +63,7 @@ class BulkOperation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BulkProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch came to. `cursor` is its last run; None if it was empty."""
+    """The result of a batch. `cursor` is its last run; None if it was empty."""
 
     operation_id: str
     cursor: Cursor | None

@@ -1,7 +1,7 @@
 """Builds a record from a row, a message or another record, field by field.
 
-The fields of the record say what there is to convert. Each layer says once how a value of a type is read from a source;
-only what has another name or another form is written out. So a new field of a record needs no line where it is copied.
+The fields of the record define what is converted. Each layer defines once how to read a value of a type from a source;
+only fields with another name or form are written out. A new field of a record needs no change where it is copied.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -16,8 +16,8 @@ Read = Callable[[Source], Any]
 
 
 class Field(NamedTuple):
-    """A field of a record: a msgspec.Struct or a dataclass. `default` is NODEFAULT if there is none, or if it is
-    made."""
+    """A field of a record: a msgspec.Struct or a dataclass. `default` is NODEFAULT if there is none, or if it has a
+    factory."""
 
     name: str
     type: Any
@@ -39,9 +39,9 @@ def fields_of(record: type[Any]) -> Iterator[Field]:
 def converter(
     record: type[Record], reader: Callable[[Field], Read[Source]], /, **written_out: Read[Source]
 ) -> Callable[[Source], Record]:
-    """Returns a function that makes a `record` of a source. A field is read by the function of its name in
-    `written_out`, else by what `reader` returns for it: now, so that a field that cannot be read is found when the
-    module is imported."""
+    """Returns a function that builds a `record` from a source. A field is read by the function of its name in
+    `written_out`, or else by the function that `reader` returns for it. `reader` is called now, so that an unreadable
+    field is found when the module is imported."""
     known = {field.name: field for field in fields_of(record)}
     if unknown := written_out.keys() - known:
         raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")
@@ -51,8 +51,8 @@ def converter(
 
 
 def copier(record: type[Record], copied: Collection[str], /) -> Callable[..., Record]:
-    """Returns a function that makes a `record` of a source, which has the fields `copied`, and of the other fields, by
-    name. Those that have defaults may be left out."""
+    """Returns a function that builds a `record` from a source, which has the fields `copied`, and from keyword
+    arguments for the other fields. Fields with defaults may be left out."""
     others = {field.name: field.default for field in fields_of(record) if field.name not in copied}
     defaults = {f"default_{name}": default for name, default in others.items() if default is not msgspec.NODEFAULT}
     parameters = [f"{name}=default_{name}" if f"default_{name}" in defaults else name for name in others]
@@ -67,12 +67,12 @@ def keywords(arguments: Mapping[str, str]) -> str:
 
 
 def compiled(parameters: str, expression: str, /, **names: Any) -> Callable[..., Any]:
-    """Returns `lambda parameters: expression`; `names` are its globals, and it has no others.
+    """Returns `lambda parameters: expression` with `names` as its only globals.
 
-    Records are made for every start and every row. A call with its keyword arguments written out takes half the time of
-    one with a dictionary that a loop fills, and only the names of the fields are needed to write it: so it is written
-    when the module is imported, as dataclasses write their `__init__`. The text consists of names in our own source,
-    never of data.
+    Records are created for every start and every row. A call with explicit keyword arguments takes half the time of a
+    call with a dictionary that a loop fills, and only needs the names of the fields. So the call is generated when the
+    module is imported, as dataclasses generate their `__init__`. The text consists of names in our own source, never of
+    data.
     """
     code = compile(f"lambda {parameters}: {expression}", "<conversion>", "eval")
     function: Callable[..., Any] = eval(code, {"__builtins__": {}, **names})  # noqa: S307  see above

@@ -1,6 +1,6 @@
 """Durations as people write them: "30s", "5m 30s", "1 day", "2 weeks". A bare number is refused: it has no unit.
 
-And the range of durations and of points in time: what a datetime, a Timestamp on the wire and both stores can hold.
+Also the range of durations and points in time: what a datetime, a Timestamp on the wire and both stores can hold.
 """
 
 import re

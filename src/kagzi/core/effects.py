@@ -1,7 +1,7 @@
-"""Effects: what follows from a durable change for others than its caller.
+"""Effects: the consequences of a durable change for others than its caller.
 
-Every store verb that changes runs returns them beside its outcome, and the engine dispatches them once the change is
-durable. They are hints: whoever misses one finds out later, by a heartbeat, a poll or a park.
+Every store method that changes runs returns effects with its outcome, and the engine dispatches them once the change
+is durable. They are hints: a party that misses one finds out later, through a heartbeat, a poll or a park.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ LeaseEvent: TypeAlias = Literal["result", "cancel_requested", "pause_requested",
 
 
 class LeaseNotice(msgspec.Struct, frozen=True, gc=False):
-    """Something happened to a leased run. With `worker_id`, a worker that is connected to another server is notified,
+    """Something happened to a leased run. With `worker_id`, a worker that is connected to another server is notified
     too."""
 
     leased: RunLease
@@ -31,12 +31,12 @@ class LeaseNotice(msgspec.Struct, frozen=True, gc=False):
 
 class Effects(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[TypeKey, ...] = ()  # types with runs that can be claimed now
-    released: tuple[TypeKey, ...] = ()  # types with runs that gave up their leases, and their permits with them
+    released: tuple[TypeKey, ...] = ()  # types with runs that gave up their leases and permits
     notices: tuple[LeaseNotice, ...] = ()
-    ended: tuple[RunEnd, ...] = ()  # otherwise than by their workers' commands
-    due: tuple[Timestamp, ...] = ()  # when the timers have something to do
-    changed: tuple[RunKey, ...] = ()  # besides those that ended, or are leased
-    children_due: bool = False  # some may have to be cancelled: see Store.cascade
+    ended: tuple[RunEnd, ...] = ()  # runs that ended without a command of their worker
+    due: tuple[Timestamp, ...] = ()  # next due times for the timers
+    changed: tuple[RunKey, ...] = ()  # changed runs that neither ended nor are leased
+    children_due: bool = False  # some children may have to be cancelled: see Store.cascade
 
 
 NO_EFFECTS = Effects()
@@ -44,13 +44,13 @@ CHILDREN_DUE = Effects(children_due=True)
 
 
 def pending_effects(types: Iterable[TypeKey], *, released: bool = False) -> Effects:
-    """Runs of these types can be claimed now; `released`: because they were leased until now."""
+    """Runs of these types can be claimed now; `released`: because their leases ended."""
     keys = tuple(sorted(set(types)))
     return Effects(pending=keys, released=keys if released else ()) if keys else NO_EFFECTS
 
 
 def merge(parts: Iterable[Effects]) -> Effects:
-    """All of them, in order. NO_EFFECTS itself if there is nothing else."""
+    """Merges all effects in order. Returns NO_EFFECTS itself if there are none."""
     some = [part for part in parts if part is not NO_EFFECTS]
     if len(some) < 2:
         return some[0] if some else NO_EFFECTS

@@ -45,13 +45,13 @@ _OWN = f"{PACKAGE}."
 
 
 def current_name(name: str) -> str:
-    """The name of an error's class in a record or a retry policy. Older versions named Kagzi's own by the file they
-    were in: it is left out."""
+    """The name of an error's class in a record or a retry policy. Older versions added the module to the names of
+    Kagzi's own classes: it is removed."""
     return _OWN + name.rpartition(".")[2] if name.startswith(_OWN) else name
 
 
 OWN_CODE = "code"
-"""In the metadata of an error: its code in the terms of whoever raised it: "404", "INVALID_ARGUMENT",
+"""Metadata key of an error: the code that the raising system uses: "404", "INVALID_ARGUMENT",
 "card_declined"."""
 
 
@@ -74,8 +74,8 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     exhausted: bool = False  #: whether the last allowed attempt failed; `kind` is that of its error
 
     def __post_init__(self) -> None:
-        """Brings records of older versions into today's form: there `exhausted` was a kind (the original one is lost),
-        and Kagzi's own errors were named after the file they were in."""
+        """Upgrades records of older versions: there, `exhausted` was a kind (the original kind is lost), and Kagzi's
+        own errors were named after their modules."""
         if self.kind is ErrorKind.EXHAUSTED and not self.exhausted:
             msgspec.structs.force_setattr(self, "exhausted", True)
         if any(name.startswith(_OWN) for name in (self.type, *self.bases)):

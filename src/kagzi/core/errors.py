@@ -15,14 +15,14 @@ KagziError
 |   |-- Unauthenticated   give a key that is good
 |   |-- PermissionDenied  use another key
 |   |-- ResourceExhausted a limit; wait .retry_after or raise it
-|   |-- LeaseLost         somebody else holds the run: abandon it
+|   |-- LeaseLost         another worker holds the run: abandon it
 |   |-- DeadlinePassed    the run's deadline has passed: abandon it
 |   |-- CancelRequested   the run is to stop: begin nothing more, clean up
 |   `-- Unimplemented     this server does not do that yet
 |-- SchemaMismatch        the database is of another version: migrate it, or run other code
 |-- Unavailable           the server or its store cannot be reached: try again
 |   |-- ServerUnavailable ... and the server says so itself
-|   |-- Contended         ... because somebody else holds locks: nothing was changed
+|   |-- Contended         ... because of locks held by others: nothing was changed
 |   |-- StoreBroken       ... for this one thing: the store may do others
 |   `-- StoreLost         ... until the server is started again
 `-- InternalError         a bug in Kagzi
@@ -40,11 +40,11 @@ from .public import PACKAGE, exported
 from .text.remote_traceback import remote_traceback
 
 REASON = "reason"
-"""In the metadata of a refusal that tells a worker of a cancellation: why the run is to be cancelled."""
+"""Metadata key of a refusal that informs a worker of a cancellation: the reason of the cancellation."""
 
 
 def limit_reached(name: str, maximum: float) -> dict[str, str]:
-    """The metadata of a refusal by a limit: what it is called, and how much it allows."""
+    """The metadata of a refusal by a limit: its name, and the maximum."""
     return {"limit": name, "maximum": str(int(maximum)) if maximum == int(maximum) else f"{maximum:g}"}
 
 
@@ -77,7 +77,7 @@ class KagziError(Exception):
         return self.kind is not ErrorKind.TRANSIENT
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by what it holds: constructors differ, and those of users, too."""
+        """Pickles by attributes: constructors differ, including those of users' subclasses."""
         return self._unpickled, (self.args,), self.__dict__
 
     @classmethod
@@ -305,17 +305,17 @@ class Unavailable(KagziError):
 
 
 class ServerUnavailable(Unavailable):
-    """Said by a server about itself: it stops, a run is locked. Its text is for clients, while that of any other
-    Unavailable may name hosts and files, and stays in the log."""
+    """A server reports that it cannot serve: it is stopping, or a run is locked. Its text is for clients; the text of
+    any other Unavailable may name hosts and files, and stays in the log."""
 
 
 class Contended(Unavailable):
-    """The store did not get a lock in time, or gave way to somebody else. Nothing was changed: try again."""
+    """The store did not get a lock in time, or rolled back in favour of another transaction. Nothing was changed."""
 
 
 class StoreBroken(Unavailable):
-    """The store failed inside on what it was asked: a damaged page, a full cache, a bug of its own. It may pass, and
-    something else may work meanwhile."""
+    """The store failed internally: a damaged page, a full cache, a bug of its own. The failure may be temporary, and
+    other requests may still work."""
 
 
 class StoreLost(Unavailable):
@@ -330,21 +330,21 @@ class InternalError(KagziError):
 
 
 class StatementFailed(InternalError):
-    """The store refused a statement in a way that nobody foresaw. Its words are for the log only."""
+    """The store refused a statement unexpectedly. The store's message is for the log only."""
 
 
 DOWN = "down"
-"""In the metadata of an Unavailable: what is down, one of the next three."""
-DOWN_CONNECTION = "connection"  # nothing listens there, or the way there does not work
-DOWN_SERVER = "server"  # it is there, but does not respond, or cannot do it now
-DOWN_DATABASE = "database"  # the server answers, its database does not
+"""Metadata key of an Unavailable: what is down, one of the next three."""
+DOWN_CONNECTION = "connection"  # nothing listens there, or the network fails
+DOWN_SERVER = "server"  # the server is reachable, but does not respond or cannot serve now
+DOWN_DATABASE = "database"  # the server responds, its database does not
 
 INCIDENT = "incident"
-"""In the metadata of an InternalError whose cause is in the log: the number under which it is found there."""
+"""Metadata key of an InternalError whose cause is in the log: the incident number to search the log for."""
 
 
 def incident_error(number: str) -> InternalError:
-    """What clients are told of something that was logged under this number."""
+    """The error that clients get for a problem that was logged under this number."""
     return InternalError(
         f"internal error, incident {number}. Look for this number in the server's log.",
         metadata={INCIDENT: number},
@@ -355,8 +355,8 @@ def qualified_name(cls: type[BaseException]) -> str:
     """The name an error is recorded and matched by: `kagzi.NotFound`, `app.orders.OutOfStock`, `ValueError` (builtins
     without their module, as people write them).
 
-    A class of this package that is not exported goes by the nearest base that is, or by Python's: where a file of this
-    package lies must not matter to a recorded history.
+    A class of this package that is not exported is named after its nearest exported or built-in base: moving a file of
+    this package must not affect recorded histories.
     """
     named = next(base for base in cls.__mro__ if not base.__module__.startswith(f"{PACKAGE}."))
     return named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"

@@ -1,5 +1,5 @@
-"""What happened to a run, in order: read from its history, where every begin and every result has a number of its
-own."""
+"""The events of a run in order, read from its history, in which every begin and every result has its own sequence
+number."""
 
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
@@ -12,26 +12,26 @@ from .records import Payload, RunKey
 from .states import RunStatus, StepKind, StepStatus
 from .times import Timestamp, moment_text
 
-LAST_SEQ = 2**63 - 1  # no event has a higher number
+LAST_SEQ = 2**63 - 1  # the highest possible sequence number
 
 
 class EventKind(StrEnum):
     RUN_STARTED = "run_started"
-    RUN_WOKEN = "run_woken"  # likewise: its start, or its next try as a whole, is due now
-    RUN_PAUSED = "run_paused"  # or asked to pause; or the engine paused it because of a problem
+    RUN_WOKEN = "run_woken"  # a user made its delayed start, or the retry of the whole run, due now
+    RUN_PAUSED = "run_paused"  # or asked to pause; or paused by the engine because of a problem
     RUN_RESUMED = "run_resumed"
     STEP_STARTED = "step_started"
     STEP_COMPLETED = "step_completed"
     STEP_FAILED = "step_failed"
-    STEP_RETRYING = "step_retrying"  # an attempt failed, and another one will follow
+    STEP_RETRYING = "step_retrying"  # an attempt failed, and another one follows
     STEP_LOST = "step_lost"  # its worker was lost; the attempt begins again
-    STEP_WOKEN = "step_woken"  # somebody did not want to wait: the retry, or the end of the sleep, is due now
+    STEP_WOKEN = "step_woken"  # a user made the retry, or the end of the sleep, due now
     SLEEP_STARTED = "sleep_started"
     SLEEP_COMPLETED = "sleep_completed"
     SIGNAL_AWAITED = "signal_awaited"
     SIGNAL_RECEIVED = "signal_received"
     SIGNAL_TIMED_OUT = "signal_timed_out"
-    SIGNAL_REJECTED = "signal_rejected"  # its value did not fit, and was replaced or dropped
+    SIGNAL_REJECTED = "signal_rejected"  # its value was invalid, and was replaced or dropped
     CHILD_STARTED = "child_started"
     CHILD_COMPLETED = "child_completed"
     CHILD_FAILED = "child_failed"
@@ -44,7 +44,7 @@ class EventKind(StrEnum):
 
 
 class RunEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One number, one event; only the start has none (0)."""
+    """One event for each sequence number; only the start has none (0)."""
 
     seq: int
     at: Timestamp
@@ -60,7 +60,7 @@ class RunEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMark(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a run is, and how it stands: what changes without a number, too."""
+    """The position and state of a run, including what changes without a sequence number."""
 
     run: RunKey
     seq: int
@@ -76,7 +76,7 @@ class RunMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunEventPage(msgspec.Struct, frozen=True):
-    """Events of steps in their order, and the run as it was at that moment. `more`: these were not all."""
+    """Events of steps in order, and the run at the time of the read. `more`: the page does not contain all events."""
 
     mark: RunMark
     events: tuple[RunEvent, ...]
@@ -84,7 +84,7 @@ class RunEventPage(msgspec.Struct, frozen=True):
 
 
 class Source(IntEnum):
-    """Which number of which row an event is made of."""
+    """Which sequence number of which row an event is derived from."""
 
     BEGUN = 1
     RESULT = 2
@@ -117,16 +117,16 @@ _ENDED = {
 
 
 LOST_RETRY_AT: Timestamp = 0
-"""The time of the retry in the record of an attempt that was lost with its worker: no failure set one."""
+"""The retry time in the record of an attempt that was lost with its worker: no failure set one."""
 
 
 def event_kind(source: Source, kind: StepKind, status: StepStatus, *, lost: bool = False) -> EventKind:
-    """What a number of a step's row says. `status`: of a result. `lost`: of an attempt."""
+    """The kind of the event of a sequence number. `status`: of a result. `lost`: of an attempt."""
     match source:
         case Source.ATTEMPT_FAILED if lost:
             return EventKind.STEP_LOST
         case Source.ATTEMPT_BEGUN if kind is StepKind.SIGNAL:
-            return EventKind.SIGNAL_RECEIVED  # by the run, but by no code: it was rejected later
+            return EventKind.SIGNAL_RECEIVED  # by the run, but not by its code: it was rejected later
         case Source.BEGUN | Source.ATTEMPT_BEGUN:
             return _BEGUN[kind]
         case Source.ATTEMPT_FAILED:
@@ -141,11 +141,11 @@ def end_kind(status: RunStatus, *, continued: bool) -> EventKind:
     return EventKind.RUN_CONTINUED if continued else _ENDED[status]
 
 
-# --- as they are sent on ----------------------------------------------------------------------------------------------
+# --- views for clients ------------------------------------------------------------------------------------------------
 
 
 def event_view(event: RunEvent, run_id: str, value: Callable[[Payload], Any] | None) -> dict[str, Any]:
-    """Plain values only, for JSON; what an event does not have is not in it. `value`: of an output; None: without."""
+    """Plain values only, for JSON, without empty fields. `value` decodes an output; None: leave outputs out."""
     view: dict[str, Any] = {
         "kind": str(event.kind),
         "run_id": run_id,
@@ -174,7 +174,7 @@ _STANDING = ("status_text", "pause_requested", "cancel_requested", "pause_reason
 def standing_view(
     standing: object, status: RunStatus, progress: float | None, state_at: Timestamp | None
 ) -> dict[str, Any]:
-    """How a run stands, as an event without a number of its own; likewise. `standing` is a RunMark, or has its
+    """The state of a run as an event without a sequence number, as plain values. `standing` is a RunMark, or has its
     fields."""
     view: dict[str, Any] = {"status": str(status)}
     if progress is not None:

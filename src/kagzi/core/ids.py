@@ -1,7 +1,7 @@
-"""Identifiers. Run ids are UUIDv7: they sort by the time they were made, so indexes grow at one end.
+"""Identifiers. Run ids are UUIDv7: they sort by creation time, so indexes grow at one end.
 
-The last bits of a run id are the mark of its namespace: two namespaces have no id in common, so that what one brings in
-(an import) is never in the way of another, and never names what is another's.
+The last bits of a run id are a hash of its namespace: ids of two namespaces never collide, so an import into one
+namespace cannot conflict with, or refer to, a run of another.
 """
 
 import re
@@ -23,8 +23,8 @@ _VARIANT_DIGITS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abc
 
 
 def uuid7(now: Timestamp, random_bits: int) -> str:
-    """A UUIDv7 made at `now`. The 12 bits after the milliseconds hold the microseconds, so that ids made within one
-    millisecond sort too; 62 bits come from `random_bits`."""
+    """A UUIDv7 created at `now`. The 12 bits after the milliseconds hold the microseconds, so that ids created within
+    one millisecond are sorted too; 62 bits come from `random_bits`."""
     milliseconds, microseconds = divmod(now, US_PER_MS)
     value = (milliseconds & ((1 << 48) - 1)) << 80
     value |= 0x7 << 76
@@ -45,18 +45,18 @@ def _canonical(digits: str) -> str:
 
 
 def uuid7_of(namespace: str, now: Timestamp, random_bits: int) -> str:
-    """The same with the mark of the namespace at its end; RUN_RANDOM_BITS come from `random_bits`."""
+    """A UUIDv7 that ends with the hash of the namespace; RUN_RANDOM_BITS come from `random_bits`."""
     return uuid7(now, random_bits << _MARK_BITS | _mark(namespace))
 
 
 def is_of(namespace: str, run_id: str) -> bool:
-    """Whether the id has the mark of the namespace. Ids made before there were marks have any."""
+    """Whether the id has the hash of the namespace. Ids of older versions end with random bits."""
     return UUID(run_id).int & _MARK == _mark(namespace)
 
 
 def made_of(namespace: str, run_id: str) -> str:
-    """The id in this namespace of a run that comes from elsewhere: always the same, and the same id if it is of the
-    namespace."""
+    """Maps the id of an imported run to an id of this namespace. Deterministic; an id of this namespace is returned
+    unchanged."""
     if is_of(namespace, run_id):
         return run_id
     digest = blake2b(f"{namespace}\0{run_id}".encode(errors="surrogatepass"), digest_size=8).digest()
@@ -71,20 +71,20 @@ def _mark(namespace: str) -> int:
 
 
 def uuids_from(prefix: str) -> tuple[str, str] | None:
-    """The first and the last UUID that begins so, in upper or lower case; None if none does."""
+    """The first and the last UUID with this prefix, in upper or lower case; None if there is none."""
     prefix = prefix.lower()
     first, last = (prefix + blank[len(prefix) :] for blank in (_FIRST, _LAST))
     return (first, last) if is_uuid(first) else None
 
 
 def texts_from(prefix: str) -> tuple[str, str]:
-    """The first text that begins so, and one behind all that do and are no longer than a name, in the order of code
-    points."""
+    """The first text with this prefix, and a text after all texts with it that are no longer than a name, in code point
+    order."""
     kept = prefix.rstrip(_LAST_CHARACTER)
     if not kept:
         return prefix, _LAST_CHARACTER * NAME_BYTES
     following = ord(kept[-1]) + 1
-    if 0xD800 <= following <= 0xDFFF:  # no text has these
+    if 0xD800 <= following <= 0xDFFF:  # surrogates: invalid in text
         following = 0xE000
     return prefix, kept[:-1] + chr(following)
 

@@ -6,7 +6,7 @@ DATABASE = "the server's database"
 
 
 def database_words(error: BaseException) -> str:
-    """What is wrong with the database; a sentence without its full stop."""
+    """What is wrong with the database, as a sentence without its full stop."""
     match error:
         case Contended():
             return f"{DATABASE} is locked by another session"
@@ -21,5 +21,5 @@ def database_words(error: BaseException) -> str:
 
 
 def database_down(words: str) -> ServerUnavailable:
-    """The error that says so."""
+    """Makes the error for clients."""
     return ServerUnavailable(f"{words}. Try again.", metadata={DOWN: DOWN_DATABASE})

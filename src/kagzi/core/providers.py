@@ -1,5 +1,5 @@
-"""Where time, identity and chance come in. Everything that needs one of them is handed it; `kagzi.system` has the real
-ones."""
+"""Interfaces for time, ids and randomness. Code that needs one of them gets it as an argument; `kagzi.system` has the
+real implementations."""
 
 from typing import Protocol
 
@@ -8,17 +8,17 @@ from .times import Timestamp
 
 class Clock(Protocol):
     def now(self) -> Timestamp:
-        """The time that decides: on a server, the database's."""
+        """The authoritative time: on a server, the database's."""
         ...
 
     def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp, /) -> None:
-        """The store's clock said `store_now` between these two readings of this one."""
+        """The store's clock showed `store_now` between these two readings of this clock."""
         ...
 
 
 class Ids(Protocol):
     def run_id(self, now: Timestamp, namespace: str) -> str:
-        """A new UUIDv7 for something created at `now`, with the mark of its namespace."""
+        """A new UUIDv7 for something created at `now`, with the hash of its namespace."""
         ...
 
     def token(self) -> str:

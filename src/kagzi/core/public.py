@@ -1,6 +1,6 @@
-"""The public face: what `kagzi` exports says that it is `kagzi.X`, whichever file it is written in.
+"""Public names: everything that `kagzi` exports identifies itself as `kagzi.X`, wherever it is defined.
 
-Tracebacks, representations, pickles and recorded errors name a thing by its module. Files move; `kagzi.X` stays.
+Tracebacks, representations, pickles and recorded errors name a thing by its module. Files may move; `kagzi.X` stays.
 """
 
 import sys
@@ -12,10 +12,9 @@ T = TypeVar("T")
 
 
 def exported(thing: T) -> T:
-    """Marks a class or function as one that `kagzi` exports; outermost of its decorators."""
+    """Marks a class or function that `kagzi` exports. Must be its outermost decorator."""
     named = cast("Any", thing)
     named.__module__ = PACKAGE
-    # As of any class, its name is found in the module it names: there annotations like "ErrorDetail | None" are looked
-    # up.
+    # The name must exist in the module that the class names: annotations like "ErrorDetail | None" are resolved there.
     setattr(sys.modules[PACKAGE], named.__name__, thing)
     return thing

@@ -1,4 +1,4 @@
-"""Records of runs, steps and workers: the values that pass between the layers."""
+"""Records of runs, steps and workers: the values that the layers exchange."""
 
 from collections.abc import Mapping
 from typing import Generic, Literal, TypeAlias, TypeVar
@@ -18,7 +18,7 @@ NO_LABELS: Mapping[str, str] = {}
 
 
 class RunKey(msgspec.Struct, frozen=True, gc=False):
-    """Namespace and run id travel together, so that no query can forget the namespace."""
+    """Namespace and run id in one value, so that no query can forget the namespace."""
 
     namespace: str
     run_id: str
@@ -44,18 +44,18 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
 
 
 ENCODING = "encoding"
-"""In the metadata: how the data are written."""
+"""Metadata key: how the data are encoded."""
 _JSON_ENCODINGS = frozenset({"", "json", "json/plain"})
 
 
 def is_encoded(metadata: Mapping[str, str] | None) -> bool:
-    """Whether data are something else than JSON. Clients of other languages may say that they are JSON."""
+    """Whether data are encoded otherwise than as JSON. Clients in other languages may name JSON explicitly."""
     return metadata is not None and metadata.get(ENCODING, "") not in _JSON_ENCODINGS
 
 
 class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a start says about a run for good. Starts, records and exports have these fields in common;
-    `store/columns.py` says what becomes of each in a fork and in a run that is continued as new."""
+    """The permanent attributes of a run, set at its start. Starts, records and exports share these fields;
+    `store/columns.py` defines what a fork and a continued run take over."""
 
     workflow_type: str
     priority: int = 0
@@ -66,7 +66,7 @@ class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as replay needs it. `seq` is the place of its result in the run's order; 0 while there is none."""
+    """A step as replay needs it. `seq` is the position of its result in the run's order; 0 if it has none."""
 
     step_id: str
     kind: StepKind
@@ -84,11 +84,11 @@ class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 HOLDER_DIED: Timestamp = 0
-"""The end of a lease whose holder is known to have died. It needs no last chance to renew."""
+"""The end of a lease whose holder is known to be dead: it gets no grace period to renew."""
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
-    """Steps in the order in which they were begun. `next_after` is the begun_seq to go on from."""
+    """Steps in the order in which they were begun. `next_after` is the begun_seq to continue after."""
 
     steps: tuple[HistoryStep, ...] = ()
     has_more: bool = False
@@ -96,7 +96,7 @@ class HistoryPage(msgspec.Struct, frozen=True):
 
 
 class ClaimedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and the proof of holding it, with all that is needed to go on."""
+    """A run with its lease and everything that a worker needs to continue it."""
 
     run: RunKey
     lease: Lease
@@ -130,7 +130,7 @@ class StoredRun(RunAttributes, frozen=True, kw_only=True):
     created_at: Timestamp
     last_seq: int
     version: str | None = None
-    pinned_build: str | None = None  # whose workers alone may claim it
+    pinned_build: str | None = None  # the only build whose workers may claim it
     wait_reason: WaitReason | None = None
     attempt: int = 1
     lost_leases: int = 0
@@ -153,16 +153,16 @@ class StoredRun(RunAttributes, frozen=True, kw_only=True):
 
 
 class RunRecord(StoredRun, frozen=True, kw_only=True):
-    """A run as people see it. Lists leave input, context, output and state out."""
+    """A run as people see it. Lists omit input, context, output and state."""
 
     run: RunKey
     worker_id: str | None
     cancel_requested: bool
     claims: int = 0  # how often a worker has claimed it
-    own_traces_from: int = 0  # the first claim of those that have a trace each; 0: there is none
-    awaits_signal: int = 0  # how many of its steps wait for a signal; none of a run that has ended
-    retrying_steps: int = 0  # how many have failed and are tried again, likewise
-    waits: tuple[str, ...] = ()  # Get only, while SLEEPING: step ids it waits on, nearest first
+    own_traces_from: int = 0  # the first claim that has its own trace; 0: none
+    awaits_signal: int = 0  # how many of its steps wait for a signal; 0 for an ended run
+    retrying_steps: int = 0  # how many of its steps failed and are retried; 0 for an ended run
+    waits: tuple[str, ...] = ()  # Get only, while SLEEPING: ids of the steps it waits for, nearest first
     input: Payload | None = None
     context: Payload | None = None
     output: Payload | None = None
@@ -171,18 +171,18 @@ class RunRecord(StoredRun, frozen=True, kw_only=True):
 
 
 class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended: what result() answers."""
+    """How a run ended: what result() returns."""
 
     run: RunKey
     status: RunStatus
     output: Payload | None = None
     error: ErrorDetail | None = None
     continued_as: str | None = None
-    workflow_type: str = ""  # where somebody counts by it
+    workflow_type: str = ""  # only where ends are counted by type
 
 
 class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier attempt: it failed, or its worker was lost. A lost one does not count: the next has the same
+    """An earlier attempt that failed or lost its worker. A lost one does not count: the next attempt has the same
     number."""
 
     attempt: int
@@ -192,8 +192,8 @@ class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
     worker_id: str | None = None
     claim: int = 0  # as in StepRecord
     begun_seq: int = 0
-    input: Payload | None = None  # its own arguments, if they were recorded; lists leave it out like those of steps
-    before_retry: bool = False  # an explicit retry has forgotten it since, and attempts are counted afresh
+    input: Payload | None = None  # its own arguments, if recorded; lists omit them, like those of steps
+    before_retry: bool = False  # an explicit retry came later and restarted the count
 
     @property
     def lost(self) -> bool:
@@ -201,7 +201,7 @@ class StepAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepOutline(msgspec.Struct, frozen=True, kw_only=True):
-    """What every form of a step has: which one it is, how it stands, and when."""
+    """The fields that every form of a step has: identity, status and times."""
 
     step_id: str
     name: str
@@ -237,13 +237,12 @@ class StepRecord(StoredStep, frozen=True, kw_only=True):
     input: Payload | None = None
     attempts: tuple[StepAttempt, ...] = ()
     details: Payload | None = None  # of its last heartbeat
-    claim: int = 0  # the claim of the run under which it was last begun: the counter of its lease; 0: not known here
+    claim: int = 0  # the claim under which it was last begun, which is the lease counter; 0: not known
 
 
 def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
-    """A step as people are shown it: its attempts of before an explicit retry are marked. What was still open when its
-    run ended ended with it: abandoned. Nothing is written, so that a run that is tried again finds its steps as they
-    were."""
+    """A step as people see it: attempts before an explicit retry are marked, and a step that was open when its run
+    ended is shown as abandoned. Nothing is written, so that a retried run finds its steps unchanged."""
     if step.attempts and (attempts := _marked_attempts(step)) is not step.attempts:
         step = msgspec.structs.replace(step, attempts=attempts)
     if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
@@ -252,13 +251,13 @@ def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecor
 
 
 def _marked_attempts(step: StepRecord) -> tuple[StepAttempt, ...]:
-    """From the latest to the oldest, numbers fall from the step's own to 1: where one does not, an explicit retry began
-    the count afresh. A child is tried again by an explicit retry only, which counts on."""
+    """From the latest to the oldest, attempt numbers decrease from the step's own to 1: where one does not, an explicit
+    retry restarted the count. Only an explicit retry starts a child again, and it continues the count."""
     number = 0 if step.kind is StepKind.CHILD else step.attempt
     for place in range(len(step.attempts) - 1, -1, -1):
         attempt = step.attempts[place]
         if attempt.lost and not attempt.error.non_retryable:
-            continue  # it does not count: the one after it has the same number
+            continue  # a lost attempt does not count: the next one has the same number
         if attempt.attempt >= number:
             before = (msgspec.structs.replace(each, before_retry=True) for each in step.attempts[: place + 1])
             return (*before, *step.attempts[place + 1 :])
@@ -292,7 +291,7 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamespaceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant. A limit of None is none."""
+    """A tenant. None means no limit."""
 
     namespace: str
     enabled: bool = True
@@ -303,25 +302,25 @@ class NamespaceRecord(msgspec.Struct, frozen=True, kw_only=True):
     stored_bytes_limit: int | None = None
     sessions_limit: int | None = None
     schedules_limit: int | None = None
-    retention_seconds: Mapping[str, int] = {}  # by the word of the status; others are kept as long as the server says
-    deleting: bool = False  # its rows are being removed; it takes nothing new
-    next_start_at: Timestamp = 0  # when the next start would come, if they came evenly
-    stored_bytes: int | None = None  # of payloads and errors, when they were last measured
+    retention_seconds: Mapping[str, int] = {}  # by the name of the status; for others the server's setting applies
+    deleting: bool = False  # its rows are being removed; it accepts nothing new
+    next_start_at: Timestamp = 0  # when the next start would be due if starts were evenly spaced
+    stored_bytes: int | None = None  # bytes of payloads and errors at the last measurement
     stored_bytes_at: Timestamp | None = None
 
     @property
     def limits_starts(self) -> bool:
-        """Whether something has to be looked at under the lock of its row before a run is started in it."""
+        """Whether a start in this namespace has to lock its row to check limits."""
         limits = (self.open_runs_limit, self.starts_per_second_limit, self.stored_bytes_limit)
         return any(limit is not None for limit in limits)
 
 
 RunOrder: TypeAlias = Literal["created", "ended"]
-"""What a list of runs is sorted by, the latest first. By end it has only runs that have ended."""
+"""The sort order of a list of runs, latest first. Sorted by end, it only has runs that have ended."""
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """All conditions must hold; an empty one always does."""
+    """All conditions must hold; an empty one always holds."""
 
     statuses: tuple[RunStatus, ...] = ()
     workflow_types: tuple[str, ...] = ()
@@ -333,40 +332,40 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     parent_run_id: str = ""
     schedule_id: str = ""
     concurrency_key: str = ""
-    worker_id: str = ""  # who holds it now
+    worker_id: str = ""  # the worker that holds it now
     has_problem: bool | None = None
-    failing: bool | None = None  # a step has failed and is tried again, or the engine has paused it with a problem
+    failing: bool | None = None  # a step failed and is retried, or the engine paused the run with a problem
     waiting: bool | None = None  # a step waits for a signal
     ended_after: Timestamp | None = None  # inclusive
     ended_before: Timestamp | None = None  # exclusive
     run_ids: tuple[str, ...] = ()  # these only
-    id_prefix: str = ""  # how its run id or its workflow id begins: a search, which has no second page
+    id_prefix: str = ""  # prefix of its run id or workflow id: a search, which has no second page
 
     @property
     def by_end(self) -> bool:
-        """Whether it is about the time at which runs ended."""
+        """Whether it filters by the time at which runs ended."""
         return self.ended_after is not None or self.ended_before is not None
 
     @property
     def order(self) -> RunOrder:
-        """The one that an index has."""
+        """The order that an index supports."""
         return "ended" if self.by_end else "created"
 
     @property
     def ended_statuses(self) -> tuple[RunStatus, ...]:
-        """Those that a list by end is read from. What a worker holds has not ended."""
+        """The statuses that a list sorted by end is read from. A run that a worker holds has not ended."""
         if self.worker_id:
             return ()
         return tuple(dict.fromkeys(status for status in self.statuses or RunStatus if status.ended))
 
     @property
     def has_rare_status(self) -> bool:
-        """Whether only states are asked for in which few runs are: neither completed nor asleep."""
+        """Whether it only asks for statuses that few runs have: neither completed nor sleeping."""
         return bool(self.statuses) and not {RunStatus.COMPLETED, RunStatus.SLEEPING}.intersection(self.statuses)
 
 
 class Rows(msgspec.Struct, Generic[Row], frozen=True):
-    """A page: rows in list order, and whether there are more beyond the last one in the direction asked for."""
+    """A page: rows in list order, and whether more rows follow in the direction of the request."""
 
     rows: tuple[Row, ...]
     has_more: bool

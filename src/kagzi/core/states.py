@@ -71,7 +71,7 @@ OPEN = frozenset(RunStatus) - ENDED
 
 
 class RunCode(IntEnum):
-    """How the stores and the wire write a RunStatus. Ended states and only they lie in 4..6."""
+    """The codes of a RunStatus in the stores and on the wire. Exactly the ended states are in 4..6."""
 
     PENDING = 1
     RUNNING = 2
@@ -98,7 +98,7 @@ class StepCode(IntEnum):
 
 
 class KindCode(IntEnum):
-    """Kinds 100 and above are rows beside the steps of a run: its input, context, output and state."""
+    """Kinds from 100 on are not steps but other rows of a run: its input, context, output and state."""
 
     FUNCTION = 1
     SLEEP = 2
@@ -107,7 +107,7 @@ class KindCode(IntEnum):
     RACE = 5
     PATCH = 6
     INPUT = 100
-    FIRST_PAYLOAD = 100  #: every kind below it is a step
+    FIRST_PAYLOAD = 100  #: lower kinds are steps
     CONTEXT = 101
     OUTPUT = 102
     STATE = 103  #: what the workflow shows of itself; no replay sees it
@@ -151,10 +151,10 @@ CODE_OF_ON_CLOSE = {on_close: code for code, on_close in ON_CLOSE_OF_CODE.items(
 #    |                  |--end--> COMPLETED | FAILED | CANCELLED             |
 #    \--cancel before the first claim, terminate, deadline--> CANCELLED | FAILED
 # any of them --pause--> PAUSED --resume--> PENDING | SLEEPING
-# FAILED --explicit retry--> PENDING (the one way back; the first failure stays in the history)
+# FAILED --explicit retry--> PENDING (the only way back; the first failure stays in the history)
 
 _END = {RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED}
-_STOP = {RunStatus.FAILED, RunStatus.CANCELLED}  # deadline, terminate, cancel: needs no worker
+_STOP = {RunStatus.FAILED, RunStatus.CANCELLED}  # deadline, terminate, cancel: without a worker
 
 TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.PENDING: frozenset({RunStatus.RUNNING, RunStatus.PAUSED} | _STOP),
@@ -172,6 +172,6 @@ _CODES = frozenset(
 
 
 def require_transition(now: int, then: int) -> None:
-    """Raises AssertionError if a run with status code `now` may not get `then`: a rule, or a store, is wrong."""
+    """Raises AssertionError for a forbidden transition from status code `now` to `then`: a bug in a rule or a store."""
     if (now, then) not in _CODES:
         raise AssertionError(f"a run may not go from status {now} to {then}")

@@ -1,8 +1,8 @@
-"""What happened in a minute, an hour or a day, and how long it took: figures that can be added up.
+"""Statistics of a minute, an hour or a day: counts and durations that can be added up.
 
-Percentiles of minutes cannot be merged to one of an hour. So each bucket also counts how many runs took how long, in 32
-classes that double from one to the next; those are added, and a percentile of any span is read from them. The true one
-lies in the same class: it is known within a factor of two.
+Percentiles of minutes cannot be merged into one of an hour. So each bucket also counts runs by duration, in 32 classes
+of doubling width. The counts are added, and the percentile of any span is read from the sums. It is exact within a
+factor of two, the width of a class.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,22 +19,21 @@ DAY_US = 24 * HOUR_US
 Step: TypeAlias = Literal["1m", "5m", "1h", "1d"]
 STEPS: dict[Step, int] = {"1m": MINUTE_US, "5m": 5 * MINUTE_US, "1h": HOUR_US, "1d": DAY_US}
 STEP_BUCKETS = 200
-"""At most so many steps of time in one answer, and of each of them OTHER beside so many types:"""
+"""The maximum number of time steps in one response; each has OTHER and at most this many types:"""
 STEP_TYPES = 10
 OTHER = ""
-"""In the place of a type: all types that are not named."""
+"""Used as the type: all types that are not named."""
 
 CLASSES = 32
 TOOK_BOUNDS_US = tuple(1_000 << place for place in range(CLASSES - 1))
-"""Where classes end: class 0 is below 1 ms, class n from 2^(n-1) ms to below 2^n ms, the last one all above."""
+"""Upper bounds of the classes: class 0 is below 1 ms, class n from 2^(n-1) to below 2^n ms, the last is unbounded."""
 NO_TOOK: tuple[int, ...] = ()
 
 
 class StatsBucket(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of a type that were started or ended in the time that begins at `minute`. `p50_us` and `p95_us`: how long
-    the half and 95 of a hundred of those that ended took at most, from their first claim; None if none of them was
-    ever claimed. Of one minute they are exact, of more they are read from `took`: counts by class, or none at all where
-    they were not kept."""
+    """Runs of a type that started or ended in the period that begins at `minute`. `p50_us` and `p95_us`: percentiles of
+    the durations of ended runs, from their first claim; None if none was ever claimed. For one minute they are exact,
+    for longer periods they are read from `took`: counts by class, empty if they were not kept."""
 
     minute: Timestamp
     workflow_type: str
@@ -60,12 +59,12 @@ def hour_of(at: Timestamp) -> Timestamp:
 
 
 def bounds_of(place: int) -> tuple[int, int | None]:
-    """The least that is in a class, and the least that is above it."""
+    """The lower bound of a class, and that of the next class."""
     return TOOK_BOUNDS_US[place - 1] if place else 0, TOOK_BOUNDS_US[place] if place < CLASSES - 1 else None
 
 
 def percentile_us(took: Sequence[int], percent: int) -> int | None:
-    """About how long so many of a hundred took at most. The exact value is in the same class. None: nothing ended."""
+    """The approximate percentile, in the class of the exact value. None: no run ended."""
     count = sum(took)
     if not count:
         return None
@@ -80,7 +79,7 @@ def percentile_us(took: Sequence[int], percent: int) -> int | None:
 
 
 def merge(buckets: Sequence[StatsBucket], begin: Timestamp, workflow_type: str) -> StatsBucket:
-    """All of these as one. What is one minute stays exact."""
+    """Merges buckets into one. A single minute keeps its exact values."""
     if len(buckets) == 1:
         return msgspec.structs.replace(buckets[0], minute=begin, workflow_type=workflow_type)
     kept = [bucket.took for bucket in buckets if bucket.took]
@@ -99,7 +98,7 @@ def merge(buckets: Sequence[StatsBucket], begin: Timestamp, workflow_type: str) 
 
 
 def merge_by(buckets: Iterable[StatsBucket], step_us: int, named: frozenset[str] | None = None) -> list[StatsBucket]:
-    """By steps of time and types, oldest first. Types that are not `named` (None: all are) become OTHER."""
+    """Merges by time step and type, oldest first. Types not in `named` (None: all are) become OTHER."""
     parts: dict[tuple[Timestamp, str], list[StatsBucket]] = {}
     for bucket in buckets:
         name = bucket.workflow_type if named is None or bucket.workflow_type in named else OTHER
@@ -108,7 +107,7 @@ def merge_by(buckets: Iterable[StatsBucket], step_us: int, named: frozenset[str]
 
 
 def busiest(buckets: Iterable[StatsBucket], count: int) -> frozenset[str] | None:
-    """The types of which most happened. None: there are no more than so many."""
+    """The types with the most events. None: there are no more types than `count`."""
     events: dict[str, int] = {}
     for bucket in buckets:
         events[bucket.workflow_type] = events.get(bucket.workflow_type, 0) + bucket.events
@@ -118,23 +117,23 @@ def busiest(buckets: Iterable[StatsBucket], count: int) -> frozenset[str] | None
 
 
 class LiveStats(msgspec.Struct, frozen=True):
-    """Minutes from `since` on, of all types, as the runs tell: they are not noted yet."""
+    """Minutes from `since` on, of all types, computed from the runs: they are not stored yet."""
 
     since: Timestamp
     minutes: tuple[StatsBucket, ...]
 
 
 class NotedStats(msgspec.Struct, frozen=True):
-    """As it was noted, by steps; from `until` on it is not."""
+    """Stored statistics by time step, up to `until`."""
 
     until: Timestamp
     buckets: tuple[StatsBucket, ...]
 
 
-def with_live(  # noqa: PLR0917  a span, and what is known of it
+def with_live(  # noqa: PLR0917  a span, and its statistics
     noted: NotedStats, live: LiveStats, since: Timestamp, until: Timestamp, step_us: int, workflow_type: str
 ) -> list[StatsBucket]:
-    """What was noted, and from there on what the runs tell. The look at the runs may be older than the notes."""
+    """The stored statistics, continued with those computed from the runs, which may have been read earlier."""
     begin = max(noted.until, live.since, since)
     newer = (
         bucket

@@ -1,4 +1,4 @@
-"""Points in time are integers: microseconds since 1970 UTC. Both stores keep them so, and cursors lose nothing."""
+"""Points in time are integers: microseconds since 1970 UTC. Both stores keep them, and cursors are exact."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
@@ -9,15 +9,15 @@ Timestamp: TypeAlias = int
 US_PER_MS = 1_000
 US_PER_S = 1_000_000
 LAST_TIME: Timestamp = 253_402_300_799_999_999
-"""The last microsecond of the year 9999: neither a datetime nor a Timestamp on the wire can hold a later one."""
+"""The last microsecond of the year 9999: the maximum of a datetime and of a Timestamp on the wire."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def from_datetime(moment: datetime, *, what: str = "datetime") -> Timestamp:
-    """The timestamp of an aware datetime. A naive one is refused: which zone it means is anybody's guess."""
-    if moment.utcoffset() is None:  # also a tzinfo that does not know its offset
+    """The timestamp of an aware datetime. A naive one is refused: its zone is unknown."""
+    if moment.utcoffset() is None:  # also for a tzinfo without an offset
         from .errors import InvalidArgument  # noqa: PLC0415  errors needs times
 
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""What happens to workers, as it is kept for people to read."""
+"""Events of workers, stored for people to read."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -14,15 +14,15 @@ from .times import Timestamp
 class WorkerEventKind(StrEnum):
     REGISTERED = "registered"
     RECONNECTED = "reconnected"
-    DRAINING = "draining"  # it takes no more work
-    DRAINED = "drained"  # it had drained when it left
+    DRAINING = "draining"  # it takes no more runs
+    DRAINED = "drained"  # it left after draining
     LEFT = "left"
-    LOST = "lost"  # it was not heard of for longer than a lease
-    TROUBLE = "trouble"  # something ails it; the detail says what
+    LOST = "lost"  # it did not report for longer than a lease
+    TROUBLE = "trouble"  # it reported a problem; the detail describes it
 
 
 class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """`number` tells events of one moment apart, in their order."""
+    """`number` orders events that have the same time."""
 
     worker_id: str
     kind: WorkerEventKind
@@ -32,15 +32,15 @@ class WorkerEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnostic(msgspec.Struct, frozen=True):
-    """What ails a worker: loop_blocked, threads_full, gil_held; and in words, with the remedy."""
+    """A problem of a worker: loop_blocked, threads_full, gil_held; with a description and the remedy."""
 
     kind: str
     detail: str
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """`draining`: this very process was told to drain before it came back, and still is to. `new_versions`: it serves
-    something that nobody ever served, or says something new about it."""
+    """`draining`: this process was told to drain before it reconnected. `new_versions`: it serves a version that was
+    never served before, or has new data about one."""
 
     known_before: bool
     draining: bool
@@ -48,7 +48,7 @@ class Registration(msgspec.Struct, frozen=True):
 
 
 Happened: TypeAlias = tuple[WorkerEventKind, str]
-"""What, and in words."""
+"""The kind of an event, and its description."""
 
 EVENT_OF_STATUS = {
     WorkerStatus.ONLINE: WorkerEventKind.RECONNECTED,
@@ -73,7 +73,7 @@ def registered(worker: WorkerRecord, *, known_before: bool) -> list[Happened]:
 
 
 def left(before: WorkerStatus, handed_back: int) -> list[Happened]:
-    """Nothing, if it had left before."""
+    """Empty if it had left before."""
     if before is WorkerStatus.OFFLINE:
         return []
     runs = f"{handed_back} {'run was' if handed_back == 1 else 'runs were'} handed back" if handed_back else ""
@@ -86,7 +86,7 @@ def troubled(diagnostics: Iterable[Diagnostic]) -> list[Happened]:
 
 
 def with_liveness(worker: WorkerRecord, alive_since: Timestamp) -> WorkerRecord:
-    """OFFLINE, if it was not heard of since then."""
+    """The worker as OFFLINE if it has not reported since then."""
     if worker.last_heartbeat_at >= alive_since or worker.status is WorkerStatus.OFFLINE:
         return worker
     return msgspec.structs.replace(worker, status=WorkerStatus.OFFLINE, active_count=0)

@@ -1,4 +1,4 @@
-"""What decides: commands in, outcomes out. Knows the storage contract, and neither drivers nor messages."""
+"""Decides about runs: commands in, outcomes out. Knows the storage contract, but neither drivers nor messages."""
 
 from .checks.refusals import error_of
 from .engine import Engine

@@ -1,4 +1,4 @@
-"""The engine, put together: everything that decides about runs, on top of a store."""
+"""Assembles the engine: everything that decides about runs, on top of a store."""
 
 import asyncio
 from functools import partial
@@ -61,7 +61,7 @@ STOP_TIMEOUT_S = 5.0
 
 
 class Engine:
-    """The store is opened and closed by whoever hands it in; the bus is opened and closed here."""
+    """The caller opens and closes the store; the engine opens and closes the bus."""
 
     def __init__(
         self, store: Store, bus: Bus, *, clock: Clock, ids: Ids, rng: Rng, settings: Settings, server_id: str
@@ -106,7 +106,7 @@ class Engine:
         self._stopping: asyncio.Task[None] | None = None
 
     def _build_matching(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
-        """Who is there, what they serve, and which runs they lease."""
+        """The connected workers, what they serve, and which runs they lease."""
         self._lease_times = LeaseTimes(clock=clock, settings=settings, outages=self._outages)
         self._releases = ReleaseQueue()
         self._registry = LeaseRegistry()
@@ -139,7 +139,7 @@ class Engine:
         )
 
     def _build_commit(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
-        """Writing, and dispatching what follows from it."""
+        """The journal, and the dispatcher of its effects."""
         self._due_times = DueTimes(clock, settings)
         self._waits = WaitHub(store)
         self.watching = Watching(store)
@@ -237,7 +237,7 @@ class Engine:
         )
 
     def _build_services(self, store: Store, clock: Clock, ids: Ids, settings: Settings) -> None:
-        """One for each noun that people ask for."""
+        """One service for each kind of object that users ask for."""
         self.steps = Steps(store)
         self.stats = Stats(store, clock)
         self.runs = Runs(
@@ -293,7 +293,7 @@ class Engine:
             store, clock=clock, liveness=self._liveness, served=self.served, sessions=self.sessions
         )
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- life cycle ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         if self._running:
@@ -321,7 +321,7 @@ class Engine:
             self.supervisor.watch(name, work)
 
     async def stop(self) -> None:
-        """Give no more work, write what is there, hand back what has not arrived. Any number of callers may ask."""
+        """Stops giving work, writes what is queued, hands back undelivered runs. May be called more than once."""
         if not self._running:
             return
         if self._stopping is None:
@@ -343,7 +343,7 @@ class Engine:
         self._running = False
 
     def health(self) -> str | None:
-        """None: all is well. Otherwise what is wrong, in words."""
+        """None: healthy. Otherwise a description of the problem."""
         if self.supervisor.failure is not None:
             return "a background task died for good; the server's log says why"
         if not self._running:
@@ -353,10 +353,10 @@ class Engine:
         return self._outages.reason
 
     async def wait_failed(self) -> BaseException:
-        """Returns when a background task has died beyond restarting: the server should stop."""
+        """Returns when a background task cannot be restarted any more: the server should stop."""
         return await self.supervisor.wait_failed()
 
-    # --- what happens elsewhere ---------------------------------------------------------------------------------------
+    # --- events: from other servers, the clock and polls --------------------------------------------------------------
 
     def _on_wake(self, wake: Wake) -> None:
         self._matcher.mark_all(wake.pending)

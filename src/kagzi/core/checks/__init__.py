@@ -1,1 +1,1 @@
-"""Validation that needs nothing but the values: for servers, and for clients that write now and ask later."""
+"""Validation that needs only the values: for servers, and for clients that send their requests later."""

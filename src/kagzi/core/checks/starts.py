@@ -1,4 +1,4 @@
-"""Checks of what a start says about its run."""
+"""Checks of the attributes of a start request."""
 
 from .. import limits
 from ..duration import check_duration, check_time
@@ -31,13 +31,13 @@ def start(request: StartRequest, now: Timestamp, payload_bytes: int) -> None:
 
 
 def child_start(start: StartRun, now: Timestamp, payload_bytes: int) -> None:
-    """Of a child: its times are absolute already, its ids come later."""
+    """Checks the start of a child: its times are already absolute, and its ids are assigned later."""
     _of_any_start(start, payload_bytes)
     _deadline(start.deadline_at, now, start.start_at or now, "deadline_at")
 
 
 def attributes(run: RunAttributes, prefix: str = "", *, retry_field: str = "retry_policy") -> None:
-    """What a start says about its run for good, or an import about a run."""
+    """Checks the permanent attributes of a run, given by a start or an import."""
     name(run.workflow_type, f"{prefix}workflow_type")
     optional_name(run.concurrency_key, f"{prefix}concurrency_key")
     if run.labels:

@@ -1,4 +1,4 @@
-"""Checks of names, texts, payloads and the like, for servers that are asked and for clients that will not ask at once.
+"""Checks of names, texts, payloads and similar values, for servers and for clients that send their requests later.
 Every refusal names the field, the limit and the remedy."""
 
 import math
@@ -11,11 +11,11 @@ from ..records import Payload
 from ..retry.policy import UNLIMITED, RetryPolicy
 
 _INT32_END = 1 << 31
-_ASCII_CHARACTERS = 128  # up to here a name is looked at the quick way
+_ASCII_CHARACTERS = 128  # shorter names may take the fast check
 
 
 def name(value: str, field: str) -> None:
-    """A name or id: 1..256 bytes of text without control characters."""
+    """Checks a name or id: 1..256 bytes of text without control characters."""
     if 0 < len(value) <= _ASCII_CHARACTERS and value.isascii() and value.isprintable():
         return
     if not value:
@@ -35,7 +35,7 @@ def over_limit(field: str, size: str, limit: str, maximum: int, remedy: str) -> 
 
 
 def text(value: str, field: str, limit_bytes: int) -> None:
-    """Text without control characters and lone surrogates; may be empty."""
+    """Checks text: no control characters, no lone surrogates; may be empty."""
     for character in value:
         if unicodedata.category(character) in ("Cc", "Cs"):
             raise InvalidArgument(

@@ -1,1 +1,1 @@
-"""API keys, and the audit of what is done with them."""
+"""API keys, and the audit log of administrative changes."""

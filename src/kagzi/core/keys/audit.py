@@ -1,4 +1,4 @@
-"""What administrators did: one row for each change, written in the transaction that makes it."""
+"""The audit log of administrators: one row for each change, written in the transaction of the change."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,7 +9,7 @@ from ..times import Timestamp
 
 
 class Action(StrEnum):
-    """What was done, as noun and verb."""
+    """The audited action, as noun and verb."""
 
     KEY_CREATE = "key.create"
     KEY_ROTATE = "key.rotate"
@@ -31,7 +31,7 @@ class Action(StrEnum):
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """`key_id` and `key_name` are empty where no keys are asked for. `subject`: what was changed."""
+    """`key_id` and `key_name` are empty if the server does not require keys. `subject`: what was changed."""
 
     audit_id: str
     at: Timestamp

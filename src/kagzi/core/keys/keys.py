@@ -1,7 +1,7 @@
-"""API keys: what is kept of one, how one is written, and when one is good.
+"""API keys: what is stored of a key, its format, and when it is valid.
 
-A key is `kgz_<id>_<secret>`. Only the hash of a secret is kept, so that whoever reads the database cannot use a key. A
-key may have several secrets for a while: older ones after a rotation, and those of answers that were repeated.
+A key is `kgz_<id>_<secret>`. Only the hash of a secret is stored, so that a reader of the database cannot use a key. A
+key may have several secrets for a while: older ones after a rotation, and those of repeated responses.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _FORM = re.compile(r"kgz_([0-9a-f]{16})_([0-9a-f]{64})")
 
 
 class KeySecret(msgspec.Struct, frozen=True):
-    """`valid_until` None: as long as the key. `request_id`: of the request that made it."""
+    """`valid_until` None: as long as the key. `request_id`: of the request that created it."""
 
     secret_hash: str
     request_id: str
@@ -29,7 +29,7 @@ class KeySecret(msgspec.Struct, frozen=True):
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`namespace` EVERY_NAMESPACE: of the whole server. `last_used_at` is coarse."""
+    """`namespace` EVERY_NAMESPACE: for the whole server. `last_used_at` is coarse."""
 
     key_id: str
     namespace: str
@@ -53,7 +53,7 @@ class KeyWithSecrets(msgspec.Struct, frozen=True):
 
 
 class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
-    """It is as good as the secret it was opened with, and no longer than `expires_at`."""
+    """Valid as long as the secret it was opened with, and at most until `expires_at`."""
 
     session_hash: str
     key_id: str
@@ -63,7 +63,7 @@ class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """A key as somebody sent it, without the secret itself."""
+    """A key as it was sent, with the hash of the secret instead of the secret."""
 
     key_id: str
     secret_hash: str
@@ -78,7 +78,7 @@ def key_text(key_id: str, secret: str) -> str:
 
 
 def read_key(text: str) -> Credential:
-    """Raises Unauthenticated, whose text repeats nothing of what was sent."""
+    """Raises Unauthenticated, whose text does not repeat the input."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise Unauthenticated("this is not an API key. A key looks like kgz_<id>_<secret>.")
@@ -86,10 +86,10 @@ def read_key(text: str) -> Credential:
 
 
 def valid_until(stored: KeyWithSecrets | None, secret_hash: str, now: Timestamp) -> Timestamp | None:
-    """Until when a secret of this key is good, if nobody changes the key; None: for ever.
+    """Until when a secret of this key is valid, if the key is not changed; None: forever.
 
-    Raises Unauthenticated, with one text for a key that does not exist and a secret that is not its own: that a key
-    exists is nobody's business. Whoever knows the secret is told what became of the key."""
+    Raises Unauthenticated, with the same text for an unknown key and a wrong secret, so as not to reveal whether a key
+    exists. A caller with the right secret is told why the key is not valid."""
     secret = None
     for one in () if stored is None else stored.secrets:
         if hmac.compare_digest(one.secret_hash, secret_hash):
@@ -110,8 +110,8 @@ def valid_until(stored: KeyWithSecrets | None, secret_hash: str, now: Timestamp)
 
 
 def check_repeat(kept: KeyRecord, request: KeyRecord) -> None:
-    """Raises AlreadyExists if a request id comes again with another request, and PreconditionFailed if what it made is
-    gone."""
+    """Raises AlreadyExists if a request id is reused for another request, and PreconditionFailed if the key that it
+    created is gone."""
     if (kept.name, kept.scopes, kept.expires_at) != (request.name, request.scopes, request.expires_at):
         raise AlreadyExists(
             f"request_id={request.request_id!r} made the key {kept.key_id} ({kept.name}), with other values. "
@@ -129,7 +129,7 @@ def check_alive(key: KeyRecord) -> None:
 
 
 def check_secret_limit(secrets: int, most: int, key: KeyRecord) -> None:
-    """Raises PreconditionFailed if a key has as many secrets as it may."""
+    """Raises PreconditionFailed if a key has the maximum number of secrets."""
     if secrets >= most:
         raise PreconditionFailed(
             f"the key {key.key_id} has {counted(secrets, 'secret')} that are good at the same time; the limit is "

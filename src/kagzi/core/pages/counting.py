@@ -1,4 +1,4 @@
-"""Which rows to count: those of a list, as its filters leave them."""
+"""Which rows to count: those of a list with its filters."""
 
 from typing import Literal, TypeAlias
 
@@ -24,9 +24,9 @@ CountedList: TypeAlias = Literal[
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """`key` is what the list is about: the workflow type of versions, types, schedules and workers, the worker of
-    events, the run of steps and of their logs, the schedule of fires; empty is all of the namespace. Workers not heard
-    of since `alive_since` are offline."""
+    """`key` selects within the list: the workflow type for versions, types, schedules and workers, the worker for
+    events, the run for steps and their logs, the schedule for fires; empty selects the whole namespace. Workers that
+    have not reported since `alive_since` are offline."""
 
     rows: CountedList
     namespace: str = ""

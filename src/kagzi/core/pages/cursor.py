@@ -1,4 +1,4 @@
-"""Page tokens: where a list goes on. Opaque to callers, bound to the namespace and the filters that made them."""
+"""Page tokens: where a list continues. Opaque to callers, bound to the namespace and the filters of the list."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ Direction: TypeAlias = Literal["next", "prev"]
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """The last row seen: its time to the microsecond, and its id to tell rows of one microsecond apart."""
+    """The last row seen: its time in microseconds, and its id to distinguish rows of the same microsecond."""
 
     at: Timestamp
     id: str
@@ -27,11 +27,11 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
 
 
 _decoder = msgspec.json.Decoder(_Token)
-_LATEST: Timestamp = 2**63 - 1  # what the stores can hold
+_LATEST: Timestamp = 2**63 - 1  # the largest value the stores can hold
 
 
 def encode_cursor(cursor: Cursor, *, bound_to: str) -> str:
-    """`bound_to` is whatever must not change from page to page: namespace and filters, as text."""
+    """`bound_to` is everything that must not change from page to page: namespace and filters, as text."""
     token = msgspec.json.encode(_Token(cursor, _digest(cursor, bound_to)))
     return base64.urlsafe_b64encode(token).decode().rstrip("=")
 
@@ -42,7 +42,7 @@ def decode_cursor(token: str, *, bound_to: str) -> Cursor:
         decoded = _decoder.decode(raw)
     except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
         raise _refused() from error
-    # Encoded again it must be the very same text: base64 overlooks noise, and the digest tells another list or place.
+    # It must encode to the same text again: base64 ignores some changes; the digest detects another list or position.
     cursor = decoded.cursor
     if encode_cursor(cursor, bound_to=bound_to) != token or not 0 <= cursor.at <= _LATEST:
         raise _refused()

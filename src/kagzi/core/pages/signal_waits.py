@@ -1,4 +1,4 @@
-"""What runs wait for from outside, as people who are to answer see it."""
+"""Waits for signals, as they are shown to the people who should send the signal."""
 
 import msgspec
 
@@ -6,12 +6,11 @@ from ..records import Payload
 from ..times import Timestamp
 
 WAITS_OF_A_RUN = 10
-"""At most so many of each run, the oldest first."""
+"""The maximum number of waits per run, the oldest first."""
 
 
 class SignalWait(msgspec.Struct, frozen=True, kw_only=True):
-    """A step that waits for a signal. `until`: when it gives up. `schema`: what the value must look like, if that is
-    known."""
+    """A step that waits for a signal. `until`: when the wait times out. `schema`: the schema of the value, if known."""
 
     run_id: str
     step_id: str

@@ -1,4 +1,4 @@
-"""About how many bytes a value takes: what pages, messages and waiting answers are counted by. Never less than its
+"""Estimates the size of a value in bytes, for the limits of pages, messages and queued responses. Never less than its
 encoding."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,8 @@ from ..error_details import ErrorDetail
 from ..records import ClaimedRun, HistoryStep, Payload
 from ..run.outcomes import Fetched, Known, NotParked, Outcome, Refused, SignalBound, StepFailed
 
-ANSWER_BYTES = 256  # an answer in memory, or on the wire, besides the payloads it carries
-STEP_BYTES = 200  # likewise a step of a history; ids are counted apart
+ANSWER_BYTES = 256  # a response in memory, or on the wire, without its payloads
+STEP_BYTES = 200  # the same for a step of a history; ids are added
 TASK_BYTES = 1_024
 _ENTRY_BYTES = 16  # tags and lengths of one entry of a map
 _ERROR_BYTES = 128
@@ -36,7 +36,7 @@ def history_step_bytes(step: HistoryStep) -> int:
 
 
 def results_page(steps: Iterable[HistoryStep]) -> tuple[tuple[HistoryStep, ...], bool]:
-    """As many as fit into one message, at least one; and whether there are more. Takes no more than one too many."""
+    """As many steps as fit into one message, at least one; and whether there are more. Reads at most one step more."""
     page: list[HistoryStep] = []
     size = 0
     for step in steps:
@@ -55,7 +55,7 @@ def task_bytes(claimed: ClaimedRun) -> int:
 
 
 def outcome_bytes(outcome: Outcome) -> int:
-    """Of an answer, with what it carries."""
+    """The size of an outcome, including its payloads."""
     kind = outcome.__class__
     if kind not in _CARRIERS:
         return ANSWER_BYTES
@@ -74,7 +74,7 @@ def outcome_bytes(outcome: Outcome) -> int:
 
 
 def answers_bytes(answers: Sequence[tuple[int, Outcome]]) -> int:
-    """Of the answers of one commit. Those to plain steps carry nothing: counting them is enough."""
+    """The size of the responses of one commit. Those to plain steps have no payloads, so they are only counted."""
     size = len(answers) * ANSWER_BYTES
     for _, outcome in answers:
         if outcome.__class__ in _CARRIERS:

@@ -1,4 +1,4 @@
-"""Steps as a timeline draws them: columns only, nothing of what they hold."""
+"""Steps for the timeline: columns only, without payloads."""
 
 import msgspec
 
@@ -8,25 +8,25 @@ from ..times import Timestamp
 from .pauses import Pause
 
 TIMELINE_STEPS = 2_000
-"""At most so many in one answer."""
+"""The maximum number of steps in one response."""
 TIMELINE_ATTEMPTS = 20
-"""Of each step, the latest so many earlier attempts."""
+"""The maximum number of earlier attempts of each step, the latest ones."""
 _LINE_CHARS = 256
 _NO_STATUS = 0
 _OPEN = (StepStatus.RUNNING, StepStatus.PENDING)
 
 
 class TimelineStep(StepOutline, frozen=True, kw_only=True):
-    """`attempts`: when earlier attempts began and ended, and on which worker, the first one first, at most the latest
-    TIMELINE_ATTEMPTS. `error`: its first line, after the type."""
+    """`attempts`: when earlier attempts began and ended, and on which worker, oldest first, at most the latest
+    TIMELINE_ATTEMPTS. `error`: the type, and the first line of the message."""
 
     attempts: tuple[tuple[Timestamp | None, Timestamp, str | None], ...] = ()
     error: str = ""
 
 
 class TimelineQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which steps: the newest; those begun `after` a begun_seq, or `before` one; or those `around` a step, which is in
-    the middle. Of them those with this name, and with one of these states and kinds; empty ones always fit."""
+    """Which steps: the newest; those begun `after` or `before` a begun_seq; or those `around` a step, with it in the
+    middle. Then filtered by name, states and kinds; an empty filter matches all."""
 
     after: int | None = None
     before: int | None = None
@@ -38,8 +38,8 @@ class TimelineQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """Newest first; with `after`, oldest first. `older` and `newer`: there are more on that side, whose begun_seq is
-    below, or above, those of these. `pauses`: of the run, the first one first."""
+    """Newest first; with `after`, oldest first. `older` and `newer`: there are more steps with a lower, or higher,
+    begun_seq. `pauses`: of the run, oldest first."""
 
     run: RunKey
     steps: tuple[TimelineStep, ...]
@@ -50,7 +50,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def first_line(type: str | None, message: str | None) -> str:
-    """Of an error, bounded: as `ErrorDetail.text` begins."""
+    """The first line of an error, truncated: the beginning of `ErrorDetail.text`."""
     lines = (message or "").splitlines()
     line = lines[0] if lines else ""
     name = (type or "").rpartition(".")[2]
@@ -59,8 +59,8 @@ def first_line(type: str | None, message: str | None) -> str:
 
 
 def stored_statuses(statuses: tuple[StepStatus, ...], *, run_ended: bool) -> list[int]:
-    """The codes of rows that are shown with one of these, none for all: what was open when its run ended is
-    abandoned."""
+    """The codes of stored rows that are shown with one of these statuses; an empty list for all. Steps that were open
+    when their run ended are shown as abandoned."""
     wanted = set(statuses)
     if run_ended and wanted:
         abandoned = StepStatus.ABANDONED in wanted
@@ -70,7 +70,7 @@ def stored_statuses(statuses: tuple[StepStatus, ...], *, run_ended: bool) -> lis
 
 
 def as_shown(step: TimelineStep, run_finished_at: Timestamp | None) -> TimelineStep:
-    """As `shown_step` of core/records.py."""
+    """Does what `shown_step` of core/records.py does."""
     if run_finished_at is None or step.status not in _OPEN:
         return step
     return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)

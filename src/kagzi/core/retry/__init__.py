@@ -1,1 +1,1 @@
-"""When a failed step is tried again, and why not."""
+"""When a failed step is retried, and why it is not."""

@@ -1,4 +1,4 @@
-"""When to try again. The server decides, from the policy recorded when the step began."""
+"""Decides about retries. The server decides, by the policy that was recorded when the step began."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -19,8 +19,8 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """`maximum_attempts` counts executions in total: 1 = no retry, -1 = unlimited. (0, "inherit", exists on the wire
     only.)
 
-    `retry_on_errors` and `non_retryable_errors` are class names (plain or qualified) and codes of errors that are
-    retried, or not, whatever their kind.
+    `retry_on_errors` and `non_retryable_errors` list class names (plain or qualified) and codes of errors that are, or
+    are not, retried, whatever their kind.
     """
 
     maximum_attempts: int = 3
@@ -37,14 +37,14 @@ NO_RETRY = RetryPolicy(maximum_attempts=1)
 
 
 class RetryAt(msgspec.Struct, frozen=True):
-    """Try again, as attempt `attempt`, not before `at`."""
+    """Retry as attempt `attempt`, not before `at`."""
 
     attempt: int
     at: Timestamp
 
 
 class Exhausted(msgspec.Struct, frozen=True):
-    """No more tries. `error` is what the awaiting code gets, live and on replay."""
+    """No more attempts. `error` is what the awaiting code gets, live and on replay."""
 
     error: ErrorDetail
 
@@ -61,8 +61,8 @@ def after_failure(
     rng: Rng,
     deadline_at: Timestamp | None = None,
 ) -> RetryDecision:
-    """What follows the failure of attempt number `attempt` (1, 2, ...). A retry that would come after the deadline is
-    none."""
+    """Decides what follows the failure of attempt number `attempt` (1, 2, ...). There is no retry after the
+    deadline."""
     if is_final(policy, error):
         return Exhausted(msgspec.structs.replace(error, non_retryable=True))
     if policy.maximum_attempts != UNLIMITED and attempt >= policy.maximum_attempts:
@@ -74,10 +74,10 @@ def after_failure(
 
 
 def is_final(policy: RetryPolicy, error: ErrorDetail) -> bool:
-    """Whether the error itself forbids another try.
+    """Whether the error itself forbids another attempt.
 
-    `non_retryable` on the error decides first, then what the policy says about it, then its kind: permanent errors are
-    not retried. See ADR 0029.
+    `non_retryable` on the error decides first, then the lists of the policy, then the kind of the error: permanent
+    errors are not retried. See ADR 0029.
     """
     if error.non_retryable:
         return True
@@ -86,10 +86,10 @@ def is_final(policy: RetryPolicy, error: ErrorDetail) -> bool:
 
 
 def retried_by_name(policy: RetryPolicy, error: ErrorDetail) -> bool | None:
-    """What the policy's two lists say about the error: retry it, do not, or (None) nothing.
+    """What the policy's two lists say about the error: retry it, do not retry it, or (None) nothing.
 
-    A code is nearer to an error than its class, and a class nearer than its bases: the nearest one that is listed
-    decides. Codes and names are compared, never messages.
+    A code is more specific than a class, and a class more specific than its bases: the most specific entry decides.
+    Codes and names are compared, never messages.
     """
     if not policy.retry_on_errors and not policy.non_retryable_errors:
         return None
@@ -113,20 +113,20 @@ def normalized_code(code: str) -> str:
 
 
 def _codes(error: ErrorDetail) -> frozenset[str]:
-    """Kagzi's code, and the one in the terms of whoever raised it: an HTTP status, a gRPC code."""
+    """Kagzi's code, and the code of the system that raised the error: an HTTP status, a gRPC code."""
     codes = ("" if error.code is ErrorCode.USER else error.code, error.metadata.get(OWN_CODE, ""))
     return frozenset(normalized_code(code) for code in codes if code)
 
 
 def _names(error: ErrorDetail) -> Iterator[str]:
-    """Every name the error answers to, nearest first: its class and bases, qualified and plain."""
+    """Every name of the error, the most specific first: its class and bases, qualified and plain."""
     for qualified in (error.type, *error.bases, *_ROOTS) if error.type else ():
         yield qualified
         yield qualified.rpartition(".")[2]
 
 
 def delay_after(policy: RetryPolicy, attempt: int, error: ErrorDetail, *, rng: Rng) -> int:
-    """Milliseconds to wait after attempt number `attempt` failed; never less than the error asks for, up to a
+    """Milliseconds to wait after attempt number `attempt` failed: at least what the error asks for, at most a
     century."""
     exponent = min(attempt - 1, _MAX_EXPONENT)
     try:

@@ -24,7 +24,7 @@ _PROGRAMMING = frozenset(qualified_name(cls) for cls in PROGRAMMING_ERRORS)
 
 def why_not_retried(policy: RetryPolicy, error: ErrorDetail) -> str:
     """`not retried: ValueError is a programming error; retry_on=[ValueError] retries it`. Empty if there is nothing to
-    add: the attempts were used up, or whoever raised the error said that it is final."""
+    add: the attempts were used up, or the error was raised as non-retryable."""
     if error.exhausted or error.code is not ErrorCode.USER or _EXPLICIT in (error.type, *error.bases):
         return ""
     name = error.type.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The error of a step that knows when to try it again."""
+"""The error of a step that knows when it should be retried."""
 
 from ..duration import Duration, parse_duration
 from ..error_details import ErrorCode, ErrorKind

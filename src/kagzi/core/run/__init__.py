@@ -1,1 +1,1 @@
-"""The state machine of a run: pure functions over values. Both stores, and the fakes of tests, use it."""
+"""The state machine of a run: pure functions over values. Both stores and the test fakes use it."""

@@ -1,4 +1,4 @@
-"""Where runs are shown: below the address of a server's HTTP port."""
+"""URLs of the pages of runs, below the address of a server's HTTP port."""
 
 from functools import lru_cache
 from urllib.parse import urlencode
@@ -17,8 +17,8 @@ def _suffix(namespace: str) -> str:
 
 
 class LastServer:
-    """The server that this process is, or was connected to last: for its log, whose lines are made where nobody knows
-    a connection. `http_url` is empty as long as none is known."""
+    """The server that this process is, or was last connected to, for log lines that are written without access to a
+    connection. `http_url` is empty if none is known."""
 
     def __init__(self) -> None:
         self.http_url = ""

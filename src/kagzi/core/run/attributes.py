@@ -1,4 +1,4 @@
-"""What programs say about a run for good when they start it: labels, priority. Checked before anything is sent."""
+"""Permanent attributes that programs give a run at its start: labels, priority. Checked before anything is sent."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -9,7 +9,7 @@ from ..records import NO_LABELS
 
 
 def is_text(text: object) -> bool:
-    """A text with something in it. Callers are users: annotations may not hold."""
+    """Whether it is a non-empty string. Callers are users, who may ignore annotations."""
     return isinstance(text, str) and bool(text)
 
 

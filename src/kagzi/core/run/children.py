@@ -13,8 +13,7 @@ from .steps import end_step, may_not_begin, new_result, new_step
 
 
 def start_child(run: RunState, command: StartChild, now: Timestamp, rng: Rng) -> Outcome:
-    """Decided with the relatives at hand (`run.relatives`); the store creates the run, or the link, that this asks
-    for."""
+    """Decides with the related runs that were read (`run.relatives`); the store then creates the run or the link."""
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.CHILD and step.lease == command.lease
     if not repeated and (refused := refusal_of(run, command, now)):
@@ -29,7 +28,7 @@ def start_child(run: RunState, command: StartChild, now: Timestamp, rng: Rng) ->
     if step.child_run_id is None and not step.has_result:
         return _first_start(run, relatives, command, now)
     known = relatives.recorded.get((run.run.run_id, command.step_id))
-    if known is None:  # removed since it ended: its result is in the step
+    if known is None:  # deleted after it ended: its result is in the step
         return Known(step.as_history())
     return ChildStarted(
         step.begun_seq, step.started_at or 0, known.run_id, created=False, status=RUN_STATUS_OF_CODE[known.status]
@@ -37,7 +36,7 @@ def start_child(run: RunState, command: StartChild, now: Timestamp, rng: Rng) ->
 
 
 def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: Timestamp) -> Outcome:
-    """Or another one: the step was begun, and a retry of the run took its child away."""
+    """The first start, or a new one if the step was begun and a retry of the run removed its child."""
     if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     start = command.start
@@ -73,7 +72,7 @@ def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: 
 
 
 def _waiting_step(run: RunState, command: StartChild, now: Timestamp) -> StepState:
-    """The step of a child that is there. One that was begun before keeps its number: replay meets it in its place."""
+    """The step of an existing child. A step that was begun before keeps its number, so that replay finds it."""
     step = run.steps.get(command.step_id)
     if step is None:
         return new_step(run, command, now, KindCode.CHILD)
@@ -115,7 +114,7 @@ def _conflict(run: RunState, command: StartChild, existing: Relative) -> ErrorDe
 
 
 def child_error(run_id: str, status: int, error: ErrorDetail | None) -> ErrorDetail:
-    """What the step of a parent fails with whose child `run_id` failed, or was cancelled, with `error`."""
+    """The error of a parent's step whose child `run_id` failed, or was cancelled, with `error`."""
     cause, how = error or ErrorDetail(), RUN_STATUS_OF_CODE[status].value
     return ErrorDetail(
         code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,

@@ -1,7 +1,7 @@
-"""Commands: one value per verb that changes a run. Frozen, validated when they come in, without behaviour.
+"""Commands: one value per operation that changes a run. Frozen, validated on arrival, without behaviour.
 
-A worker's command carries the lease of its claim and is refused unless that is the run's current one. Every command can
-be repeated: the second time it returns what the first one recorded.
+A worker's command carries the lease of its claim and is refused unless that is the run's current lease. Every command
+is idempotent: a repeat returns what the first one recorded.
 """
 
 from typing import Literal, TypeAlias
@@ -19,7 +19,7 @@ OnConflict: TypeAlias = Literal["existing", "existing_or_completed", "fail", "re
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
-    """Sync match: the run is inserted as leased to this worker, as lease number 1."""
+    """Sync match: the run is created with a lease of this worker, as lease number 1."""
 
     worker_id: str
     version: str
@@ -28,7 +28,7 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
 
 
 class StartRequest(RunAttributes, frozen=True, kw_only=True):
-    """A start as it was asked for. The engine checks it, draws what is missing and makes it a StartRun."""
+    """A start as requested. The engine checks it, generates missing ids and makes it a StartRun."""
 
     namespace: str
     workflow_id: str = ""
@@ -50,7 +50,7 @@ def start_time(request: StartRequest, now: Timestamp) -> Timestamp | None:
 
 
 def deadline(request: StartRequest, now: Timestamp) -> Timestamp | None:
-    """The earlier of the deadline and the end of the timeout, which counts from the creation."""
+    """The earlier of the deadline and the end of the timeout, which counts from the run's creation."""
     if request.timeout_us is None:
         return request.deadline_at
     timeout_at = now + request.timeout_us
@@ -69,7 +69,7 @@ class StartRun(RunAttributes, frozen=True, kw_only=True):
     start_at: Timestamp | None = None
     on_conflict: OnConflict = "existing"
     schedule_id: str = ""
-    blocked_by: str = ""  # run id of an open run: created SLEEPING, begins when that has ended
+    blocked_by: str = ""  # run id of an open run: created SLEEPING, begins when that run has ended
     assignment: Assignment | None = None
     signal: "SendSignal | None" = None  # signal-with-start: for the run that this returns, in the same transaction
 
@@ -82,8 +82,8 @@ def start_run(
     assignment: Assignment | None = None,
     signal: "SendSignal | None" = None,
 ) -> StartRun:
-    """The command that makes `run`, with its times counted from `now`. Ids that the request leaves out are the run's
-    own."""
+    """The command that creates `run`, with times relative to `now`. Ids missing in the request default to the run
+    id."""
     return _start_run(
         request,
         run=run,
@@ -98,7 +98,7 @@ def start_run(
 
 
 class SendSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """A signal as it was sent. The same request_id to the same run is the same signal."""
+    """A signal as sent. The same request_id to the same run is the same signal."""
 
     name: str
     payload: Payload
@@ -106,11 +106,11 @@ class SendSignal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _COPIED = {*RunAttributes.__struct_fields__, "input", "context", "on_conflict"} - {"deadline_at"}
-_start_run = copier(StartRun, sorted(_COPIED))  # below SendSignal, which the types of its fields name
+_start_run = copier(StartRun, sorted(_COPIED))  # below SendSignal, because a field's type refers to it
 
 
 class SignalReplacement(msgspec.Struct, frozen=True, kw_only=True):
-    """Another value for a signal that no code has received yet; None: none, the wait goes on."""
+    """A replacement for a signal value that no code has received yet; None: drop the value and keep waiting."""
 
     name: str
     payload: Payload | None
@@ -118,14 +118,14 @@ class SignalReplacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerCommand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base of what a worker says about a run that it has leased."""
+    """Base of the commands that a worker sends for a run that it has leased."""
 
     run: RunKey
     lease: Lease
 
 
 class OpenStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Base of what records a new step."""
+    """Base of the commands that record a new step."""
 
     step_id: str
     parent_step_id: str = ""
@@ -134,8 +134,8 @@ class OpenStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class OpenAttempt(OpenStep, frozen=True, kw_only=True, gc=False):
-    """Base of what begins an attempt of a step. The retry policy is recorded with the first begin and decides from then
-    on. attempt 0: the next one."""
+    """Base of the commands that begin an attempt of a step. The retry policy is recorded with the first begin and
+    remains in effect. attempt 0: the next one."""
 
     name: str
     attempt: int = 1
@@ -152,10 +152,10 @@ class BeginStep(OpenAttempt, frozen=True, kw_only=True, gc=False):
 
 
 class RecordStep(OpenAttempt, frozen=True, kw_only=True, gc=False):
-    """An attempt of a step began and completed before anything was said of it: what BeginStep and then CompleteStep do,
-    with the same rows and numbers. Returns Recorded, as CompleteStep does; or why one of the two is refused.
+    """An attempt of a step began and completed before it was reported: does what BeginStep and then CompleteStep do,
+    with the same rows and sequence numbers. Returns Recorded, as CompleteStep does; or the refusal of one of the two.
 
-    Not for a step that may run once: that it begins must be recorded before its body runs.
+    Not for a step that may run only once: its begin must be recorded before its body runs.
     """
 
     output: Payload
@@ -190,13 +190,13 @@ class BeginSleep(OpenStep, frozen=True, kw_only=True, gc=False):
 
 
 class FinishSleep(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The worker has waited in place. Returns Recorded; or TimerSet with the rest if it came early."""
+    """The worker has waited in place. Returns Recorded; or TimerSet with the remaining time if it came early."""
 
     step_id: str
 
 
 class ResultsCommand(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Completes those of the named waits (none: all of the run's) that are due, and returns the results beyond
+    """Completes those of the named waits (none named: all waits of the run) that are due, and returns the results after
     `known_seq`."""
 
     waits: tuple[str, ...]
@@ -204,24 +204,24 @@ class ResultsCommand(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class FetchResults(ResultsCommand, frozen=True, kw_only=True, gc=False):
-    """Something may have come for a run that goes on. Returns Fetched."""
+    """Reads new results for a run that keeps running. Returns Fetched."""
 
 
 class Park(ResultsCommand, frozen=True, kw_only=True, gc=False):
-    """The run can only wait. Returns Parked (lease and slot are gone), or NotParked with what has come meanwhile."""
+    """The run can only wait. Returns Parked (lease and slot are released), or NotParked with the new results."""
 
 
 class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """`after_step`: the end follows from the result of this step, which came with it. Refused in a run that is to be
-    cancelled if the step has no result: it was not allowed to begin."""
+    """`after_step`: the run's end depends on the result of this step, which was sent with it. If the run is being
+    cancelled, refused unless the step has a result: the step was not allowed to begin."""
 
     output: Payload
     after_step: str = ""
 
 
 class FailRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The function raised. Returns RunClosed: FAILED, or PENDING / SLEEPING if the run's own policy allows another try.
-    `after_step` as in CompleteRun."""
+    """The function raised. Returns RunClosed: FAILED, or PENDING / SLEEPING if the run's retry policy allows another
+    attempt. `after_step` as in CompleteRun."""
 
     error: ErrorDetail
     after_step: str = ""
@@ -234,7 +234,7 @@ class CancelRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class ReleaseRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Hand the run back: PENDING at once, not counted against it."""
+    """Hand the run back: it becomes PENDING at once, without counting as a lost lease."""
 
     reason: str = ""
 
@@ -251,7 +251,7 @@ class WaitSignal(OpenStep, frozen=True, kw_only=True, gc=False):
 class StartChild(OpenStep, frozen=True, kw_only=True, gc=False):
     """Start a run as a step of this one. Unique by (run, step_id): a repeat returns the same child.
 
-    Returns ChildStarted; or StepFailed (code CONFLICT) if `start.workflow_id` is active and not to be attached to.
+    Returns ChildStarted; or StepFailed (code CONFLICT) if an open run with `start.workflow_id` cannot be attached to.
     """
 
     name: str
@@ -262,7 +262,7 @@ class StartChild(OpenStep, frozen=True, kw_only=True, gc=False):
 
 class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """Record the winner and, in the same transaction, close the losers: open steps become ABANDONED, their waits and
-    timers are gone, children started by them (not attached ones) are cancelled."""
+    timers are removed, and children that they started (not attached ones) are cancelled."""
 
     step_id: str
     name: str
@@ -279,20 +279,20 @@ class RecordPatch(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class SetStatus(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """Text and progress for people. Last value wins; no seq is needed."""
+    """Text and progress for people. The last value wins; it has no seq."""
 
     text: str
     progress: float | None = None
 
 
 class SetState(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """What the workflow shows of itself. Last value wins; it is not in the history, and needs no seq."""
+    """The state that the workflow shows. The last value wins; it is not part of the history and has no seq."""
 
     state: Payload
 
 
 class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """A long step lives, and says how far it is."""
+    """A long step reports that it is alive, and its progress."""
 
     step_id: str
     attempt: int
@@ -300,9 +300,9 @@ class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """End this run COMPLETED and start its successor, which takes workflow_id, labels, parent, unconsumed signals,
-    priority and remaining deadline, in one transaction. Returns RunClosed with continued_as. `context`: None for that
-    of this run."""
+    """End this run as COMPLETED and start its successor in one transaction. The successor takes over workflow_id,
+    labels, parent, unconsumed signals, priority and the remaining deadline. Returns RunClosed with continued_as.
+    `context`: None to keep that of this run."""
 
     new_run_id: str
     input: Payload
@@ -311,8 +311,8 @@ class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class PauseDiverged(WorkerCommand, frozen=True, kw_only=True, gc=False):
-    """The code does not fit the history, a signal's value does not fit the code, or the store fails on what the run
-    does: PAUSED with this problem; offered again to builds that have not tried it."""
+    """The code does not match the history, a signal's value does not match the code, or the store fails on a command of
+    the run: PAUSED with this problem; offered again to builds that have not tried it."""
 
     problem: ErrorDetail
     build_id: str = ""

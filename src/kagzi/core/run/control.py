@@ -1,5 +1,5 @@
-"""What people, the clock and other runs do to a run without its worker: its status afterwards, and the error it ends
-with."""
+"""Changes to a run that its worker does not make, but people, the clock or other runs: the new status, and the error of
+a run that ends."""
 
 from typing import Literal
 
@@ -21,12 +21,12 @@ def has_ended(status: int) -> bool:
     return RunCode.COMPLETED <= status <= RunCode.CANCELLED
 
 
-# --- verbs ------------------------------------------------------------------------------------------------------------
+# --- operations -------------------------------------------------------------------------------------------------------
 
 
 def after_cancel(status: int, lease: int) -> RunCode | None:
-    """None: it has ended. A run that was never claimed has nothing to clean up and ends; one that is not held goes to a
-    worker."""
+    """None: it has ended. A run that was never claimed has nothing to clean up and ends; a run that no worker holds
+    becomes PENDING, to be cleaned up."""
     if has_ended(status):
         return None
     if lease == 0:
@@ -44,7 +44,7 @@ def after_terminate(status: int) -> RunCode | None:
 
 
 def after_pause(status: int, *, pause_requested: bool, cancel_requested: bool) -> RunCode | None:
-    """None: nothing changes; what is being cancelled goes on to its end. RUNNING: its holder is asked to let go of
+    """None: nothing changes; a run that is being cancelled is not paused. RUNNING: its worker is asked to release
     it."""
     if has_ended(status) or status == RunCode.PAUSED or pause_requested or cancel_requested:
         return None
@@ -55,13 +55,13 @@ def after_pause(status: int, *, pause_requested: bool, cancel_requested: bool) -
 
 
 def can_resume(status: int, *, pause_requested: bool) -> bool:
-    """It is PAUSED; or RUNNING and asked to pause, which is taken back."""
+    """Whether the run is PAUSED, or RUNNING with a pause request, which is then withdrawn."""
     return status == RunCode.PAUSED or (status == RunCode.RUNNING and pause_requested)
 
 
 class Adoption(msgspec.Struct, frozen=True, gc=False):
-    """What becomes of a run that is adopted. `pins`: `build_id` is written, None for no build; `resumes`: it is PAUSED
-    and goes on."""
+    """The effect of adopting a run. `pins`: `build_id` is written, None for no build; `resumes`: the PAUSED run is
+    resumed."""
 
     build_id: str | None
     pins: bool
@@ -73,8 +73,8 @@ class Adoption(msgspec.Struct, frozen=True, gc=False):
 
 
 def decide_adoption(run_id: str, status: int, pinned_build: str | None, build_id: str) -> Adoption | Refused:
-    """Only workers of the build may claim the run from now on; with an empty one every worker may, and what is PAUSED
-    stays so. A run that is being executed is refused: its worker would go on with it."""
+    """From now on only workers of the build may claim the run; with an empty build id every worker may, and a PAUSED
+    run stays paused. A RUNNING run is refused: its worker would continue it."""
     if has_ended(status):
         return refused(
             ErrorCode.PRECONDITION_FAILED,
@@ -97,7 +97,7 @@ def decide_adoption(run_id: str, status: int, pinned_build: str | None, build_id
 
 
 def refuse_retry(run_id: str, status: int, workflow_id: str, active_run_id: str | None) -> Refused | None:
-    """None: the run becomes PENDING again. `active_run_id` has its workflow id."""
+    """None: the run becomes PENDING again. `active_run_id`: an open run with the same workflow id."""
     if status != RunCode.FAILED:
         return not_failed(run_id, RUN_STATUS_OF_CODE[status].value)
     if active_run_id is not None:
@@ -109,15 +109,15 @@ def refuse_retry(run_id: str, status: int, workflow_id: str, active_run_id: str 
 def after_lost_lease(
     run_id: str, times: int, claim_cap: int, *, pause_requested: bool
 ) -> tuple[RunCode, ErrorDetail | None]:
-    """The status of a run whose worker was lost `times` times without progress, and the problem that it is PAUSED
-    with."""
+    """The status of a run whose worker was lost `times` times without progress, and the problem if it becomes
+    PAUSED."""
     if times >= claim_cap:
         return RunCode.PAUSED, quarantine_problem(run_id, times)
     return RunCode.PAUSED if pause_requested else RunCode.PENDING, None
 
 
 def refuse_signal(run_id: str, status: int, *, waited_for: bool, buffered: int) -> Refused | None:
-    """None: a step waits for it, or there is room for one more. `buffered` signals have not been consumed."""
+    """None: a step waits for it, or the buffer has room for one more. `buffered` signals have not been consumed."""
     if has_ended(status):
         return takes_no_signals(run_id, RUN_STATUS_OF_CODE[status].value)
     return too_many_signals(run_id) if not waited_for and buffered >= SIGNALS_BUFFERED else None
@@ -126,11 +126,11 @@ def refuse_signal(run_id: str, status: int, *, waited_for: bool, buffered: int) 
 def runs_to_search(
     *, by_workflow_id: bool, has_ended_runs: bool, continued: bool
 ) -> "Literal['earlier', 'later'] | None":
-    """Where else a request may have been recorded than with the run that it reaches now. None: nowhere.
+    """Which other runs may have recorded a request, besides the run that it reaches now. None: none.
 
-    Named by its workflow id, an earlier run may have taken it, and ended since. Named by its run id, that run may have
-    taken it, and passed it on with the signals that it had not consumed when it continued as a new one.
-    `has_ended_runs`: the workflow id has; `continued`: the run has."""
+    If the request names a workflow id, an earlier run may have received it and ended. If it names a run id, that run
+    may have received it and passed it on with its unconsumed signals when it continued as new. `has_ended_runs`: runs
+    of the workflow id have ended; `continued`: the run has continued as new."""
     if by_workflow_id:
         return "earlier" if has_ended_runs else None
     return "later" if continued else None
@@ -140,7 +140,7 @@ def runs_to_search(
 
 
 class RunHead(msgspec.Struct, frozen=True, gc=False):
-    """A run as it was before somebody other than its worker changed it."""
+    """A run before a change that its worker did not make."""
 
     run: RunKey
     workflow_type: str
@@ -154,20 +154,20 @@ class RunHead(msgspec.Struct, frozen=True, gc=False):
         return TypeKey(self.run.namespace, self.workflow_type)
 
     def notices(self, event: LeaseEvent, reason: str = "") -> tuple[LeaseNotice, ...]:
-        """None if nobody holds it."""
+        """Empty if no worker holds the run."""
         if self.status != RunCode.RUNNING:
             return ()
         return (LeaseNotice(RunLease(self.run, self.lease), event, self.worker_id, reason),)
 
 
 def result_effects(head: RunHead) -> Effects:
-    """A result came for it. PENDING counts as woken: a claim may just have passed it over, since it was locked."""
+    """A result arrived for the run. PENDING counts as woken: a claim may just have skipped the locked row."""
     pending = (head.type_key,) if head.status in (RunCode.PENDING, RunCode.SLEEPING) else ()
     return Effects(pending=pending, notices=head.notices("result"), changed=(head.run,))
 
 
 def cancel_effects(head: RunHead, then: RunCode, reason: str, cancel_by: Timestamp) -> Effects:
-    """`then` is what `after_cancel` returned."""
+    """`then` is the result of `after_cancel`."""
     if then is RunCode.CANCELLED:
         return end_effects(head, RunStatus.CANCELLED, cancelled_error(reason))
     return Effects(
@@ -180,7 +180,7 @@ def cancel_effects(head: RunHead, then: RunCode, reason: str, cancel_by: Timesta
 
 
 def end_effects(head: RunHead, status: RunStatus, error: ErrorDetail) -> Effects:
-    """It ended without its worker's word."""
+    """The run ended without a command of its worker."""
     return Effects(
         notices=head.notices("lease_lost", error.message),
         ended=(RunEnd(run=head.run, status=status, error=error, workflow_type=head.workflow_type),),
@@ -189,8 +189,8 @@ def end_effects(head: RunHead, status: RunStatus, error: ErrorDetail) -> Effects
 
 
 def fire_effects(head: RunHead, then: RunCode, error: ErrorDetail | None, *, lost: bool) -> Effects:
-    """The clock woke it, ended it, or (`lost`) took it from its worker. Nobody else is notified of a lease that ran
-    out: its worker, if it is alive, hears of it with its next heartbeat."""
+    """The clock woke the run, ended it, or (`lost`) took it from its worker. No notice is sent for an expired lease: if
+    the worker is alive, it learns of it with its next heartbeat."""
     if error is not None and has_ended(then):
         return end_effects(head, RUN_STATUS_OF_CODE[then], error)
     key = (head.type_key,)
@@ -203,13 +203,13 @@ def pause_effects(head: RunHead, reason: str) -> Effects:
 
 
 def reopen_effects(head: RunHead, status: RunStatus, *, children_due: bool = False) -> Effects:
-    """It was resumed, or is retried, and has this status now."""
+    """The run was resumed or retried, and has this status now."""
     pending = (head.type_key,) if status is RunStatus.PENDING else ()
     return Effects(pending=pending, changed=(head.run,), children_due=children_due)
 
 
 def start_effects(start: StartRun, status: RunStatus) -> Effects:
-    """A run was created that nobody holds."""
+    """A run was created that no worker holds."""
     pending = (TypeKey(start.run.namespace, start.workflow_type),) if status is RunStatus.PENDING else ()
     return Effects(pending=pending, due=tuple(at for at in (start.deadline_at, start.start_at) if at is not None))
 
@@ -218,7 +218,7 @@ def start_effects(start: StartRun, status: RunStatus) -> Effects:
 
 
 def cancelled_error(reason: str, cancel_by: Timestamp | None = None) -> ErrorDetail:
-    """Of a run that was cancelled without its worker's word. `cancel_by`: when its cleanup should have ended."""
+    """The error of a run that was cancelled without its worker. `cancel_by`: the end of the time for its cleanup."""
     late = "" if cancel_by is None else f"; its cleanup had not ended by {to_datetime(cancel_by).isoformat()}"
     message = f"{reason or 'the run was cancelled'}{late}"
     return ErrorDetail(code=ErrorCode.CANCELLED, kind=ErrorKind.CANCELLED, message=message)
@@ -230,7 +230,7 @@ def terminated_error(reason: str) -> ErrorDetail:
 
 
 def replaced_error(run_id: str) -> ErrorDetail:
-    """`run_id` took the place of the run."""
+    """The error of a run that was replaced by `run_id`."""
     return ErrorDetail(
         code=ErrorCode.CANCELLED,
         kind=ErrorKind.TERMINATED,
@@ -252,7 +252,7 @@ def deadline_error(deadline_at: Timestamp) -> ErrorDetail:
 
 
 def quarantine_problem(run_id: str, times: int) -> ErrorDetail:
-    """Why a run is PAUSED whose workers were lost again and again."""
+    """Why a run is PAUSED that lost its worker repeatedly."""
     return ErrorDetail(
         code=ErrorCode.PRECONDITION_FAILED,
         kind=ErrorKind.LOST,

@@ -1,6 +1,6 @@
-"""What a command does to a run: the exact rules, one command at a time. Pure but for the random numbers.
+"""What a command does to a run: the exact rules, one command at a time. Pure apart from random numbers.
 
-Both stores use it for whatever their fast paths do not cover: load the state, decide, save what changed.
+Both stores use it for everything that their fast paths do not cover: load the state, decide, save the changes.
 """
 
 from collections.abc import Callable
@@ -41,8 +41,8 @@ from .state import RETURNS_STEP, RunState
 
 
 def decide(run: RunState | None, command: Command, now: Timestamp, rng: Rng) -> Outcome:
-    """Change `run` as the command says, or leave it alone; either way the outcome says so. None: there is no such
-    run."""
+    """Apply the command to `run`, or refuse it without a change; the outcome says which. None: the run does not
+    exist."""
     if run is None:
         return RunNotFound()
     if run.deferred or _is_too_much(run, command):
@@ -55,7 +55,7 @@ def decide(run: RunState | None, command: Command, now: Timestamp, rng: Rng) -> 
 
 
 def _is_too_much(run: RunState, command: Command) -> bool:
-    """What it would be answered with was not read, or the run has been answered enough in this batch."""
+    """Whether its response was not read, or the responses to the run in this batch are large enough already."""
     if isinstance(command, RETURNS_STEP):
         step = run.steps.get(command.step_id)
         if step is not None and step.withheld:

@@ -91,7 +91,7 @@ def pause_diverged(run: RunState, command: PauseDiverged, now: Timestamp, rng: R
             attempt=number,
             begun_seq=number,
             seq=number,
-            lease=Lease(0, 0),  # nobody's: no repeat is answered from it
+            lease=Lease(0, 0),  # no lease: it never matches a repeated command
             started_at=None,
             finished_at=now,
             retry_at=now,
@@ -100,7 +100,7 @@ def pause_diverged(run: RunState, command: PauseDiverged, now: Timestamp, rng: R
     )
     run.leave(RunCode.PAUSED)
     run.problem, run.diverged, run.tried_build = command.problem, True, command.build_id
-    # The build that it was pinned to does not fit either: others may try. Code that cannot read a signal still fits.
+    # The build it was pinned to does not match either: others may try. Code that cannot read a signal still matches.
     run.unpin_build = command.problem.kind is ErrorKind.NONDETERMINISM
     return RunClosed(run.seq, now, RunStatus.PAUSED)
 
@@ -117,7 +117,7 @@ def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, rng: 
 
 
 def _interrupted_by_cancel(run: RunState, after_step: str) -> bool:
-    """The run is to be cancelled, and the step that its end follows from was not allowed to begin."""
+    """Whether the run is being cancelled and the step that its end depends on was not allowed to begin."""
     if run.cancel_requested_at is None or not after_step:
         return False
     step = run.steps.get(after_step)
@@ -147,7 +147,7 @@ def _end_run(run: RunState, status: RunCode, error: ErrorDetail | None, now: Tim
 
 
 def _ended_before(run: RunState, command: WorkerCommand) -> Outcome | None:
-    """Sent again by the holder under which the run ended: it is told how."""
+    """The response to a repeat by the worker that ended the run: how it ended."""
     if not run.ended or run.lease != command.lease:
         return None
     return _closed(run, run.finished_at or 0)

@@ -1,4 +1,4 @@
-"""Commands that no store can keep, whatever the state of their run."""
+"""Commands that no store can record, whatever the state of their run."""
 
 from ..error_details import ErrorCode
 from ..ids import is_uuid
@@ -9,7 +9,7 @@ from .refusals import refused, unstorable
 
 
 def fault_of(command: Command) -> Outcome | None:
-    """The refusal of such a command; None if it looks sound."""
+    """The refusal of such a command; None if it can be recorded."""
     if not is_uuid(command.run.run_id):
         return _not_a_uuid() if isinstance(command, StartRun) else RunNotFound()
     named = command.new_run_id if isinstance(command, ContinueAsNew) else ""

@@ -1,4 +1,4 @@
-"""What a run notes on its way: who won a race, which code path it takes, how far it is."""
+"""Other records of a run: the winner of a race, a patch marker, status, state and heartbeats."""
 
 import msgspec
 
@@ -39,7 +39,7 @@ def decide_race(run: RunState, command: DecideRace, now: Timestamp, rng: Rng) ->
 
 
 def _abandon(run: RunState, lost: StepState, race: StepState, now: Timestamp) -> None:
-    """It is closed, and has no result: the race's number says when."""
+    """The step is closed without a result; it gets the seq of the race."""
     lost.status, lost.seq, lost.finished_at, lost.retry_at = StepCode.ABANDONED, race.seq, now, None
     lost.lease, lost.changed = race.lease, True
     if lost.kind == KindCode.CHILD:

@@ -1,7 +1,7 @@
 """A signal whose value does not fit the wait it was bound to.
 
-No code has received such a value. The run is PAUSED with a problem that names the signal; it goes on when the value is
-replaced or dropped, or when a build comes that can read it. What is decided about that, both stores decide here.
+No code has received such a value. The run is PAUSED with a problem that names the signal; it continues when the value
+is replaced or dropped, or when a build arrives that can read it. Both stores use the decisions of this module.
 """
 
 import shlex
@@ -16,13 +16,13 @@ from .refusals import refused
 
 SUBJECT = "signal"
 DROPPED = "$dropped"
-"""In the place of the step that a signal is bound to: nobody will get this value. The row stays, so that a repeat of
-its request is recognised."""
+"""Used as the id of the step that a signal is bound to: nobody will receive this value. The row stays, so that a
+repeated request is recognised."""
 _NOTHING = Payload(b"")
 
 
 class Misfit(msgspec.Struct, frozen=True, kw_only=True):
-    """`seq` is the number under which the value was recorded as the result of step `step_id`."""
+    """`seq` is the number of the value, recorded as the result of step `step_id`."""
 
     signal: str
     step_id: str
@@ -32,7 +32,7 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem_of(misfit: Misfit, where: str) -> ErrorDetail:
-    """What a run is paused with. `where` is the line of code that waited."""
+    """The problem of the paused run. `where` is the line of code that waited."""
     return ErrorDetail(
         code=ErrorCode.INVALID_ARGUMENT,
         kind=ErrorKind.PERMANENT,
@@ -52,7 +52,7 @@ def problem_of(misfit: Misfit, where: str) -> ErrorDetail:
 
 
 def misfit_of(problem: ErrorDetail | None) -> Misfit | None:
-    """None: the problem is another one."""
+    """None: it is another problem."""
     if problem is None or problem.subject != SUBJECT or "step_id" not in problem.metadata:
         return None
     facts = problem.metadata
@@ -73,7 +73,7 @@ class MisfitWords(msgspec.Struct, frozen=True):
 
 
 def misfit_words(misfit: Misfit, run_id: str) -> MisfitWords:
-    """Why a run is paused, and what to type."""
+    """Why the run is paused, and the commands to type."""
     send = f"kagzi signal {run_id} {shlex.quote(misfit.signal)}"
     facts = {"signal": misfit.signal, "step": misfit.step_id, "seq": str(misfit.seq)}
     return MisfitWords(
@@ -87,7 +87,7 @@ def misfit_words(misfit: Misfit, run_id: str) -> MisfitWords:
 
 
 def rejection_of(problem: ErrorDetail, misfit: Misfit, change: SignalReplacement) -> ErrorDetail:
-    """What the history keeps of the value that was not received, as an earlier attempt of the wait."""
+    """What the history keeps of the rejected value: an earlier attempt of the wait."""
     done = "dropped" if change.payload is None else "replaced"
     return msgspec.structs.replace(
         problem,
@@ -98,12 +98,12 @@ def rejection_of(problem: ErrorDetail, misfit: Misfit, change: SignalReplacement
 
 
 def kept_payload(change: SignalReplacement) -> Payload:
-    """What the row of the request holds; that of a drop holds nothing, and is there to recognise a repeat."""
+    """The payload of the request's row; that of a drop is empty, and only serves to recognise a repeat."""
     return _NOTHING if change.payload is None else change.payload
 
 
 def is_repeat(change: SignalReplacement, *, name: str, payload: Payload, step_id: str | None) -> bool:
-    """Whether the request id was first used for just this."""
+    """Whether the request id was first used for the same change."""
     kept = kept_payload(change)
     same = (name, payload.data, payload.metadata or {}) == (change.name, kept.data, kept.metadata or {})
     return same and (change.payload is not None or step_id == DROPPED)

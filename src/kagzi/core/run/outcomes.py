@@ -1,4 +1,4 @@
-"""What a command came to. One per command, in order. Refusals change nothing."""
+"""Outcomes of commands. One per command, in order. Refusals change nothing."""
 
 from typing import TypeAlias
 
@@ -11,8 +11,8 @@ from ..times import Timestamp
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
-    """Durable, as number `seq` of its run; new, or recorded before under this lease: the caller cannot tell, and need
-    not. 0: it is not part of the history (a status, a heartbeat), so it has no number."""
+    """Durable, as number `seq` of its run; new, or recorded earlier under this lease: the caller need not distinguish.
+    0: it is not part of the history (a status, a heartbeat), so it has no number."""
 
     seq: int
     at: Timestamp
@@ -27,7 +27,7 @@ class Begun(msgspec.Struct, frozen=True, gc=False):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """The step is not to be executed (now): it has a result, or waits for a retry."""
+    """The step must not be executed (now): it has a result, or waits for a retry."""
 
     step: HistoryStep
 
@@ -40,7 +40,7 @@ class RetryScheduled(msgspec.Struct, frozen=True, gc=False):
 
 
 class StepFailed(msgspec.Struct, frozen=True):
-    """Out of retries: the failure is the step's result."""
+    """No retries are left: the failure is the step's result."""
 
     seq: int
     at: Timestamp
@@ -63,7 +63,7 @@ class SignalBound(msgspec.Struct, frozen=True):
 
 
 class ChildStarted(msgspec.Struct, frozen=True, gc=False):
-    """`created` False: attached, or started before. `status` of the child: leased already if the start carried an
+    """`created` False: attached, or started before. `status` of the child: RUNNING if the start carried an
     assignment."""
 
     seq: int
@@ -86,9 +86,8 @@ class DueRetry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """`results` were recorded now (due sleeps) or had been recorded beyond known_seq, in the order of their seqs.
-    `more`: the page is full; ask again with known_seq set to the last one of it. `retries` are due: their time has
-    come, or was set to now by a wake."""
+    """`results`, in order of seq, were recorded now (due sleeps) or earlier, after known_seq. `more`: the page is full;
+    repeat with known_seq set to its last seq. `retries` are due: their time has come, or a wake made them due."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
@@ -97,7 +96,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class NotParked(msgspec.Struct, frozen=True):
-    """The lease stays. The rest as in Fetched; there may be no results when only a retry has come due."""
+    """The lease is kept. Otherwise as Fetched; `results` may be empty if only a retry is due."""
 
     at: Timestamp
     results: tuple[HistoryStep, ...]
@@ -106,7 +105,7 @@ class NotParked(msgspec.Struct, frozen=True):
 
 
 class RunClosed(msgspec.Struct, frozen=True, gc=False):
-    """The worker no longer holds the run. `retry_at` is set when its own policy lets it try again."""
+    """The worker no longer holds the run. `retry_at` is set if the run's own policy allows another attempt."""
 
     seq: int
     at: Timestamp
@@ -116,7 +115,7 @@ class RunClosed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Started(msgspec.Struct, frozen=True, gc=False):
-    """Created now. Leased already if the command carried an assignment and nothing limits the type or the namespace."""
+    """Created now. Already leased if the command had an assignment and the type and namespace have no limits."""
 
     run_id: str
     workflow_id: str
@@ -125,8 +124,8 @@ class Started(msgspec.Struct, frozen=True, gc=False):
 
 
 class Existing(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was created: this run has the workflow_id, or the request_id. `repeated`: the latter, so that it was
-    created by the same request."""
+    """Nothing was created: this run has the workflow_id or the request_id. `repeated`: the request_id, so the same
+    request created it."""
 
     run_id: str
     workflow_id: str
@@ -135,7 +134,7 @@ class Existing(msgspec.Struct, frozen=True, gc=False):
 
 
 class LeaseLost(msgspec.Struct, frozen=True, gc=False):
-    """Somebody else holds the run, or it has ended or been parked. Abandon it."""
+    """Another worker holds the run, or it has ended or been parked. Abandon it."""
 
 
 class RunNotFound(msgspec.Struct, frozen=True, gc=False):
@@ -147,18 +146,18 @@ class DeadlinePassed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Busy(msgspec.Struct, frozen=True, gc=False):
-    """The run's row is locked by somebody else. Nothing was changed; try again in a later batch."""
+    """The run's row is locked. Nothing was changed; try again in a later batch."""
 
 
 class Failed(msgspec.Struct, frozen=True, gc=False):
-    """The store failed on this command in a way that nobody foresaw, or on one before it of the same run. Nothing was
-    changed; try again in a later batch. `reason` is for the log only."""
+    """The store failed unexpectedly on this command, or on an earlier one of the same run. Nothing was changed; try
+    again in a later batch. `reason` is for the log only."""
 
     reason: str
 
 
 class Deferred(msgspec.Struct, frozen=True, gc=False):
-    """The answers of this batch are large enough without it. Nothing was changed; it comes first in the next batch."""
+    """The responses of this batch are large enough already. Nothing was changed; it comes first in the next batch."""
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Results that a worker does not know: it fetches them, and lets go of a run that can only wait if there are none."""
+"""Fetches results that a worker does not know yet. Parks a run that can only wait, if there are none."""
 
 from itertools import takewhile
 
@@ -46,7 +46,7 @@ def park(run: RunState, command: Park, now: Timestamp, rng: Rng) -> Outcome:
 
 
 def _new_results(run: RunState, command: ResultsCommand, now: Timestamp) -> list[StepState] | None:
-    """Results beyond what the worker knows, waits that are due among them, in order. None: the first one was not
+    """Results that the worker does not know, including waits that are due, in order. None: the first one was not
     read."""
     unknown = [step for step in run.steps.values() if _is_unknown(step, command.known_seq)]
     if unknown and min(unknown, key=_seq_of).withheld:
@@ -57,7 +57,7 @@ def _new_results(run: RunState, command: ResultsCommand, now: Timestamp) -> list
 
 
 def _page(results: list[StepState]) -> tuple[tuple[HistoryStep, ...], bool]:
-    read = list(takewhile(_is_read, results))  # what was withheld comes with another page
+    read = list(takewhile(_is_read, results))  # withheld results come with a later page
     page, more = results_page(step.as_history() for step in read)
     return page, more or len(read) < len(results)
 
@@ -72,13 +72,13 @@ def _sleep(run: RunState, command: Park, now: Timestamp) -> Outcome:
         return NotParked(now, (), False, _due_retries(run, command, now))
     run.leave(RunCode.SLEEPING)
     run.wait_reason = _REASONS[kind]
-    # At once if a cancellation crossed this request: the next holder is told of it with the claim.
+    # At once if a cancellation was requested meanwhile: the next claim reports it to the worker.
     run.due_at = now if run.cancel_unseen else None if due_at == NEVER else due_at
     return Parked(now, run.due_at)
 
 
 def _waits_of(run: RunState, command: ResultsCommand) -> list[StepState]:
-    """A wait that the code has given up wakes nobody. Who names none means all."""
+    """The waits that can wake the run: those named, so that an abandoned wait does not; if none is named, all."""
     open_waits = (step for step in run.steps.values() if step.due_at is not None)
     return [step for step in open_waits if not command.waits or step.step_id in command.waits]
 
@@ -96,7 +96,7 @@ def _is_unknown(step: StepState, known_seq: int) -> bool:
 
 
 def _complete_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[str]:
-    """Sleeps that are over complete; waits for signals whose time is over fail."""
+    """Completes sleeps that are over; fails waits for signals that have timed out."""
     due = [step for step in waits if step.kind != KindCode.FUNCTION and (step.due_at or 0) <= now]
     due.sort(key=lambda step: (step.wake_at or 0, step.begun_seq))
     for step in due:
@@ -108,7 +108,7 @@ def _complete_due(run: RunState, waits: list[StepState], now: Timestamp) -> set[
 
 
 def _no_signal(step: StepState) -> ErrorDetail:
-    """The statement fire_runs says the same."""
+    """The statement fire_runs writes the same error."""
     by = to_datetime(step.wake_at or 0).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return ErrorDetail(
         code=ErrorCode.TIMEOUT,

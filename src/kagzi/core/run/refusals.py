@@ -1,6 +1,6 @@
-"""Refusals and recorded failures that both stores decide alike: one code, one subject and one wording for each.
+"""Refusals and recorded failures that both stores share: one code, one subject and one wording for each.
 
-A limit is named in `metadata["limit"]`; what it allows is the number in `metadata["maximum"]`.
+`metadata["limit"]` names the limit; `metadata["maximum"]` is what it allows.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ from ..times import US_PER_MS
 from .outcomes import Refused
 
 RESERVED_PREFIX = "$"
-"""Step ids that begin so are the engine's own: a run's input, context and output are rows of its history."""
+"""Step ids with this prefix belong to the engine: a run's input, context and output are rows of its history."""
 
 
 def refused(
@@ -47,8 +47,8 @@ def _of_step(step_id: str, message: str) -> Refused:
 
 
 def being_cancelled(run_id: str, reason: str) -> Refused:
-    """What is new to a run that is to stop. Its worker may hear of the cancellation here first: the reason is told with
-    it."""
+    """The refusal of a new step in a run that is being cancelled. Its worker may first learn of the cancellation here,
+    so it includes the reason."""
     detail = ErrorDetail(
         code=ErrorCode.CANCELLED,
         kind=ErrorKind.CANCELLED,
@@ -61,12 +61,12 @@ def being_cancelled(run_id: str, reason: str) -> Refused:
 
 
 def cascade_reason(parent_run_id: str) -> str:
-    """Why a child is to be cancelled that nobody asked to stop."""
+    """Why a child is cancelled that nobody asked to cancel."""
     return f"run {parent_run_id}, its parent, has ended, is being cancelled, or no longer waits for it"
 
 
 def cancelled_with(error: ErrorDetail, reason: str) -> ErrorDetail:
-    """The error that a cancelled run is recorded with. It says why, also if its worker did not know."""
+    """The recorded error of a cancelled run. It has the reason, even if its worker did not know it."""
     unexplained = error.message in ("", "cancelled")
     return msgspec.structs.replace(error, message=reason) if reason and unexplained else error
 
@@ -109,7 +109,7 @@ def lost_race(step_id: str) -> Refused:
 
 
 def not_current(step_id: str, *, status: int, recorded: int, attempt: int) -> Refused:
-    """Attempt number `attempt` (0: the current one) is not the one that runs; the step is recorded at number
+    """Attempt number `attempt` (0: the current one) is not the running one; the step is recorded at attempt
     `recorded`."""
     if status == StepCode.ABANDONED:
         return lost_race(step_id)
@@ -121,7 +121,7 @@ def not_current(step_id: str, *, status: int, recorded: int, attempt: int) -> Re
 
 
 def lost_once(step_id: str) -> ErrorDetail:
-    """The result of a step that may run once and began under a lease that was lost: nobody knows what it did."""
+    """The result of a step that may run only once and began under a lost lease: it is unknown what it did."""
     return ErrorDetail(
         code=ErrorCode.LEASE_LOST,
         kind=ErrorKind.LOST,
@@ -133,7 +133,7 @@ def lost_once(step_id: str) -> ErrorDetail:
 
 
 def lost_attempt() -> ErrorDetail:
-    """How an attempt ended whose worker was lost before it reported a result. Which worker that was its record says."""
+    """The error of an attempt whose worker was lost before it reported a result. Its record names the worker."""
     return ErrorDetail(
         code=ErrorCode.LEASE_LOST,
         kind=ErrorKind.LOST,
@@ -172,7 +172,7 @@ def state_too_large(size: int, maximum: int = limits.STATE_STORED_BYTES) -> Refu
 
 
 def foreign_request(request_id: str, run_id: str) -> Refused:
-    """A child start whose request id belongs to a run that this step did not start."""
+    """A child start whose request id belongs to a run that another step or client started."""
     return refused(
         ErrorCode.CONFLICT,
         f"request_id {request_id!r} belongs to run {run_id}, which this step did not start.",
@@ -203,7 +203,7 @@ def child_conflict(workflow_id: str, run_id: str, *, existing: str, requested: s
 
 
 def unstorable(field: str) -> Refused:
-    """PostgreSQL cannot keep NUL, and nobody can keep half a character."""
+    """PostgreSQL cannot store NUL, and no store can keep a lone surrogate."""
     return refused(
         ErrorCode.INVALID_ARGUMENT,
         f"{field} holds a NUL character or a lone surrogate, which cannot be stored. Remove it.",
@@ -270,7 +270,7 @@ def no_step(run_id: str, step_id: str) -> Refused:
 
 
 def no_result_before(step_id: str, from_step: str) -> Refused:
-    """An output that a fork is to replace. `from_step` is empty if the fork takes over everything."""
+    """The refusal to replace an output in a fork. `from_step` is empty if the fork copies everything."""
     when = f"had no result before {from_step!r} was begun" if from_step else "has no result"
     return refused(
         ErrorCode.PRECONDITION_FAILED,
@@ -308,7 +308,7 @@ def _taken(workflow_id: str, run_id: str, message: str) -> Refused:
 
 
 def namespace_gone(namespace: str) -> Refused:
-    """One that is being deleted: like one that does not exist."""
+    """A namespace that is being deleted is treated as one that does not exist."""
     return refused(ErrorCode.NOT_FOUND, f"namespace {namespace} not found", subject="namespace", subject_id=namespace)
 
 

@@ -1,4 +1,4 @@
-"""Waits for signals: the oldest signal of the name that no step has taken ends the wait."""
+"""Waits for signals: the oldest unconsumed signal of the name ends the wait."""
 
 from ..providers import Rng
 from ..states import KindCode

@@ -1,4 +1,4 @@
-"""A run and some of its steps in memory, as they were read and as a batch of commands changes them."""
+"""A run and some of its steps in memory: as read, and as changed by a batch of commands."""
 
 from typing import Final, Protocol
 
@@ -16,16 +16,16 @@ from .refusals import namespace_full
 OUTPUT_STEP: Final = "$output"
 STATE_STEP: Final = "$state"
 NEVER: Final = 2**63 - 1
-"""The due time of a wait that only an event ends: open waits are found by having one."""
+"""The due time of a wait that only an event ends. Every open wait has a due time, by which it is found."""
 
 RETURNS_STEP = (BeginStep, FailStep, WaitSignal, StartChild, DecideRace)
-"""May return what the step that they name holds."""
+"""Commands that may return the contents of the step that they name."""
 
 _EVENT_KINDS = (KindCode.SIGNAL, KindCode.CHILD)
 
 
 class StepState(msgspec.Struct, kw_only=True):
-    """A row of the history. `lease` is that of its last writer."""
+    """A row of the history. `lease` is the lease of its last writer."""
 
     step_id: str
     name: str
@@ -51,10 +51,10 @@ class StepState(msgspec.Struct, kw_only=True):
     error: ErrorDetail | None = None
     child_run_id: str | None = None
     details: Payload | None = None
-    withheld: bool = False  # what it holds was not read: the outcomes of this batch are large enough without it
+    withheld: bool = False  # its payload was not read: the outcomes of this batch are large enough without it
     new: bool = False  # created by this batch
     changed: bool = False
-    awaited_signal: bool = False  # when it was read
+    awaited_signal: bool = False  # at the time of the read
     was_retrying: bool = False
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class StepState(msgspec.Struct, kw_only=True):
 
     @property
     def is_retrying(self) -> bool:
-        """An attempt of it has failed, and it has no result yet: another one is to come, or runs."""
+        """An attempt has failed and the step has no result yet: another attempt is due or running."""
         return self.attempt > 1 and self.kind == KindCode.FUNCTION and self.status < StepCode.COMPLETED
 
     @property
@@ -76,7 +76,7 @@ class StepState(msgspec.Struct, kw_only=True):
 
     @property
     def due_at(self) -> Timestamp | None:
-        """When the clock does something about it, while that is ahead."""
+        """The next time at which the clock acts on the step, if any."""
         if self.status == StepCode.PENDING:
             return self.retry_at
         if self.status != StepCode.RUNNING:
@@ -85,7 +85,7 @@ class StepState(msgspec.Struct, kw_only=True):
 
     @property
     def row_due_at(self) -> Timestamp | None:
-        """The same; and of a step with a timeout that runs, when its attempt should have been reported."""
+        """As `due_at`; for a running step with a timeout, the time by which its attempt must be reported."""
         if self.timeout_ms and self.status == StepCode.RUNNING and self.kind == KindCode.FUNCTION:
             return (self.started_at or 0) + self.timeout_ms * US_PER_MS
         return self.due_at
@@ -120,12 +120,12 @@ class AttemptState(msgspec.Struct, kw_only=True):
     finished_at: Timestamp
     retry_at: Timestamp
     worker_id: str | None = None
-    error: ErrorDetail | None = None  # None: read, not new
-    input: Payload | None = None  # its arguments; of one that was read: not known here
+    error: ErrorDetail | None = None  # None: it was read and is not new
+    input: Payload | None = None  # its arguments; not read from the store
 
 
 class SignalState(msgspec.Struct, kw_only=True):
-    """A signal that came. `step_id` is the step it is bound to by this batch."""
+    """A received signal. `step_id` is the step that this batch binds it to."""
 
     number: int
     name: str
@@ -134,15 +134,15 @@ class SignalState(msgspec.Struct, kw_only=True):
 
 
 class Admission(Protocol):
-    """Types that refuse runs, or cancel others, when they are full."""
+    """Limits of types that refuse starts, or cancel other runs, when full."""
 
     def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
-        """None: it is admitted, and counted."""
+        """None: the start is admitted and counted."""
         ...
 
 
 class Relative(msgspec.Struct):
-    """Another run, as far as a parent has to know it."""
+    """Another run, with the fields that a parent needs."""
 
     run_id: str
     workflow_type: str
@@ -150,7 +150,7 @@ class Relative(msgspec.Struct):
 
 
 class Relatives(msgspec.Struct, kw_only=True):
-    """The runs around a batch of child starts in one namespace, as they were found, and what is to be created."""
+    """The runs that a batch of child starts in one namespace refers to, as read, and those to create."""
 
     recorded: dict[tuple[str, str], Relative] = msgspec.field(default_factory=dict[tuple[str, str], Relative])
     by_request: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])
@@ -160,14 +160,14 @@ class Relatives(msgspec.Struct, kw_only=True):
     """Request ids of `created`: no other step may use them."""
     active: dict[str, Relative] = msgspec.field(default_factory=dict[str, Relative])  # by workflow id
     limit: int | None = None  # of open runs
-    quota: int | None = None  # how many may be started
+    quota: int | None = None  # how many more may be started
     created: list[StartChild] = msgspec.field(default_factory=list[StartChild])
     links: list[tuple[str, str, str, str]] = msgspec.field(default_factory=list[tuple[str, str, str, str]])
-    """(child run id, parent run id, step id, namespace) of steps that wait for a run which was there."""
+    """(child run id, parent run id, step id, namespace) of steps that wait for an existing run."""
     admission: Admission | None = None
 
     def refuse_start(self, start: StartRun, now: Timestamp) -> Refused | None:
-        """None: one more may be started, and is counted."""
+        """None: the start is allowed and counted."""
         if self.admission is not None and (refused := self.admission.refuse(start, now)) is not None:
             return refused
         if self.quota is not None and self.limit is not None:
@@ -178,7 +178,7 @@ class Relatives(msgspec.Struct, kw_only=True):
 
 
 class RunState(msgspec.Struct, kw_only=True):
-    """A run's row, the steps that matter, and what is to be written. `read_seq` is the seq it was read at."""
+    """A run's row, the steps that were read, and what to write. `read_seq` is its seq at the time of the read."""
 
     run: RunKey
     status: int
@@ -200,38 +200,38 @@ class RunState(msgspec.Struct, kw_only=True):
     watched: bool = False
     has_children: bool = False
     cascade_due: bool = False
-    children_due: bool = False  # the cascade became due by what was decided now
+    children_due: bool = False  # set if a decision of this batch made the cascade due
     pause_requested: bool = False
     diverged: bool = False
     cancel_reason: str = ""
-    cancel_unseen: bool = False  # requested of its present holder, whose notice may not have arrived
+    cancel_unseen: bool = False  # requested while this worker held it; the notice may not have arrived
     continued_as: str | None = None
     status_text: str | None = None
     progress: float | None = None
-    tried_build: str | None = None  # to be added to those whose code did not fit
-    unpin_build: bool = False  # it is not pinned to a build any more
+    tried_build: str | None = None  # to be added to the builds whose code did not match
+    unpin_build: bool = False  # no longer pinned to a build
     problem: ErrorDetail | None = None
     error: ErrorDetail | None = None
-    relatives: Relatives | None = None  # for those who start children
-    successor: ContinueAsNew | None = None  # the run that goes on instead of this one
-    successor_paused: bool = False  # it takes over the request to pause
-    reported_alive: bool = False  # a step of it was
-    begun_again: int = 0  # attempts of steps that were begun before: a count that is kept without reading contains them
-    signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # not bound when read, in order
+    relatives: Relatives | None = None  # for commands that start children
+    successor: ContinueAsNew | None = None  # the run that continues this one
+    successor_paused: bool = False  # the successor takes over the pause request
+    reported_alive: bool = False  # a step sent a heartbeat
+    begun_again: int = 0  # attempts of steps that were begun before; counts that are kept without reading include them
+    signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # unbound when read, in order
     steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
     new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
     changed: bool = False
-    answer_bytes: int = 0  # of the outcomes of its commands
-    deferred: bool = False  # a command of it has to wait for the next batch, and so has all that follows
+    answer_bytes: int = 0  # size of the outcomes of its commands
+    deferred: bool = False  # one of its commands waits for the next batch, so all later ones do too
 
     @property
     def ended(self) -> bool:
         return RunCode.COMPLETED <= self.status <= RunCode.CANCELLED
 
     def count_changes(self) -> tuple[int, int]:
-        """By how much the run's counts change: of waits for signals, and of steps that are being retried. Stores keep
-        them as `awaits_signal` and `retrying_steps`, and as 0 in a run that has ended."""
+        """The changes of the run's counts: waits for signals, and steps being retried. Stores keep them as
+        `awaits_signal` and `retrying_steps`, with 0 for an ended run."""
         waits = retries = 0
         for step in self.steps.values():
             if step.changed:
@@ -241,11 +241,11 @@ class RunState(msgspec.Struct, kw_only=True):
 
     @property
     def progressed(self) -> bool:
-        """Whether leases lost before this do not count any more."""
+        """Whether the run made progress, which resets its count of lost leases."""
         return self.reported_alive or self.result_seq != self.read_result_seq
 
     def next_seq(self) -> int:
-        """The next number; taking one is a change."""
+        """Takes the next sequence number, which marks the run as changed."""
         self.changed = True
         self.seq += 1
         return self.seq
@@ -255,7 +255,7 @@ class RunState(msgspec.Struct, kw_only=True):
         return self.result_seq
 
     def leave(self, status: RunCode) -> None:
-        """The holder lets go of it."""
+        """Ends the worker's hold of the run."""
         require_transition(self.status, status)
         self.changed = True
         self.status = status

@@ -1,4 +1,4 @@
-"""Log lines of steps: the last ones of each, for people. They are not part of the history, and may be lost."""
+"""Log lines of steps: the last lines of each, for people. They are not part of the history and may be lost."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from ..times import Timestamp
 
 
 class LogLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One record of a step's log. `text` as it is, or `sealed` by a codec, with what its reader needs."""
+    """One record of a step's log: `text` in the clear, or `sealed` by a codec, with the metadata to decode it."""
 
     at: Timestamp
     attempt: int
@@ -25,14 +25,14 @@ class LogLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
     @property
     def payload(self) -> Payload:
-        """A JSON string."""
+        """The line as a JSON string."""
         if self.metadata:
             return Payload(self.sealed, self.metadata)
         return Payload(msgspec.json.encode(self.text))
 
 
 class StepLog(msgspec.Struct, frozen=True):
-    """What is kept of a step: the oldest line first. `dropped`: how many came and are not here."""
+    """The stored lines of a step, oldest first. `dropped`: how many other lines it had."""
 
     step_id: str
     lines: tuple[LogLine, ...] = ()
@@ -40,7 +40,7 @@ class StepLog(msgspec.Struct, frozen=True):
 
 
 class StepLogLines(msgspec.Struct, frozen=True):
-    """Lines of a step that come now, and how many its worker had to drop."""
+    """New lines of a step, and how many its worker had to drop."""
 
     run: RunKey
     step_id: str
@@ -53,7 +53,7 @@ class StepLogLines(msgspec.Struct, frozen=True):
 
 
 def appended(before: StepLog | None, more: StepLogLines) -> StepLog:
-    """The last lines of both."""
+    """The last lines of both, within the limits."""
     lines = (*before.lines, *more.lines) if before is not None else more.lines
     kept = _last(lines)
     dropped = more.dropped + (before.dropped if before is not None else 0)

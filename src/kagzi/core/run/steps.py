@@ -1,4 +1,4 @@
-"""Steps that are functions: begin, complete, both at once, fail; and what the rules for steps of every kind share."""
+"""Steps that are functions: begin, complete, record, fail; and the rules that steps of every kind share."""
 
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ from .refusals import (
 from .state import AttemptState, RunState, StepState
 
 Beginning: TypeAlias = BeginStep | RecordStep | BeginSleep | WaitSignal | StartChild | DecideRace | RecordPatch
-"""Commands that may make a step."""
+"""Commands that may create a step."""
 
 
 def begin_step(run: RunState, command: OpenAttempt, now: Timestamp, rng: Rng) -> Outcome:
@@ -63,7 +63,7 @@ def begin_step(run: RunState, command: OpenAttempt, now: Timestamp, rng: Rng) ->
 def record_step(run: RunState, command: RecordStep, now: Timestamp, rng: Rng) -> Outcome:
     begun = begin_step(run, command, now, rng)
     if isinstance(begun, (Begun, Known)):
-        return complete_step(run, command, now, rng)  # of one that has a result: a repeat, or refused
+        return complete_step(run, command, now, rng)  # the step has a result: a repeat, or a refusal
     return begun
 
 
@@ -102,7 +102,7 @@ def fail_step(run: RunState, command: FailStep, now: Timestamp, rng: Rng) -> Out
         end_step(run, step, command, now, StepCode.FAILED)
         step.error = decision.error
         return StepFailed(step.seq, now, step.attempt, decision.error)
-    # Whoever took it over without a begin of its own has one here: that of the lost holder is kept under its number.
+    # A worker that took over the step without its own begin gets a number here; the lost worker's begin keeps its own.
     begun_seq = step.begun_seq if step.lease == command.lease else run.next_seq()
     attempt = AttemptState(
         step_id=step.step_id,
@@ -138,12 +138,12 @@ def _first_begin(run: RunState, command: OpenAttempt, now: Timestamp) -> Outcome
 def _begin_running(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
     if step.lease == command.lease:
         return Begun(step.begun_seq, step.started_at or 0, step.attempt)
-    begun = step.lease.counter > 0  # in a fork, or a run that is tried again from here, nobody has begun it yet
+    begun = step.lease.counter > 0  # False in a fork, or a run retried from here: nobody has begun it yet
     return _lost(run, step, command, now) if step.once and begun else _begin_again(run, step, command, now)
 
 
 def _begin_again(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
-    """The next attempt; or the same one by a new holder, since a lost worker is not a failed attempt."""
+    """The next attempt; or the same one under a new lease, since a lost worker is not a failed attempt."""
     run.begun_again += 1
     step.begun_seq = run.next_seq()
     step.status, step.retry_at, step.started_at = StepCode.RUNNING, None, now
@@ -153,14 +153,14 @@ def _begin_again(run: RunState, step: StepState, command: OpenAttempt, now: Time
 
 
 def _lost(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
-    """A step that may run once began under a lease that was lost: whether it did anything is unknown for ever."""
+    """A step that may run only once began under a lost lease: it cannot be known whether it did anything."""
     end_step(run, step, command, now, StepCode.FAILED)
     step.error = lost_once(step.step_id)
     return Known(step.as_history())
 
 
 def _begun_before(run: RunState, command: OpenAttempt) -> Outcome | None:
-    """Sent again, with what followed it, by the worker under whose lease that was recorded."""
+    """The response to a repeat by the worker under whose lease it was recorded."""
     earlier = run.attempts.get((command.step_id, command.attempt))
     if earlier is not None and earlier.lease == command.lease:
         return Begun(earlier.begun_seq, earlier.started_at or 0, earlier.attempt)
@@ -183,7 +183,7 @@ def _failed_before(run: RunState, command: FailStep) -> Outcome | None:
         return StepFailed(step.seq, step.finished_at or 0, step.attempt, step.error)
     attempt = command.attempt
     if not attempt and step is not None and step.status == StepCode.PENDING:
-        attempt = step.attempt - 1  # the one that was the current one
+        attempt = step.attempt - 1  # the attempt that failed
     earlier = run.attempts.get((command.step_id, attempt))
     if earlier is not None and earlier.lease == command.lease:
         waits = step is not None and step.status == StepCode.PENDING and step.attempt == earlier.attempt + 1
@@ -192,7 +192,7 @@ def _failed_before(run: RunState, command: FailStep) -> Outcome | None:
     return None
 
 
-# --- what the rules for steps of every kind share ---------------------------------------------------------------------
+# --- rules for steps of every kind ------------------------------------------------------------------------------------
 
 
 def new_step(run: RunState, command: Beginning | OpenAttempt, now: Timestamp, kind: KindCode) -> StepState:
@@ -217,7 +217,7 @@ def new_step(run: RunState, command: Beginning | OpenAttempt, now: Timestamp, ki
 
 
 def new_result(run: RunState, command: Beginning, now: Timestamp, kind: KindCode) -> StepState:
-    """A step that is complete as soon as it is recorded: one number for both."""
+    """A step that is complete as soon as it is recorded: begin and result share one number."""
     step = new_step(run, command, now, kind)
     run.result_seq = step.seq = step.begun_seq
     step.status, step.finished_at = StepCode.COMPLETED, now
@@ -225,7 +225,7 @@ def new_result(run: RunState, command: Beginning, now: Timestamp, kind: KindCode
 
 
 def may_not_begin(run: RunState, step_id: str, *, cleanup: bool = True) -> Refused | None:
-    """Why a step that is not recorded yet cannot be."""
+    """Why a new step cannot be recorded; None if it can."""
     if run.cancel_requested_at is not None and not cleanup:
         return being_cancelled(run.run.run_id, run.cancel_reason)
     if is_reserved(step_id):
@@ -240,7 +240,7 @@ def end_step(run: RunState, step: StepState, command: WorkerCommand, now: Timest
 
 
 def current_attempt(step: StepState | None, step_id: str, attempt: int) -> StepState | Refused:
-    """The step, if this is the attempt that runs."""
+    """The step, if `attempt` is its running attempt."""
     current = step is not None and step.kind == KindCode.FUNCTION and attempt in (0, step.attempt)
     if step is not None and current and step.status == StepCode.RUNNING:
         return step
@@ -248,7 +248,7 @@ def current_attempt(step: StepState | None, step_id: str, attempt: int) -> StepS
 
 
 def refuse_attempt(step: StepState | None, step_id: str, attempt: int) -> Refused:
-    """Why this is not the attempt that runs."""
+    """Why `attempt` is not the running attempt."""
     if step is None:
         return never_begun(step_id)
     if step.kind != KindCode.FUNCTION:

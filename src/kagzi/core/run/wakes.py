@@ -1,7 +1,7 @@
-"""Wakes: a retry, a sleep or a start that was to come later is due now, and the history says so.
+"""Wakes: a retry, a sleep or a delayed start becomes due now, and the history records it.
 
-Nothing of the past changes. The time of the wait becomes the time of the wake, and whatever ends a wait whose time has
-come ends it: the worker that holds the run, or the clock. The wake itself has a number of its own in the run's order.
+The past does not change. The due time of the wait becomes the time of the wake, and the wait ends as usual: through the
+worker that holds the run, or through the clock. The wake has its own sequence number.
 """
 
 import msgspec
@@ -15,21 +15,21 @@ from .outcomes import Refused
 from .refusals import no_step, refused
 
 WOKEN = "$woken"
-"""In the place of the step whose earlier attempt a row is: it records a wake. No step of a workflow has this id."""
+"""The step id of a row among the attempts that records a wake. No step of a workflow has this id."""
 NAMED_WAITS = 6
-"""So many steps are read of a run of which no step is named; all but one of them are named in a refusal."""
+"""How many waiting steps are read if the request names none; a refusal names all but one of them."""
 
 
 class Wake(msgspec.Struct, frozen=True, gc=False):
-    """`step_id` empty: the run itself if it waits to begin, else the one step of it that waits for a time."""
+    """`step_id` empty: the run itself if it waits to begin, else its only step that waits for a time."""
 
     step_id: str
     request_id: str
 
 
 class Woken(msgspec.Struct, frozen=True, kw_only=True):
-    """`woken` False: it was awake, and nothing changed. `step_id` is empty if it was the run as a whole. `due_at` is
-    when it would have been due."""
+    """`woken` False: it was due already, and nothing changed. `step_id` is empty if the run as a whole was woken.
+    `due_at`: when it would have been due."""
 
     run: RunKey
     status: RunStatus
@@ -39,7 +39,7 @@ class Woken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WakeableStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as far as it matters whether it can be woken."""
+    """The fields of a step that determine whether it can be woken."""
 
     step_id: str
     name: str
@@ -52,16 +52,16 @@ class WakeableStep(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def due_at(self) -> Timestamp | None:
-        """None: it does not wait for the clock alone."""
+        """None: it does not wait for a time only."""
         if self.kind == KindCode.SLEEP and self.status == StepCode.RUNNING:
             return self.wake_at
         return self.retry_at if self.kind == KindCode.FUNCTION and self.status == StepCode.PENDING else None
 
 
 class WakeableRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, and the step that is named; or, if none is, the first of those that wait for a time.
+    """A run and the named step; or, if none is named, the first steps that wait for a time.
 
-    `waits_itself`: its time is that of none of its steps. It is to begin then, or to be tried again as a whole."""
+    `waits_itself`: its due time does not come from a step. It is a delayed start, or a retry of the whole run."""
 
     run: RunKey
     status: int
@@ -74,7 +74,7 @@ class WakeableRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WakePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be written: the time of the step (None: of the run itself), and the note in the history."""
+    """What to write: the due time of the step (None: of the run itself), and the note in the history."""
 
     step: WakeableStep | None
     due_at: Timestamp
@@ -85,7 +85,7 @@ class WakePlan(msgspec.Struct, frozen=True, kw_only=True):
 def decide_wake(
     state: WakeableRun, wake: Wake, known: ErrorDetail | None, now: Timestamp
 ) -> WakePlan | Woken | Refused:
-    """`known` is the note of an earlier wake with the same request id. Woken: there is nothing to do."""
+    """`known` is the note of an earlier wake with the same request id. Returns Woken if there is nothing to write."""
     status = RUN_STATUS_OF_CODE[state.status]
     if known is not None:
         step_id = known.subject_id if known.subject == "step" else ""
@@ -180,7 +180,7 @@ def _request_used(request_id: str) -> Refused:
 
 
 def woken_event(seq: int, at: Timestamp, attempt: int, note: ErrorDetail | None) -> RunEvent:
-    """What the row of a wake tells."""
+    """The event of the row of a wake."""
     if note is None or note.subject != "step":
         return RunEvent(seq=seq, at=at, kind=EventKind.RUN_WOKEN, attempt=attempt, until=_due_at_of(note))
     return RunEvent(
@@ -200,6 +200,6 @@ def _due_at_of(note: ErrorDetail | None) -> Timestamp | None:
 
 
 def planned_wake_at(note: ErrorDetail | None, wake_at: Timestamp | None) -> Timestamp | None:
-    """Until when a sleep was to last when it began, whose first wake this note is of."""
+    """The original end of a sleep, from the note of its first wake."""
     due_at = _due_at_of(note)
     return wake_at if due_at is None else due_at

@@ -1,1 +1,1 @@
-"""Schedules: what they say, and their nominal times."""
+"""Schedules: their specifications and nominal times."""

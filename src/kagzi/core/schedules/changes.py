@@ -1,4 +1,4 @@
-"""Changes of a schedule: what saying one thing about it means for the others."""
+"""Changes of a schedule, and their consequences for other fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from .schedule import ScheduleRecord, ScheduleSpec
 
 
 def changed_spec(spec: ScheduleSpec, changes: Mapping[str, Any]) -> ScheduleSpec:
-    """The spec with `changes` of its fields. A cron expression takes the place of an interval and the other way round.
-    Raises InvalidArgument if both are given; the rest is checked with the whole spec."""
+    """The spec with `changes` to its fields. A cron expression replaces an interval and vice versa. Raises
+    InvalidArgument if both are given; the whole spec is checked later."""
     if "cron_expr" in changes and "interval_us" in changes:
         raise InvalidArgument("cron_expr and interval are both given. Give one.", field="interval")
     others: dict[str, Any] = {}
@@ -23,8 +23,8 @@ def changed_spec(spec: ScheduleSpec, changes: Mapping[str, Any]) -> ScheduleSpec
 
 
 def changed(was: ScheduleRecord, changes: Mapping[str, Any], *, enabled: bool | None) -> ScheduleRecord:
-    """The schedule with `changes` of its spec, enabled or paused as said; None: as it was. The reason of a pause is
-    that of one pause only. Raises InvalidArgument."""
+    """The schedule with `changes` to its spec, enabled or paused as given; None: unchanged. Pausing or resuming clears
+    the earlier reason. Raises InvalidArgument."""
     record = msgspec.structs.replace(was, spec=changed_spec(was.spec, changes))
     if enabled is None or enabled == was.enabled:
         return record

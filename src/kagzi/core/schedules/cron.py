@@ -1,10 +1,10 @@
-"""Nominal times: when a schedule is meant to run. A cron expression in a time zone, or an interval from an anchor.
+"""Nominal times: when a schedule should run. A cron expression in a time zone, or an interval from an anchor.
 
-Clocks are turned twice a year. An expression that names hours means wall-clock time: a local time that does not exist
-runs once, at the end of the gap; one that occurs twice runs the first time. An expression that matches every hour means
+Clocks change twice a year. An expression that names hours means wall-clock time: a local time that does not exist runs
+once, at the end of the gap; one that occurs twice runs the first time. An expression that matches every hour means
 elapsed time: it continues through both passes of a repeated hour.
 
-A search backwards costs as little as one forwards, so that the last few of a million missed times are found at once.
+Searching backwards is as cheap as forwards, so that the last few of a million missed times are found at once.
 """
 
 from collections.abc import Iterator
@@ -20,32 +20,32 @@ from ..times import US_PER_S, Timestamp, from_datetime, to_datetime
 from .cron_search import Search
 
 EXPRESSION_BYTES = 256
-_FIRST_TIME: Timestamp = -2_208_988_800 * US_PER_S  # 1900: calendars end somewhere
+_FIRST_TIME: Timestamp = -2_208_988_800 * US_PER_S  # 1900: within the range of calendars
 _LAST_TIME: Timestamp = 221_845_392_000 * US_PER_S  # 9000
 _DAY_US = 86_400 * US_PER_S
 _EVERY_HOUR = 24
-_SOME_DATE = datetime(2000, 1, 1)  # noqa: DTZ001  only to see whether the expression ever matches
+_SOME_DATE = datetime(2000, 1, 1)  # noqa: DTZ001  only used to test whether the expression ever matches
 
 
 class NominalTimes(Protocol):
-    """An endless sequence of moments, always the same."""
+    """An endless, deterministic sequence of times."""
 
     def next(self, after: Timestamp) -> Timestamp | None:
-        """The first one later than `after`."""
+        """The first time after `after`."""
         ...
 
     def latest(self, at: Timestamp) -> Timestamp | None:
-        """The last one that is not later than `at`."""
+        """The last time not later than `at`."""
         ...
 
     @property
     def steps(self) -> int:
-        """What the searches have cost so far."""
+        """The cost of all searches so far."""
         ...
 
 
 class Interval:
-    """Every so often, counted from the anchor: it does not drift."""
+    """A fixed interval, counted from the anchor, so that it does not drift."""
 
     def __init__(self, interval_us: int, anchor: Timestamp) -> None:
         if interval_us < SCHEDULE_INTERVAL_MIN_US:
@@ -57,7 +57,7 @@ class Interval:
         self._interval_us = interval_us
         self._anchor = anchor
 
-    steps = 0  # it is computed
+    steps = 0  # computed without a search
 
     def next(self, after: Timestamp) -> Timestamp | None:
         at = self._anchor + ((after - self._anchor) // self._interval_us + 1) * self._interval_us
@@ -79,7 +79,7 @@ class Cron:
 
     @property
     def steps(self) -> int:
-        """What the searches have cost so far: months and days."""
+        """The cost of all searches so far, in months and days."""
         return self._search.steps
 
     def next(self, after: Timestamp) -> Timestamp | None:
@@ -101,7 +101,7 @@ class Cron:
     # --- wall-clock time ----------------------------------------------------------------------------------------------
 
     def _ceiling(self, at: Timestamp) -> datetime:
-        """The last local time that the wall clock has shown by then. It shows nothing new while an hour is repeated."""
+        """The latest local time that the wall clock has shown by then. A repeated hour adds nothing new."""
         local = to_datetime(at).astimezone(self._zone)
         if not local.fold:
             return local.replace(tzinfo=None)
@@ -116,11 +116,11 @@ class Cron:
             return at
         return self._turn(from_datetime(aware.replace(fold=1)), at)
 
-    # --- hourly: periods between two turns of the clock, each with an offset of its own -------------------------------
+    # --- hourly: periods between two clock changes, each with its own offset ------------------------------------------
 
     def _next_hourly(self, after: Timestamp) -> Timestamp | None:
         while True:
-            first = after + 1  # that may match
+            first = after + 1  # the earliest possible match
             offset = self._offset(first)
             end = first + _DAY_US
             turns = self._offset(end) != offset
@@ -132,7 +132,7 @@ class Cron:
             at = _as_utc(local) - offset
             if at < end:
                 return at
-            # No time between here and two days before it can match, whatever the clock does in between.
+            # Nothing up to two days before this match can match, whatever the clock does in between.
             after = end - 1 if turns else max(end - 1, at - 2 * _DAY_US)
 
     def _latest_hourly(self, at: Timestamp) -> Timestamp | None:
@@ -158,7 +158,7 @@ class Cron:
         return offset // timedelta(microseconds=1)
 
     def _turn(self, before: Timestamp, after: Timestamp) -> Timestamp:
-        """The first moment in (before, after] at which the clock has been turned."""
+        """The first moment in (before, after] at which the clock has changed."""
         offset = self._offset(before)
         while after - before > 1:
             middle = (before + after) // 2
@@ -176,7 +176,7 @@ class Cron:
 
 
 class Times:
-    """Nominal times from `start_at` on, and before `end_at`."""
+    """Nominal times at or after `start_at` and before `end_at`."""
 
     def __init__(
         self, source: NominalTimes, start_at: Timestamp | None = None, end_at: Timestamp | None = None
@@ -199,14 +199,14 @@ class Times:
         return self._source.steps
 
     def after(self, after: Timestamp) -> Iterator[Timestamp]:
-        """One after the other, earliest first."""
+        """Earliest first."""
         at = self.next(after)
         while at is not None:
             yield at
             at = self.next(at)
 
     def back_from(self, at: Timestamp) -> Iterator[Timestamp]:
-        """One before the other, latest first."""
+        """Latest first."""
         latest = self.latest(at)
         while latest is not None:
             yield latest

@@ -1,6 +1,5 @@
-"""Finds the local times that a cron expression matches: by month, then by day, then by time of day, so that years in
-which nothing matches cost a step for each month that is named. Every step is counted, so that a search can be
-bounded."""
+"""Finds the local times that a cron expression matches: by month, then by day, then by time of day, so that a year
+without a match only costs one step for each named month. Steps are counted, so that a search can be bounded."""
 
 import calendar
 from bisect import bisect_left, bisect_right
@@ -10,14 +9,14 @@ from datetime import date, datetime, time
 from cronsim import CronSim
 
 SEARCH_YEARS = 50
-"""An expression that matches on no day of these counts as one that never matches."""
+"""An expression that matches no day within this many years is treated as one that never matches."""
 
 _LAST_YEAR = 9_999
 _MOST_DAYS = 31
 
 
 class Search:
-    """Of one parsed expression, in both directions. `steps`: months and days searched since this was created."""
+    """Searches the matches of one parsed expression in both directions. `steps`: months and days searched so far."""
 
     def __init__(self, expression: CronSim) -> None:
         self._matches = expression.match_day
@@ -26,7 +25,7 @@ class Search:
         self._minutes = sorted(expression.minutes)
         self._seconds = sorted(expression.seconds)
         plain = all(day > 0 for day in expression.days)
-        # Both fields must match: only the days of the month that are named come into question.
+        # Both fields must match, so only the named days of the month can match.
         self._days = sorted(expression.days) if plain and expression.day_and else range(1, _MOST_DAYS + 1)
         self.steps = 0
 

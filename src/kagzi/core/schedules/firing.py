@@ -1,4 +1,4 @@
-"""The firing plan of a schedule: which starts to make for its nominal times, and what became of each."""
+"""The firing plan of a schedule: which runs to start for its nominal times, and the result of each."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from .schedule import AllowedStart, Cause, Fire, OpenRun, Overlap, ScheduleRecor
 
 
 class ScheduledStart(msgspec.Struct, frozen=True):
-    """A nominal time that is to become a run."""
+    """A nominal time for which a run is started."""
 
     nominal_at: Timestamp
     cause: Cause
@@ -22,10 +22,10 @@ class ScheduledStart(msgspec.Struct, frozen=True):
 
 
 class Firing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to become of some nominal times of a schedule, decided on what it was when it was read.
+    """What to do for some nominal times of a schedule, decided from the schedule as it was read.
 
-    `moves`: its next time becomes `next_at`; it must still be the one that was read. Otherwise (triggers, backfills)
-    the schedule must only exist.
+    `moves`: the schedule's next time becomes `next_at`; the current one must still be the one that was read. Otherwise
+    (triggers, backfills) the schedule only has to exist.
     """
 
     schedule: ScheduleRecord
@@ -38,7 +38,7 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each scheduled start, in order. Those fired before are as they were recorded then.
+    """The result of each scheduled start, in order. Earlier results are returned as recorded.
 
     `started`: ids of the new runs. `refused`: why a start was refused, by nominal time.
     """
@@ -49,8 +49,7 @@ class FiredSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FiringPlan:
-    """The scheduled starts of one firing, and what became of them. `to_record` is new; other fires were recorded
-    before."""
+    """The scheduled starts of one firing, and their results. `to_record` are new fires; others were recorded before."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class FiringPlan:
         runs: Mapping[str, str],
         open_runs: Sequence[OpenRun],
     ) -> None:
-        """`fired`: what was recorded of these nominal times; `runs`: ids by request id; `open_runs`: oldest first."""
+        """`fired`: recorded fires of these nominal times; `runs`: ids by request id; `open_runs`: oldest first."""
         self.firing = firing
         self._now = now
         self._fired = fired
@@ -90,8 +89,7 @@ class FiringPlan:
         )
 
     def next_starts(self) -> list[tuple[ScheduledStart, AllowedStart]]:
-        """The starts to make now; none when all is done. Where runs may overlap that is all of them, otherwise one at a
-        time."""
+        """The starts to make now; empty when all are done. All of them if runs may overlap, otherwise one at a time."""
         starts: list[tuple[ScheduledStart, AllowedStart]] = []
         while self._remaining and (not starts or self.firing.overlap == "allow"):
             scheduled = self._remaining.pop()
@@ -142,7 +140,7 @@ class FiringPlan:
             self.to_record.append(fire)
 
     def _note_skip(self, scheduled: ScheduledStart, reason: str) -> None:
-        """Somebody who triggers a schedule gets the reason: that is not part of its history."""
+        """The reason goes to the caller who triggered the schedule; it is not part of the schedule's history."""
         fire = Fire(nominal_at=scheduled.nominal_at, at=self._now, cause=scheduled.cause, reason=reason, count=1)
         self._fires.append(fire)
         if scheduled.cause != "trigger":

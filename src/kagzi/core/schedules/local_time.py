@@ -1,11 +1,11 @@
-"""Times of a schedule as the clock of its zone shows them."""
+"""Times of a schedule in its time zone."""
 
 from datetime import datetime
 
 
 def local_time(at: datetime, timezone: str) -> tuple[str, str]:
-    """`Mon 2026-11-16 09:30:00`, and the name of the zone then: `CET`. `timezone`: one that was checked before."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  a server is started without it
+    """`Mon 2026-11-16 09:30:00`, and the zone's name at that time: `CET`. `timezone` must have been checked before."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  not needed to start a server
 
     local = at.astimezone(ZoneInfo(timezone))
     return local.strftime("%a %Y-%m-%d %H:%M:%S"), local.tzname() or timezone

@@ -1,5 +1,5 @@
-"""The nominal times of a schedule. Time zones and cron expressions are slow to import, and only a server that has a
-schedule needs them: `cron` is loaded when the first one is asked for its times."""
+"""The nominal times of a schedule. Time zones and cron expressions are slow to import, and only servers with schedules
+need them: `cron` is loaded on first use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def nominal_times(spec: ScheduleSpec, anchor: Timestamp) -> Times:
-    """Raises InvalidArgument. An interval counts from `start_at`, or else from `anchor`: when the schedule was made."""
+    """Raises InvalidArgument. An interval counts from `start_at`, or else from `anchor`: the schedule's creation."""
     from .cron import Cron, Interval, Times  # noqa: PLC0415  see above
 
     if bool(spec.cron_expr) == (spec.interval_us is not None):

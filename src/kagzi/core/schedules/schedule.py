@@ -1,4 +1,4 @@
-"""Schedules: their specification, what became of their nominal times, and overlap with runs that are still open."""
+"""Schedules: their specification, the results of their nominal times, and overlap with open runs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ Cause: TypeAlias = Literal["clock", "catchup", "trigger", "backfill"]
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a schedule specifies: either `cron_expr`, or `interval_us`. Nominal times are at or after `start_at` and
-    before `end_at`."""
+    """The specification of a schedule: either `cron_expr` or `interval_us`. Nominal times are at or after `start_at`
+    and before `end_at`."""
 
     workflow_type: str
     cron_expr: str = ""
@@ -38,20 +38,20 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     max_catchup: int = SCHEDULE_CATCHUP_DEFAULT
     catchup_window_us: int = SCHEDULE_CATCHUP_WINDOW_US
     timeout_us: int | None = None  # of each run, from its creation
-    owner: str = ""  # whose code declares it
+    owner: str = ""  # the program whose code declares it
 
 
 _spec_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def write_spec(spec: ScheduleSpec) -> str:
-    """As both stores keep it."""
+    """The form in which both stores keep it."""
     return _spec_encoder.encode(spec).decode()
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`next_at`: the nominal time that has not been decided about, None when there is none or the schedule is paused.
-    `due_at`: when that is done, which is jitter later. `revision` grows with every change except a fire."""
+    """`next_at`: the next nominal time, None if there is none or the schedule is paused. `due_at`: when it is fired,
+    which is later by the jitter. `revision` grows with every change except a fire."""
 
     namespace: str
     schedule_id: str
@@ -68,8 +68,8 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a nominal time: a run, or a reason why not. A skip may stand for several, up to `skipped_until`;
-    `count` is how many, 0 if nobody counted."""
+    """The result of a nominal time: a run, or the reason why it was skipped. A skip may stand for several times, up to
+    `skipped_until`; `count` is their number, 0 if they were not counted."""
 
     nominal_at: Timestamp
     at: Timestamp
@@ -85,8 +85,8 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenRun(msgspec.Struct, frozen=True, gc=False):
-    """A run of the schedule that has not ended. `waits`: it has not begun, because it waits for another one to end.
-    `stops`: it was asked to."""
+    """An open run of the schedule. `waits`: it has not begun, because it waits for another one to end. `stops`: it was
+    asked to stop."""
 
     run_id: str
     waits: bool = False
@@ -94,15 +94,14 @@ class OpenRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class AllowedStart(msgspec.Struct, frozen=True):
-    """A start that overlap permits, after the runs in `cancel` were asked to stop."""
+    """A start that the overlap policy permits, after the runs in `cancel` were asked to stop."""
 
     start: StartRun
     cancel: tuple[str, ...] = ()
 
 
 def due_time(schedule_id: str, jitter_us: int, nominal: Timestamp, following: Timestamp | None) -> Timestamp:
-    """The nominal time, later by a jitter that is always the same for it, and never so late that the next one overtakes
-    it."""
+    """The nominal time plus a jitter that is deterministic for it and ends before the next nominal time."""
     if not jitter_us:
         return nominal
     most = jitter_us if following is None else min(jitter_us, following - nominal)
@@ -111,20 +110,20 @@ def due_time(schedule_id: str, jitter_us: int, nominal: Timestamp, following: Ti
 
 
 def run_name(schedule_id: str, nominal: Timestamp) -> str:
-    """The workflow_id of the run of a nominal time: `<schedule>/<RFC 3339, UTC>`."""
+    """The workflow_id of the run for a nominal time: `<schedule>/<RFC 3339, UTC>`."""
     precision = "seconds" if nominal % US_PER_S == 0 else "microseconds"
     return f"{schedule_id}/{to_datetime(nominal).replace(tzinfo=None).isoformat(timespec=precision)}Z"
 
 
 def request_of(schedule_id: str, what: str) -> str:
-    """The request id of a start, of bounded length: the same for the same nominal time, or the same trigger."""
+    """The request id of a start, with bounded length: the same for the same nominal time or trigger."""
     named = f"{schedule_id}\0{what}".encode()
     return f"schedule:{hashlib.blake2b(named, digest_size=16).hexdigest()}"
 
 
 def overlapped(start: StartRun, overlap: Overlap, open_runs: list[OpenRun]) -> AllowedStart | str:
-    """Whether overlap permits a start beside the schedule's open runs: the start, perhaps changed, or the reason why
-    not."""
+    """Whether the overlap policy permits a start beside the schedule's open runs: the start, possibly changed, or the
+    reason why not."""
     if overlap == "allow" or not open_runs:
         return AllowedStart(start)
     running = [run for run in open_runs if not run.waits]

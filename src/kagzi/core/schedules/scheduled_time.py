@@ -1,7 +1,7 @@
-"""The nominal time of a scheduled run: for which of its schedule's times the run was started.
+"""The nominal time of a scheduled run: the schedule's time for which it was started.
 
-It is kept in the metadata of the run's context, which a run never changes and which travels wherever the run goes: with
-a claim, a retry, a fork, a continue-as-new, an export and an import. On the wire it is a field of its own.
+It is kept in the metadata of the run's context, which never changes and is passed on with a claim, a retry, a fork, a
+continue-as-new, an export and an import. On the wire it has its own field.
 """
 
 import re
@@ -16,7 +16,7 @@ _DIGITS = re.compile(r"-?[0-9]{1,18}")
 
 
 def with_scheduled_time(context: Payload | None, scheduled_at: Timestamp | None) -> Payload | None:
-    """The context to keep for a run of that nominal time; None: the run is not of a schedule."""
+    """The context to store for a run with that nominal time; None: the run does not belong to a schedule."""
     if scheduled_at is None:
         return context
     if context is None:
@@ -32,7 +32,7 @@ def with_scheduled_time_of(context: Payload, metadata: Mapping[str, str] | None)
 
 
 def split_scheduled_time(context: Payload | None) -> tuple[Payload | None, Timestamp | None]:
-    """The context as it was given, and the nominal time; the inverse of `with_scheduled_time`."""
+    """The context as the caller gave it, and the nominal time; the inverse of `with_scheduled_time`."""
     if context is None or not context.metadata or METADATA_KEY not in context.metadata:
         return context, None
     rest = {key: value for key, value in context.metadata.items() if key != METADATA_KEY}

@@ -1,1 +1,1 @@
-"""Text that people read, and URLs that they write."""
+"""Text for people, and URLs that they write."""

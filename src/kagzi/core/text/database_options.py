@@ -1,4 +1,4 @@
-"""What a PostgreSQL URL says to Kagzi rather than to PostgreSQL: `?schema=kagzi&pool_size=20&lock_timeout=5s`."""
+"""Options in a PostgreSQL URL that are for Kagzi, not for PostgreSQL: `?schema=kagzi&pool_size=20&lock_timeout=5s`."""
 
 import re
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
 
 
 class DatabaseOptions(NamedTuple):
-    """`schema`: where the tables are; empty: where the role's own search_path leads. `pool_size`: the most connections
-    of one server process. `lock_timeout_ms`: of everything but the writes of workers, which never wait for locks.
+    """`schema`: of the tables; empty: the role's search_path decides. `pool_size`: the maximum number of connections of
+    one server process. `lock_timeout_ms`: for everything except the writes of workers, which never wait for locks.
     `pooled`: behind a pooler in transaction mode."""
 
     schema: str = ""
@@ -44,7 +44,7 @@ def read_options(url: str) -> tuple[str, DatabaseOptions]:
 
 
 def with_options(url: str, added: Mapping[str, str]) -> str:
-    """The URL with these options, too. Raises InvalidArgument, also for one that the URL has with another value."""
+    """The URL with these options added. Raises InvalidArgument, also if the URL has one with another value."""
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name, value in added.items():

@@ -1,7 +1,7 @@
 """Validates PostgreSQL URLs, without showing any part of them.
 
-A password with `/`, `?`, `#` or `@` in it moves the border between password, host and database: what is then taken for
-a host or a database, and named in errors, is a piece of the password.
+An unescaped `/`, `?`, `#` or `@` in a password shifts the boundaries between password, host and database: an error that
+names the host or the database would then show a part of the password.
 """
 
 import re
@@ -15,7 +15,7 @@ _WITH_AT_SIGN = ("user", "password", "sslpassword", "host", "options", "applicat
 
 
 def check_database_url(url: str, *, field: str = "db") -> None:
-    """Raises InvalidArgument, which shows nothing of the URL."""
+    """Raises InvalidArgument, which shows no part of the URL."""
     if not _is_readable(url):
         raise InvalidArgument(
             f"{field} cannot be read as a URL like postgresql://user:password@host:5432/database?option=value. It is "
@@ -28,7 +28,7 @@ def check_database_url(url: str, *, field: str = "db") -> None:
 def _is_readable(url: str) -> bool:
     try:
         parts = urlsplit(url)
-    except ValueError:  # a bracket, or a character that looks like one of those that divide a URL
+    except ValueError:  # a bracket, or a Unicode character that resembles a URL delimiter
         return False
     user, _, hosts = parts.netloc.rpartition("@")
     if "@" in user or "@" in parts.path or "#" in url:

@@ -1,21 +1,21 @@
-"""Lines out of pieces that were cut anywhere."""
+"""Splits a stream of chunks into lines."""
 
 from collections.abc import Iterator
 
 
 class LineBuffer:
-    """Every byte is looked at once, when it comes: what a piece costs does not depend on how much of its line came
-    before."""
+    """Each byte is examined once, on arrival: the cost of a chunk does not depend on the length of the incomplete
+    line."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def __len__(self) -> int:
-        """Bytes of the line that has no end yet."""
+        """The bytes of the incomplete line."""
         return len(self._rest)
 
     def add(self, piece: bytes) -> Iterator[bytes]:
-        """The lines that end in this piece, with their ends."""
+        """The lines that this chunk completes, with their line ends."""
         start = 0
         while (end := piece.find(b"\n", start)) >= 0:
             self._rest += piece[start : end + 1]
@@ -26,5 +26,5 @@ class LineBuffer:
         self._rest += piece[start:]
 
     def last(self) -> bytes:
-        """What came after the last line end."""
+        """The text after the last line end."""
         return bytes(self._rest)

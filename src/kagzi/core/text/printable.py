@@ -1,11 +1,11 @@
-"""Text from outside, made safe to print: in a log, and in what Python prints of an exception."""
+"""Makes text from outside safe to print: in a log, and in exceptions that Python prints."""
 
 MARGIN = "  | "
-"""Begins every line of a text that follows a line of a log: none of them can be taken for a line of its own."""
+"""The prefix of each further line of a log entry, so that none can be mistaken for an entry of its own."""
 
 
 def escape(text: str) -> str:
-    """One line without control characters: line breaks, ANSI escapes, marks that turn the direction of text."""
+    """One line without control characters: line breaks, ANSI escapes, bidirectional controls."""
     if text.isprintable():
         return text
     return "".join(
@@ -14,11 +14,11 @@ def escape(text: str) -> str:
 
 
 def with_margin(text: str) -> str:
-    """The lines of a text, escaped, each behind the margin."""
+    """The lines of a text, escaped and prefixed with the margin."""
     return "\n".join(MARGIN + escape(line) for line in text.rstrip("\n").split("\n"))
 
 
 def brief(text: str, limit_chars: int) -> str:
-    """One line, and not too long."""
+    """One line of at most `limit_chars`."""
     line = escape(text.strip())
     return line if len(line) <= limit_chars else f"{line[: limit_chars - 4]} ..."

@@ -1,5 +1,4 @@
-"""The traceback of an error that happened in another process, as a note for whoever sees the error here. See
-docs/adr/0025."""
+"""The traceback of an error that happened in another process, as a note of the local exception. See docs/adr/0025."""
 
 from collections.abc import Iterator
 from typing import Protocol, Self
@@ -7,11 +6,11 @@ from typing import Protocol, Self
 from .printable import MARGIN, with_margin
 
 NOTE_CHARS = 16_384
-"""A note keeps the beginning and the end of what is longer."""
+"""A longer note keeps its beginning and its end."""
 
 
 class RecordedError(Protocol):
-    """An ErrorDetail, as far as it is shown here."""
+    """The fields of an ErrorDetail that are shown here."""
 
     @property
     def text(self) -> str: ...
@@ -26,8 +25,8 @@ class RecordedError(Protocol):
 
 
 def remote_traceback(error: RecordedError, where: str = "") -> str:
-    """The recorded tracebacks of an error and of what led to it, the cause first, as Python prints them. Empty if none
-    has a traceback. `where`: the step it happened in, if the error itself does not say."""
+    """The recorded tracebacks of an error and its causes, the first cause first, as Python prints them. Empty if there
+    are none. `where`: the step it happened in, if the error itself does not say."""
     chain = list(_chain(error))
     if not any(each.traceback for each in chain):
         return ""

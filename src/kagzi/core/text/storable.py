@@ -1,4 +1,4 @@
-"""Text validation: what no store keeps. PostgreSQL has no NUL in text, and nobody has half a character."""
+"""Text that no store can keep: PostgreSQL has no NUL in text, and lone surrogates cannot be encoded."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast
@@ -40,7 +40,7 @@ def _fits(field: object) -> bool:
         return is_storable(field)
     if isinstance(field, Payload):
         return _is_encodable(field.metadata)
-    if isinstance(field, (ErrorDetail, RetryPolicy)):  # as metadata they are JSON, where a NUL is escaped
+    if isinstance(field, (ErrorDetail, RetryPolicy)):  # stored as JSON, which escapes a NUL
         return _is_encodable(field)
     if isinstance(field, Mapping):
         labels = cast("Mapping[str, str]", field)

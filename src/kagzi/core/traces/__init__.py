@@ -1,1 +1,1 @@
-"""Traces: ids of spans that can be told from what is recorded."""
+"""Traces: span ids that are derived from what is recorded."""

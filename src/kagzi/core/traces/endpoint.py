@@ -8,7 +8,7 @@ PATH = "/v1/traces"
 
 
 def endpoint_of(url: str, *, field: str = "otlp") -> str:
-    """The path of the protocol is added to an address without one. Raises InvalidArgument for anything else."""
+    """Adds the path of the protocol to an address without one. Raises InvalidArgument if it is not an HTTP address."""
     if not url.startswith(("http://", "https://")) or not urlsplit(url).netloc:
         raise InvalidArgument(
             f"{field}={url!r} is not the address of a collector: it must begin with http:// or https://, as in "

@@ -1,14 +1,14 @@
-"""Ids of traces and spans, derived from what both a worker and the history of a run know: the spans that a worker makes
-and those that are made from the history afterwards have the same ids."""
+"""Ids of traces and spans, derived from data that both a worker and the history of a run have, so that spans made by a
+worker and spans made later from the history have the same ids."""
 
 import re
 from hashlib import blake2b
 from typing import NamedTuple
 
 TRACEPARENT = "traceparent"
-"""Where the context of a run has the span that started it, in the form of the W3C."""
+"""The key in a run's context of the span that started it, in W3C format."""
 TRACESTATE = "tracestate"
-"""Where the context says, in an entry of Kagzi's, that this span is the client's own, and which span it hangs on."""
+"""The key in the context of an entry that marks this span as the client's own, and names its parent span."""
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _START = re.compile(r"(?:^|,)\s*kagzi=([0-9a-f]{16})(?:,|$)")
@@ -24,13 +24,13 @@ _EMPTY = {size: blake2b(digest_size=size, person=_PERSON) for size in (_TRACE_BY
 NO_SPAN, FIRST_SPAN = bytes(_SPAN_BYTES), (1).to_bytes(_SPAN_BYTES, "big")
 
 PART_ENTRIES = 1_000
-"""Attempts and children of one claim that are in one trace; those that follow are in another."""
+"""How many attempts and children of one claim are in one trace; later ones are in another."""
 OWN_TRACE_SEQ = 2 * PART_ENTRIES
-"""A run with so many records has a trace for each further claim: a step has two, of its begin and of its result."""
+"""Once a run has this many records, each further claim has its own trace. A step has two: begin and result."""
 
 
 class SpanRef(NamedTuple):
-    """A span somewhere."""
+    """The ids of a span."""
 
     trace_id: int
     span_id: int
@@ -42,7 +42,7 @@ class SpanRef(NamedTuple):
 
 
 def parse_traceparent(text: object) -> SpanRef | None:
-    """None for what is not a `traceparent`: a run does not fail because of its trace."""
+    """None for an invalid `traceparent`: a run does not fail because of its trace."""
     match = _TRACEPARENT.fullmatch(text) if isinstance(text, str) else None
     if match is None or match[1] == "ff" or (match[1] == "00" and match[5]):
         return None
@@ -51,8 +51,8 @@ def parse_traceparent(text: object) -> SpanRef | None:
 
 
 class UsualStart:
-    """What a client has put, and nothing else, into the context of a run that it started. A short cut for what most
-    runs of traced programs have: whether it is sampled is told at once, the rest when it is asked for."""
+    """The context of a run that contains nothing but what the client wrote at the start. A shortcut for most runs of
+    traced programs: whether the run is sampled is known at once, the rest is parsed on demand."""
 
     __slots__ = ("_match", "sampled")
 
@@ -61,7 +61,7 @@ class UsualStart:
         self.sampled = match[3] == b"1"
 
     def read(self) -> tuple[SpanRef, int]:
-        """Span and caller of the start."""
+        """The span of the start and its caller."""
         trace, span, _, caller = self._match.groups()
         return SpanRef(int(trace, 16), int(span, 16), self.sampled), int(caller, 16)
 
@@ -73,57 +73,57 @@ def usual_start(context: bytes) -> UsualStart | None:
 
 
 def start_context(traceparent: str, tracestate: str) -> bytes:
-    """The context of a run that consists of these, as `usual_start` reads it: as any writer of JSON writes it."""
+    """The context of a run that consists only of these, as `usual_start` reads it: encoded as by any JSON writer."""
     return f'{{"{TRACEPARENT}":"{traceparent}","{TRACESTATE}":"{tracestate}"}}'.encode()
 
 
 def start_state(caller_span_id: int) -> str:
-    """The `tracestate` of a start whose span the client makes; `caller_span_id`: what that hangs on, 0 for nothing."""
+    """The `tracestate` of a start whose span the client creates; `caller_span_id`: its parent span, 0 for none."""
     return f"kagzi={caller_span_id:016x}"
 
 
 def caller_of_start(tracestate: object) -> int | None:
-    """What `start_state` was given; None if the span that started the run is not Kagzi's."""
+    """The argument of `start_state`; None if the span that started the run is not Kagzi's."""
     match = _START.search(tracestate) if isinstance(tracestate, str) else None
     return None if match is None else int(match[1], 16)
 
 
 def continued_state(start: SpanRef) -> str:
-    """The `tracestate` of a run that goes on instead of another; `start`: that of the first of them."""
+    """The `tracestate` of a run that continues another; `start`: the start of the first run."""
     return f"kagzi=continued-{start.trace_id:032x}-{start.span_id:016x}"
 
 
 def first_start(tracestate: object) -> SpanRef | None:
-    """What `continued_state` was given; None for a run that was started by somebody."""
+    """The argument of `continued_state`; None for a run that does not continue another."""
     match = _CONTINUED.search(tracestate) if isinstance(tracestate, str) else None
     return None if match is None else SpanRef(int(match[1], 16), int(match[2], 16))
 
 
 def start_of(run_id: str) -> SpanRef:
-    """The start of a run whose client has said nothing of a trace."""
+    """The start of a run whose client gave no trace."""
     return SpanRef(_hash(_TRACE_BYTES, f"trace\n{run_id}"), _hash(_SPAN_BYTES, f"start\n{run_id}"))
 
 
 def stretch_id(run_id: str, claim: int, part: int = 0) -> int:
-    """The span of the work on a run from one claim until the worker lets go of it. `claim`: the counter of the lease,
-    which is recorded with every step. `part`: of a claim in which more was done than a trace should hold."""
+    """The span of the work on a run from one claim until the worker releases it. `claim`: the counter of the lease,
+    which is recorded with every step. `part`: its number if a claim is divided because its trace is large."""
     return _hash(_SPAN_BYTES, f"run\n{run_id}\n{claim}\n{part}" if part else f"run\n{run_id}\n{claim}")
 
 
 def attempt_id(run_id: str, step_id: str, attempt: int, claim: int) -> int:
-    """The span of an attempt. An attempt that was lost does not count, so the next one has the same number: the claim
-    tells them apart."""
+    """The span of an attempt. A lost attempt does not count, so the next one has the same number: the claim
+    distinguishes them."""
     return AttemptIds(run_id, claim).of(step_id, attempt)
 
 
 def hashed_attempt(step_id: str, attempt: int) -> bytes:
-    """What is hashed of an attempt, after what those of its claim have in common."""
+    """The part of the hashed text that identifies an attempt within its claim."""
     return f"{attempt}\n{step_id}".encode()
 
 
 class AttemptIds:
-    """The spans of the attempts in one claim: what they have in common is hashed once. An id is the hash of that and of
-    `hashed_attempt`; never NO_SPAN, but FIRST_SPAN instead."""
+    """Span ids of the attempts in one claim: the common prefix is hashed once. An id is the hash of the prefix and
+    `hashed_attempt`; NO_SPAN is replaced with FIRST_SPAN."""
 
     __slots__ = ("common",)
 
@@ -138,8 +138,8 @@ class AttemptIds:
 
 
 def stretch_of(start: SpanRef, run_id: str, claim: int, part: int = 0, *, own_traces_from: int = 0) -> SpanRef:
-    """The span of a stretch, with its trace: that of the start, unless the claim is one of those that have a trace each
-    (`own_traces_from`: the first of them, 0 for none), or the part is not the first."""
+    """The span of a stretch, with its trace: that of the start, unless the claim has its own trace (`own_traces_from`:
+    the first such claim, 0 for none), or the part is not the first."""
     span_id = stretch_id(run_id, claim, part)
     if is_in_trace_of_start(claim, part, own_traces_from):
         return SpanRef(start.trace_id, span_id, start.sampled)
@@ -151,14 +151,14 @@ def is_in_trace_of_start(claim: int, part: int, own_traces_from: int) -> bool:
 
 
 def stretch_before(claim: int, part: int) -> tuple[int, int] | None:
-    """Claim and part of the stretch that a stretch links to. None: it is the first."""
+    """Claim and part of the stretch that a stretch links to. None: it is the first stretch."""
     if part:
         return claim, part - 1
     return (claim - 1, 0) if claim > 1 else None
 
 
 def _hash(size: int, text: str) -> int:
-    """Never 0, which would be no id. Step ids come last in a text: they may hold anything."""
+    """Never 0, which is not a valid id. Step ids come last in a text, because they may contain anything."""
     digest = _EMPTY[size].copy()
     digest.update(text.encode())
     return int.from_bytes(digest.digest(), "big") or 1

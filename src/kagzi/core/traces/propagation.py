@@ -1,4 +1,4 @@
-"""A trace that comes from outside: the headers of the W3C, and the context of a run that is to be part of it."""
+"""Traces from outside: the W3C headers, and the context of a run that joins the trace."""
 
 from collections.abc import Mapping
 
@@ -8,18 +8,18 @@ from ..records import Payload
 from .ids import TRACEPARENT, TRACESTATE, SpanRef, parse_traceparent
 
 _OWN = "kagzi="
-_STATE_BYTES = 512  # what everybody has to hand on
+_STATE_BYTES = 512  # the length that every system must propagate
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def sender_in(headers: Mapping[str, str]) -> SpanRef | None:
-    """The span that a request was made in. `headers`: names in lower case."""
+    """The span that sent a request. `headers`: names in lower case."""
     return parse_traceparent(headers.get(TRACEPARENT, "").strip())
 
 
 def context_from(headers: Mapping[str, str], context: Payload | None) -> Payload | None:
-    """The context of a run that a request starts: part of the request's trace, unless the context names one, is encoded
-    or is not an object. What else it holds stays to the byte."""
+    """The context of a run that a request starts: it joins the request's trace, unless the context names a trace, is
+    encoded or is not an object. The rest of the context stays unchanged, byte for byte."""
     sender = sender_in(headers)
     if sender is None or (context is not None and context.metadata):
         return context
@@ -37,7 +37,7 @@ def context_from(headers: Mapping[str, str], context: Payload | None) -> Payload
 
 
 def trace_of(context: Payload | None) -> str | None:
-    """The trace that a run is part of, as its context says; None if it does not, or is encoded."""
+    """The trace of a run, from its context; None if it has none, or is encoded."""
     if context is None or context.metadata:
         return None
     try:
@@ -48,13 +48,13 @@ def trace_of(context: Payload | None) -> str | None:
 
 
 def metadata_from(headers: Mapping[str, str]) -> dict[str, str] | None:
-    """What a signal says of its sender; None for nothing."""
+    """The metadata of a signal that names the span of its sender; None if there is none."""
     sender = sender_in(headers)
     return None if sender is None else {TRACEPARENT: sender.traceparent}
 
 
 def _state(header: str) -> str:
-    """Without what only Kagzi says."""
+    """The header without Kagzi's own entries."""
     entries = [entry.strip() for entry in header.split(",")]
     kept = ",".join(entry for entry in entries if entry and not entry.startswith(_OWN))
     return kept if len(kept) <= _STATE_BYTES else ""

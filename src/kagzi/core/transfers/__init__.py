@@ -1,1 +1,1 @@
-"""Runs that are exported and imported."""
+"""Export and import of runs."""

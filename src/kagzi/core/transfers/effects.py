@@ -8,7 +8,7 @@ from .images import RunImage
 
 
 def import_effects(run: RunKey, image: RunImage, status: RunStatus) -> Effects:
-    """The run is there now, in this status. How an ended one ended is looked up by those who wait for it."""
+    """The run exists now, with this status. Callers that wait for an ended run look up how it ended."""
     times = () if status.ended else (image.wake_at, image.deadline_at, image.cancel_by)
     return Effects(
         pending=(TypeKey(run.namespace, image.workflow_type),) if status is RunStatus.PENDING else (),

@@ -1,8 +1,8 @@
-"""Export format: runs as lines of JSON, to be kept in a file or taken to another store.
+"""Export format: runs as lines of JSON, to be kept in a file or imported into another store.
 
 A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then
-one `end` line that counts them: a file that was cut off is noticed. Times are microseconds since 1970 UTC. Data that
-are JSON stand there as they are, byte for byte, so that people can read them; other data are in base64.
+one `end` line with their counts, which reveals a truncated file. Times are microseconds since 1970 UTC. JSON data are
+embedded unchanged, byte for byte, so that people can read them; other data are in base64.
 """
 
 import base64
@@ -26,7 +26,7 @@ RUNNING_NOTE = (
 
 
 class _Image(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is left out has its default value; what is unknown is refused."""
+    """Omitted fields have their default values; unknown fields are refused."""
 
 
 class Data(_Image, frozen=True):
@@ -66,7 +66,7 @@ class StepImage(_Image, StoredStep, frozen=True):
 
 
 class AttemptImage(_Image, frozen=True):
-    """An earlier attempt that failed. `forgotten`: it was made before an explicit retry; a higher number was later."""
+    """An earlier attempt that failed. `forgotten`: made before an explicit retry; a higher number is more recent."""
 
     step_id: str
     attempt: int
@@ -91,7 +91,7 @@ class SignalImage(_Image, frozen=True):
 
 
 class LinkImage(_Image, frozen=True):
-    """A step that waits for a run it did not start."""
+    """A step that waits for a run that it did not start."""
 
     step_id: str
     child_run_id: str
@@ -101,7 +101,7 @@ Part: TypeAlias = StepImage | AttemptImage | SignalImage | LinkImage
 
 
 class End(_Image, frozen=True):
-    """How many lines of each kind there were."""
+    """The number of lines of each kind."""
 
     steps: int
     attempts: int
@@ -110,7 +110,7 @@ class End(_Image, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Exactly one of these is there; `kagzi`, the version of the format, and `note` go with a run."""
+    """Exactly one of the kinds is set; `kagzi`, the version of the format, and `note` accompany a run."""
 
     kagzi: int = 0
     note: str = ""
@@ -142,7 +142,7 @@ def write_data(payload: Payload | None) -> Data | None:
 
 
 def _stands_alone(data: bytes) -> bool:
-    """Whether it is JSON that comes back as it is from the middle of a line."""
+    """Whether it is JSON that is unchanged when it is embedded in a line."""
     if b"\n" in data or b"\r" in data or data != data.strip():
         return False
     try:
@@ -158,7 +158,7 @@ def read_data(data: Data | None, field: str) -> Payload | None:
 
 
 def require_data(data: Data, field: str) -> Payload:
-    """The same for what must be there."""
+    """As `read_data`, for required data."""
     raw = bytes(data.json)
     if (data.base64 is None) == (not raw):
         raise InvalidArgument(f"{field} has neither json nor base64, or both. Give one of them.", field=field)
@@ -187,7 +187,7 @@ def write_end_line(end: End) -> bytes:
 
 
 def read_line(data: bytes, number: int) -> RunImage | Part | End:
-    """Raises InvalidArgument, which names line and field."""
+    """Raises InvalidArgument, which names the line and the field."""
     try:
         line = _decode(data)
     except _UNREADABLE as error:
@@ -214,7 +214,7 @@ def _refuse_format(version: int, number: int) -> None:
 
 
 def begins_run(data: bytes) -> bool:
-    """Whether this line is the first one of a run; lines that cannot be read are not."""
+    """Whether this line is the first one of a run; False if it cannot be read."""
     return bool(bytes(_head(data).run))
 
 
@@ -239,11 +239,11 @@ def _reason(error: Exception) -> str:
     return f"{error}."
 
 
-# --- what an import makes of it --------------------------------------------------------------------------------------
+# --- import -----------------------------------------------------------------------------------------------------------
 
 
 def as_imported(image: RunImage) -> RunImage:
-    """Nobody holds it where it goes: who was running waits for a worker, or is paused if that was asked for."""
+    """The imported run has no worker: a running one becomes pending, or paused if a pause was requested."""
     if image.status is not RunStatus.RUNNING:
         return image
     status = RunStatus.PAUSED if image.pause_requested else RunStatus.PENDING
@@ -251,7 +251,7 @@ def as_imported(image: RunImage) -> RunImage:
 
 
 def has_diverged(image: RunImage) -> bool:
-    """Whether it was paused because the code did not fit."""
+    """Whether it was paused because the code did not match."""
     problem = image.problem
     if image.status is not RunStatus.PAUSED or problem is None:
         return False
@@ -259,7 +259,7 @@ def has_diverged(image: RunImage) -> bool:
 
 
 class Digest:
-    """Tells whether two runs are the same: all that matters of their lines, in order."""
+    """Compares runs: a digest of the relevant parts of their lines, in order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=16)

@@ -1,4 +1,4 @@
-"""The ids of runs that the lines of an export name: its own, and those of its relatives."""
+"""The run ids in the lines of an export: the run's own, and those of its relatives."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar
@@ -32,7 +32,7 @@ def runs_named(item: RunImage | Part) -> Iterator[str]:
 
 
 def renamed(item: Image, rename: Rename) -> Image:
-    """The same with other ids; what errors say in words stays."""
+    """The item with other ids; the texts of errors are unchanged."""
     changes: dict[str, object] = {
         field: rename(run_id) for field in _FIELDS.get(type(item), ()) if (run_id := getattr(item, field)) is not None
     }

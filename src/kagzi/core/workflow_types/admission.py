@@ -1,4 +1,4 @@
-"""Admission: starts of a type that has reached a limit and does not let them wait (`when_full`)."""
+"""Admission: starts of a type that is at its limit and does not queue them (`when_full`)."""
 
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..errors import limit_reached
@@ -11,12 +11,12 @@ from .queues import TypeLimits
 
 
 def begins_at_once(start: StartRun, now: Timestamp) -> bool:
-    """What begins later counts when its time has come."""
+    """A delayed start counts when its time has come."""
     return not start.blocked_by and (start.start_at is None or start.start_at <= now)
 
 
 def queues_of(start: StartRun, limits: TypeLimits) -> list[tuple[str | None, int]]:
-    """The limits that a start meets where a full type does not simply let it wait, the narrower first; a key of None is
+    """The limits that a start must meet if a full type does not queue it, the narrower first; a key of None stands for
     the whole type."""
     if limits.when_full == "queue":
         return []

@@ -1,26 +1,26 @@
-"""Names of workflows: which spellings are one name, and which known name was probably meant."""
+"""Names of workflows: equivalent spellings, and suggestions for unknown names."""
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
 
 from .versions import best_first
 
-_LONGEST = 64  # of names that are compared: comparing long ones takes long
+_LONGEST = 64  # longest names that are compared: comparing long names is slow
 _COMPARED = 500
 _NAMED = 8
 
 
 def canonical_type(name: str) -> str:
-    """The one spelling under which a workflow is registered, stored and matched: `sync_customer` is `sync-customer`.
+    """The canonical spelling of a workflow's name, to register, store and match it: `sync_customer` is `sync-customer`.
 
-    Every edge that takes a name (the SDK, the command line, the server's calls) applies it, registration included, so
-    that no two registered names differ in this alone."""
+    It is applied wherever a name enters (the SDK, the command line, the server's calls), including registration, so
+    that no two registered names differ only in spelling."""
     return name.replace("_", "-")
 
 
 def similar_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like this one, if any does. Bounded: long names, and those beyond the first few
-    hundred of about the same length, are not compared."""
+    """The known name that is most similar, if any is. Bounded: long names, and names after the first few hundred of
+    similar length, are not compared."""
     if len(name) > _LONGEST:
         return None
     slack = max(2, len(name) // 3)
@@ -30,8 +30,8 @@ def similar_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def unserved(name: str, version: str, served: Mapping[str, Collection[str]], similar: str | None) -> str:
-    """A sentence or two about a name, at this version if one is given, that no worker serves. `served`: the versions of
-    what the workers that are there do serve, by name."""
+    """One or two sentences about a name (and version, if given) that no worker serves. `served`: the versions that the
+    connected workers serve, by name."""
     if version and (versions := served.get(name)):
         return (
             f"No worker serves version {version} of {name!r}: those connected serve {', '.join(best_first(versions))}."

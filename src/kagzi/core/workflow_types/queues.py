@@ -1,8 +1,7 @@
-"""Workflow types as queues: what an operator may say about one, and which of its waiting runs may begin.
+"""Workflow types as queues: the limits that an operator may set, and which pending runs may begin.
 
-Permits derive from the state of runs (a RUNNING one holds one, nobody else does), so nothing can leak. Rates are kept
-as the time at which the next start is due if starts came evenly (GCRA): one number each, right however seldom it is
-looked at.
+Permits are derived from the state of runs (each RUNNING run holds one), so none can leak. A rate is kept as the time at
+which the next start is due if starts are evenly spaced (GCRA): one number each, correct however rarely it is read.
 """
 
 import math
@@ -16,11 +15,11 @@ from ..times import US_PER_S, Timestamp
 
 WhenFull: TypeAlias = Literal["queue", "reject", "cancel-oldest"]
 
-_BUNCH_S = 0.1  # so much of a rate may begin at once
+_BUNCH_S = 0.1  # how many seconds of a rate may begin at once
 
 
 class TypeLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit of None is none."""
+    """None means no limit."""
 
     paused: bool = False
     max_running: int | None = None
@@ -35,7 +34,7 @@ class TypeLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def limiting(self) -> bool:
-        """Whether claims have to heed it."""
+        """Whether claims have to check limits."""
         limited = self.max_running is not None or self.starts_per_second is not None or self.by_key
         return self.paused or limited
 
@@ -52,7 +51,7 @@ class TypeLimitKeywords(TypedDict, total=False):
 
 
 def checked_limits(limits: TypeLimitKeywords) -> TypeLimits:
-    """As they would be on a type that has none. Raises InvalidArgument that names the limit."""
+    """The limits as set on a type that has none. Raises InvalidArgument that names the limit."""
     if unknown := limits.keys() - TypeLimitKeywords.__annotations__.keys():
         names = ", ".join(TypeLimitKeywords.__annotations__)
         raise InvalidArgument(f"limits: there is no {', '.join(sorted(unknown))}. Use {names}.", field="limits")
@@ -70,7 +69,7 @@ def checked_limits(limits: TypeLimitKeywords) -> TypeLimits:
 
 
 class WorkflowTypeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a type: what an operator said, which versions workers brought, how many runs are open."""
+    """A type: its limits as set by an operator, the versions that workers registered, its open runs."""
 
     namespace: str
     workflow_type: str
@@ -81,17 +80,17 @@ class WorkflowTypeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueDepth(msgspec.Struct, frozen=True, kw_only=True):
-    """How many runs of a type wait for a worker, by the version they are pinned to. `version` empty: pinned to none."""
+    """How many runs of a type wait for a worker, by their pinned version. `version` empty: not pinned."""
 
     workflow_type: str
     version: str
-    waiting: int  # counted no further than a cap
+    waiting: int  # counted up to a cap
     oldest_since: Timestamp | None
 
 
 class QueueStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue and who serves it. `limit_reason`: why nothing is taken although slots are free; empty if nothing is in
-    the way."""
+    """A queue and the workers that serve it. `limit_reason`: why nothing is claimed although slots are free; empty if
+    no limit applies."""
 
     depth: QueueDepth
     workers: int
@@ -100,17 +99,17 @@ class QueueStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pressure(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a type's limits are used, for those who ask why a run waits."""
+    """How much of a type's limits is used, to explain why a run waits."""
 
     limits: TypeLimits
     running: int
     running_of_key: int = 0
-    holder_of_key: str = ""  # run id of one that holds a permit of the key
+    holder_of_key: str = ""  # run id of a run that holds a permit of the key
     begins_at: Timestamp | None = None  # when the rates allow the next start
 
 
 class Rate(NamedTuple):
-    """So many starts a second, evenly: `due_at` is when the next one would come."""
+    """A rate of evenly spaced starts per second: `due_at` is when the next one is due."""
 
     per_second: float
     due_at: Timestamp
@@ -124,7 +123,7 @@ class Rate(NamedTuple):
         return max(0.0, self.per_second * _BUNCH_S - 1) * self._spacing_us
 
     def allows_at(self) -> Timestamp:
-        """When the next start may be."""
+        """When the next start is allowed."""
         return math.ceil(self.due_at - self._tolerance_us)
 
     def allows(self, now: Timestamp) -> bool:
@@ -135,7 +134,7 @@ class Rate(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A PENDING run. `place`: that of its key in the turn. `first`: it was never claimed, so that rates count it."""
+    """A PENDING run. `place`: its key's place in the rotation. `first`: never claimed, so that rates count it."""
 
     run_id: str
     key: str
@@ -146,7 +145,7 @@ class Candidate(NamedTuple):
 
 
 class TypePermits:
-    """What the limits of a type leave at this moment. `take` uses it up."""
+    """The permits that the limits of a type leave now. `take` uses them up."""
 
     def __init__(
         self,
@@ -158,7 +157,7 @@ class TypePermits:
         due_at: Timestamp = 0,
         spare: int | None = None,
     ) -> None:
-        """`running`: RUNNING runs by key, those without one under "". `spare`: what the namespace's own limit
+        """`running`: RUNNING runs by key, those without a key under "". `spare`: what the namespace's own limit
         leaves."""
         self._limits = limits
         self._running = dict(running)
@@ -184,7 +183,7 @@ class TypePermits:
 
     @property
     def full_keys(self) -> list[str]:
-        """Keys of which no run may begin, however many wait."""
+        """Keys of which no run may begin now."""
         limit = self._limits.max_running_per_key
         return [] if limit is None else sorted(key for key, count in self._running.items() if key and count >= limit)
 
@@ -193,12 +192,12 @@ class TypePermits:
         return self.left if limit is None or not key else min(self.left, limit - self._running.get(key, 0))
 
     def know_keys(self, due_at: Mapping[str, Timestamp]) -> None:
-        """When the next start of these keys is due; of others it is now."""
+        """Sets when the next start of these keys is due; for other keys it is due now."""
         if (per_second := self._limits.starts_per_second_per_key) is not None:
             self.key_rates |= {key: Rate(per_second, at) for key, at in due_at.items()}
 
     def take(self, candidate: Candidate) -> bool:
-        """Whether it may begin."""
+        """Takes a permit; returns whether the run may begin."""
         if self.left <= 0 or self.permits_of_key(candidate.key) <= 0:
             return False
         if candidate.first and not self._spend(candidate.key):
@@ -208,7 +207,7 @@ class TypePermits:
         return True
 
     def _spend(self, key: str) -> bool:
-        """A start, if the rates allow one now."""
+        """Uses one start of the rates, if they allow it now."""
         of_key = self._rate_of(key)
         for rate in (self._rate, of_key):
             if rate is not None and not rate.allows(self._now):
@@ -230,7 +229,7 @@ class TypePermits:
 
 
 def choose(permits: TypePermits, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Those that begin now, in order: higher priority first, then the keys in turn, one run of each at a time."""
+    """The runs that begin now, in order: higher priority first, then keys in turn, one run of each at a time."""
     ranks: dict[tuple[str, int], int] = {}
     ordered: list[tuple[int, int, int, Timestamp, Candidate]] = []
     unique = {candidate.run_id: candidate for candidate in candidates}
@@ -243,7 +242,7 @@ def choose(permits: TypePermits, candidates: Iterable[Candidate]) -> list[Candid
 
 
 def begins_at(limits: TypeLimits, due_at: Timestamp, key_due_at: Timestamp) -> Timestamp | None:
-    """When the rates of a type and of a key allow the next start. None: there are none."""
+    """When the rates of a type and of a key allow the next start. None: neither has a rate."""
     rates = ((limits.starts_per_second, due_at), (limits.starts_per_second_per_key, key_due_at))
     times = [Rate(per_second, at).allows_at() for per_second, at in rates if per_second is not None]
     return max(times, default=None)

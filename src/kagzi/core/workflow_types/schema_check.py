@@ -1,12 +1,12 @@
 """Checks a JSON value against the JSON Schema that a worker registered. See docs/adr/0046.
 
-What a worker would accept is never refused here. So only keywords are looked at that say the same to every reader, and
-whatever is not understood lets every value pass: patterns and formats, references to other documents, schemas that are
-too deep. Schemas come from workers and values from clients: a check takes at most so many steps, whatever the two say.
+It never refuses a value that a worker would accept. So it only uses keywords that every reader interprets alike, and
+accepts any value for the rest: patterns and formats, references to other documents, schemas that are too deep. Schemas
+come from workers and values from clients, so the number of steps of a check is bounded, whatever they contain.
 
-`x-kagzi-accepts` is how the SDK says that a reader accepts more than its schema: `any` lets everything pass from there
-on; `lax` (pydantic) tells apart only null, objects, arrays and other values, and asks for required fields; `lax-names`
-does not ask for those either, because they may come by other names.
+With `x-kagzi-accepts`, the SDK states that a reader accepts more than its schema: `any` accepts everything from there
+on; `lax` (pydantic) only distinguishes null, objects, arrays and other values, and requires required fields;
+`lax-names` does not require them either, because they may have other names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +29,12 @@ _MODES = {ACCEPTS_LAX: _LAX, ACCEPTS_LAX_NAMES: _LAX_NAMES}
 _NULL = b"null"
 _SHOWN_CHOICES = 5
 _SHOWN_REASON = 400
-_CHEAP = 16  # so many names or characters are compared in the time of one visit
-_DECODED_BYTES = 64  # the same of what is decoded
+_CHEAP = 16  # names or characters that are compared at the cost of one visit
+_DECODED_BYTES = 64  # the same for decoded bytes
 
 
 class Misfit(NamedTuple):
-    """Where in the value, and why; `bare`: the value as a whole is of another type."""
+    """Where in the value, and why; `bare`: the whole value has another type."""
 
     path: str
     why: str
@@ -45,7 +45,7 @@ class Misfit(NamedTuple):
 
 
 class Visits:
-    """How much a check, or several of one value, may still do: each step of one counts, by what it costs."""
+    """The remaining budget of a check, or of several checks of one value: each step has a cost."""
 
     __slots__ = ("left",)
 
@@ -54,11 +54,11 @@ class Visits:
 
 
 _Part: TypeAlias = Callable[[Any, str, int, Visits], Misfit | None]
-"""A value, its path, its depth: why it does not fit."""
+"""Takes a value, its path and its depth; returns why it does not match."""
 
 
 class SchemaCheck:
-    """A schema, made ready. Raises nothing for any text: one that is not a schema accepts everything."""
+    """A compiled schema. Raises nothing for any text: an invalid schema accepts everything."""
 
     __slots__ = ("_check",)
 
@@ -70,9 +70,8 @@ class SchemaCheck:
             self._check = None
 
     def misfit(self, payload: Payload | None, what: str, visits: Visits | None = None) -> Misfit | None:
-        """Why a reader would refuse the payload. None: it fits, or that cannot be told, as with a payload that a codec
-        has changed or one that is large. No payload is read as null. `visits`: what is left for it, if several checks
-        have to share."""
+        """Why a reader would refuse the payload. None: it matches, or that is unknown, as for payloads that are encoded
+        by a codec or large. No payload is read as null. `visits`: the remaining budget, if several checks share one."""
         if self._check is None:
             return None
         data = _NULL if payload is None else payload.data or _NULL
@@ -88,7 +87,7 @@ class SchemaCheck:
             return None
 
 
-# --- making it ready --------------------------------------------------------------------------------------------------
+# --- compiling --------------------------------------------------------------------------------------------------------
 
 _Limit: TypeAlias = tuple[str, Callable[[Any, Any], bool], str]
 
@@ -114,7 +113,7 @@ class _Compiler:
         self._by_reference: dict[tuple[str, int], list[_Part | None]] = {}
 
     def part(self, schema: Any, *, lax: int, depth: int = 0) -> _Part | None:
-        """None: everything fits."""
+        """None: every value matches."""
         if schema is False and not lax:
             return _never  # further items of a tuple
         if not isinstance(schema, dict) or depth > SCHEMA_DEPTH:
@@ -145,7 +144,7 @@ class _Compiler:
         if not isinstance(reference, str):
             return None
         known = self._by_reference.get((reference, lax))
-        if known is None:  # noted before it is made: it may refer to itself
+        if known is None:  # stored before it is compiled: it may refer to itself
             known = self._by_reference[reference, lax] = [None]
             known[0] = self.part(self._resolved(reference), lax=lax, depth=depth + 1)
         kept = known
@@ -157,7 +156,7 @@ class _Compiler:
         return check
 
     def _resolved(self, reference: str) -> Any:
-        """Within this document only; None, which accepts everything, for anything else."""
+        """Resolves references within this document; None, which accepts everything, for others."""
         place = self._root
         if reference != "#" and not reference.startswith("#/"):
             return None
@@ -169,7 +168,7 @@ class _Compiler:
         return place
 
     def _alternatives(self, keywords: dict[str, Any], lax: int, depth: int) -> _Part | None:
-        """`oneOf` as `anyOf`: readers take the first that fits."""
+        """Treats `oneOf` as `anyOf`: readers take the first match."""
         alternatives = _items(keywords.get("anyOf", keywords.get("oneOf")))
         if not alternatives:
             return None
@@ -204,12 +203,12 @@ class _Compiler:
 
 
 def _items(value: object) -> list[Any]:
-    """Of a list; of anything else none."""
+    """The items of a list; empty for anything else."""
     return value if is_list(value) else []
 
 
 def _is_tag(schema: Any) -> bool:
-    """A field with one possible value: readers that know what they read do without."""
+    """A field with one possible value: readers that know the type do not need it."""
     if not isinstance(schema, dict):
         return False
     keywords = cast("dict[str, Any]", schema)
@@ -227,7 +226,7 @@ def _type_part(keywords: dict[str, Any], *, lax: int) -> _Part | None:
         if types is None:
             return None
         allowed |= types
-    if keywords.get("format") == "decimal":  # which is written as text and may be read as a number
+    if keywords.get("format") == "decimal":  # a decimal is written as text and may be read as a number
         allowed |= {int, float}
     wanted = listed([_WORDS.get(name, str(name)) for name in names])
     kept = frozenset(allowed)
@@ -245,7 +244,7 @@ _SCALARS = frozenset({str, int, float, bool})
 _TYPES: dict[str, frozenset[type]] = {
     "null": frozenset({type(None)}),
     "boolean": frozenset({bool}),
-    "integer": frozenset({int, float}),  # 1.0
+    "integer": frozenset({int, float}),  # 1.0 is an integer, too
     "number": frozenset({int, float}),
     "string": frozenset({str}),
     "array": frozenset({list}),
@@ -266,7 +265,7 @@ def _choice_part(keywords: dict[str, Any]) -> _Part | None:
 
     single = frozenset(each for each in allowed if each.__class__ not in (list, dict))
     others = [each for each in allowed if each.__class__ in (list, dict)]
-    cost = len(msgspec.json.encode(others)) // _CHEAP  # to which comes that of showing it
+    cost = len(msgspec.json.encode(others)) // _CHEAP  # plus the cost of showing it
 
     def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
         if value.__class__ not in (list, dict):
@@ -281,7 +280,7 @@ def _choice_part(keywords: dict[str, Any]) -> _Part | None:
 def _limits_part(keywords: dict[str, Any]) -> _Part | None:
     numbers = _limits_of(keywords, _NUMBER_LIMITS)
     texts = _limits_of(keywords, _TEXT_LIMITS)
-    # A set may be sent with repeated items, and has fewer when it is read.
+    # A set may be sent with repeated items, and has fewer items once it is read.
     arrays = [] if keywords.get("uniqueItems") else _limits_of(keywords, _ARRAY_LIMITS)
     if not (numbers or texts or arrays):
         return None
@@ -308,13 +307,13 @@ def _limits_of(keywords: dict[str, Any], known: Sequence[_Limit]) -> list[tuple[
 
 
 def _enough(depth: int, visits: Visits) -> bool:
-    """Whether the check ends here, and lets pass what it has not seen."""
+    """Whether the check ends here and accepts the rest."""
     visits.left -= 1
     return depth > SCHEMA_DEPTH or visits.left < 0
 
 
 def _is_spent(cost: int, visits: Visits) -> bool:
-    """Whether a step that costs so much is one too many."""
+    """Whether a step of this cost exceeds the budget."""
     visits.left -= cost
     return visits.left < 0
 
@@ -324,7 +323,7 @@ def _never(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
 
 
 def _all_of(parts: Sequence[_Part], combined: int) -> _Part:
-    """`combined`: how many of them are of `allOf`. The others are few."""
+    """`combined`: how many of the parts come from `allOf`. The others are few."""
 
     def check(value: Any, path: str, depth: int, visits: Visits) -> Misfit | None:
         if _is_spent(combined, visits):

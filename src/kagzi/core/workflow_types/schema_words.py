@@ -1,4 +1,4 @@
-"""How a check of a schema tells what it found: short, however large the value is."""
+"""The messages of a schema check: short, however large the value is."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -24,7 +24,7 @@ def shown(value: Any) -> str:
 
 
 def _beginning(value: Any, left: list[int]) -> Any:
-    """No more of it than is shown. `left`: of the values in it."""
+    """Only as much of the value as is shown. `left`: how many more values may be shown."""
     if isinstance(value, str):
         return value[:SHOWN]
     if is_list(value):

@@ -1,4 +1,4 @@
-"""Schemas of a version of a workflow: what its input, output and signals are, as its workers registered them."""
+"""Schemas of a version of a workflow: its input, output and signals, as registered by its workers."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from ..times import Timestamp
 
 
 class TypeSchemas(msgspec.Struct, frozen=True, kw_only=True):
-    """JSON Schema as text; empty where there is none."""
+    """JSON Schema as text; empty if there is none."""
 
     description: str = ""
     input_schema: str = ""
@@ -27,7 +27,7 @@ NO_TYPE_SCHEMAS: Mapping[Served, TypeSchemas] = MappingProxyType({})
 
 
 class SchemaRecord(TypeSchemas, frozen=True, kw_only=True):
-    """The schemas of a version, since when its workers register these."""
+    """The schemas of a version, and since when its workers have registered them."""
 
     workflow_type: str
     version: str
@@ -35,14 +35,14 @@ class SchemaRecord(TypeSchemas, frozen=True, kw_only=True):
 
 
 class RegisteredSchemas(msgspec.Struct, frozen=True):
-    """Digests of what workers registered of a version: the latest, and the one before it."""
+    """Digests of the schemas that workers registered for a version: the latest and the previous one."""
 
     latest: str = ""
     earlier: str = ""
     registered_at: Timestamp = 0
 
     def in_force(self, now: Timestamp) -> tuple[str, ...]:
-        """Those that some worker may still execute by. While a build replaces another one both are there."""
+        """The schemas that some worker may still use. During a deployment both are in use."""
         replaced = self.registered_at + SCHEMA_EARLIER_US < now
         return tuple(digest for digest in (self.latest, "" if replaced else self.earlier) if digest)
 
@@ -54,7 +54,7 @@ _decode = msgspec.json.Decoder(TypeSchemas).decode
 
 
 def write_document(schemas: TypeSchemas) -> str:
-    """As it is stored: equal schemas give equal texts."""
+    """The stored form: equal schemas give equal texts."""
     return _encode(schemas).decode()
 
 

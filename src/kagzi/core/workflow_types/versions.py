@@ -1,4 +1,4 @@
-"""Versions of workflow types: which of two is the newer, which one a new run gets, and what may be done to them."""
+"""Versions of workflow types: how they are ordered, which one a new run gets, and which changes are allowed."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _PARTS = re.compile(r"(\d+)")
 
 
 class VersionMark(msgspec.Struct, frozen=True):
-    """What decides about new runs. `is_set`: somebody made it the default."""
+    """The fields that decide about new runs. `is_set`: an operator made it the default."""
 
     workflow_type: str
     version: str
@@ -27,7 +27,7 @@ class VersionMark(msgspec.Struct, frozen=True):
 
 
 class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`is_default`: runs that ask for none get it. `open_is_capped`: there may be more open runs than were counted."""
+    """`is_default`: for runs that request no version. `open_is_capped`: there may be more open runs than counted."""
 
     workflow_type: str
     version: str
@@ -41,7 +41,7 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare_versions(one: str, other: str) -> int:
-    """Negative if `one` is older than `other`, 0 if they are the same. Numbers inside a version count as numbers: 1.9 <
+    """Negative if `one` is older than `other`, 0 if they are equal. Numbers in a version compare as numbers: 1.9 <
     1.10."""
     if one == other:
         return 0
@@ -56,7 +56,7 @@ def best_first(versions: Iterable[str]) -> tuple[str, ...]:
 
 
 def default_version(versions: Iterable[VersionMark]) -> str | None:
-    """Of one type: the one that was set, else the highest that is not deprecated. None: there is none."""
+    """The default of one type: the one that was set, else the highest that is not deprecated. None: there is none."""
     taking = [mark for mark in versions if not mark.deprecated]
     for mark in taking:
         if mark.is_set:
@@ -66,7 +66,7 @@ def default_version(versions: Iterable[VersionMark]) -> str | None:
 
 
 def version_for_start(workflow_type: str, requested: str, versions: Sequence[VersionMark]) -> str:
-    """What a new run is pinned to; empty if no version is known yet. Raises PreconditionFailed if none may be
+    """The version that a new run is pinned to; empty if none is known yet. Raises PreconditionFailed if none may be
     started."""
     if not versions:
         return requested
@@ -94,8 +94,7 @@ def version_for_start(workflow_type: str, requested: str, versions: Sequence[Ver
 
 
 def check_change(versions: Sequence[VersionMark], workflow_type: str, version: str, change: VersionChange) -> None:
-    """Raises NotFound for a version that was never registered, PreconditionFailed for what would leave new runs
-    stranded."""
+    """Raises NotFound for an unregistered version, and PreconditionFailed if a deprecated one would be default."""
     if change == "no_default":
         if not versions:
             raise not_found("workflow type", workflow_type)
@@ -118,6 +117,6 @@ def check_change(versions: Sequence[VersionMark], workflow_type: str, version: s
 
 
 def _key(version: str) -> tuple[tuple[int, int, str], ...]:
-    """Numbers before words, each compared as what it is."""
+    """Numbers sort before words, each compared by its own type."""
     parts = (part for part in _PARTS.split(version) if part)
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)

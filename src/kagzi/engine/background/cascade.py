@@ -1,8 +1,7 @@
-"""Children follow their parent: when it ends or is to be cancelled, or when a race has abandoned the step that started
-them.
+"""Cancels children when their parent ends or is cancelled, or when a race has abandoned the step that started them.
 
-What is to be done is a mark in the store, made in the transaction that made it necessary. So a server that dies in the
-middle leaves the rest to whoever polls next.
+Pending work is marked in the store, in the transaction that caused it. If a server dies in the middle, the next server
+that polls does the rest.
 """
 
 import asyncio
@@ -15,13 +14,13 @@ from ...store.protocol import Store
 from ..commit.dispatcher import Dispatcher
 from ..commit.outages import Outages, backoff_s
 
-CASCADE_RUNS = 200  # at a time
+CASCADE_RUNS = 200  # per batch
 SPACING_S = 0.02
 _CALL_TIMEOUT_S = 30.0
 
 
 class Cascade:
-    """`children_due` is set when there may be children to be cancelled."""
+    """`children_due` is set when children may have to be cancelled."""
 
     def __init__(
         self,
@@ -42,7 +41,7 @@ class Cascade:
         self._doing = False
 
     async def run(self) -> None:
-        if self._doing:  # it died in the middle
+        if self._doing:  # the task died in the middle
             self._work.set()
         failures = 0
         while True:
@@ -60,10 +59,10 @@ class Cascade:
             else:
                 self._doing = False
                 failures = 0
-                await asyncio.sleep(SPACING_S)  # many ends at once are one cascade
+                await asyncio.sleep(SPACING_S)  # handle many ends in one cascade
 
     async def _some(self) -> bool:
-        """Whether there may be more. Children of children that were cancelled are due again by the effects."""
+        """Whether there may be more. Children of cancelled children become due through the effects."""
         now = self._clock.now()
         async with asyncio.timeout(_CALL_TIMEOUT_S):
             more, effects = await self._store.cascade(now, now + self._cleanup_us, CASCADE_RUNS)

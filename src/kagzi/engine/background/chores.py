@@ -1,4 +1,4 @@
-"""Which chores there are, and how often each is done."""
+"""The list of chores, and how often each is done."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from .retention import Retention
 
 
 class Serviced(NamedTuple):
-    """Who has chores."""
+    """The objects that have chores."""
 
     stats: Stats
     workers: Workers

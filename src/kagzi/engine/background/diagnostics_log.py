@@ -1,5 +1,5 @@
-"""Logs what workers say ails them, at a limited rate: a worker must not fill the server's disk or hide what others
-say."""
+"""Logs the diagnostics of workers at a limited rate: a worker must not fill the server's disk or crowd out the
+diagnostics of others."""
 
 import logging
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ _WINDOW_US = 60 * US_PER_S
 
 
 class DiagnosticsLog:
-    """So many lines a minute of each worker, and of all together. What is not logged is still among the worker's
-    events."""
+    """Limits the lines per minute for each worker, and for all together. Lines that are not logged are still among the
+    worker's events."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._began: Timestamp = 0
-        self._lines: dict[tuple[str, str], int] = {}  # no more workers than lines of all together
+        self._lines: dict[tuple[str, str], int] = {}  # by worker; bounded by the total number of lines
         self._total = 0
         self._unlogged = 0
 

@@ -1,8 +1,7 @@
-"""What a server logs of runs that fail, or are taken from their workers, by its own doing: deadlines, lost leases,
-overdue steps.
+"""Logs runs that the server itself fails or takes from their workers: deadlines, lost leases, overdue steps.
 
-What user code raises is logged by the worker that executes it. Of many at once the first are named and the rest
-counted.
+The worker that executes user code logs what it raises. If many runs are affected at once, the first ones are named and
+the rest are counted.
 """
 
 import logging
@@ -17,7 +16,7 @@ from ...store.protocol import ExpiredLease, Fired
 logger = logging.getLogger("kagzi.engine")
 
 NAMED = 10
-"""Runs that are named of those that fired together."""
+"""How many of the runs that fired together are named."""
 
 
 def log_fired(fired: Fired, ended: Sequence[RunEnd]) -> None:

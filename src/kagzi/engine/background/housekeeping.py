@@ -1,8 +1,8 @@
-"""Chores: what has to be done now and then, by whoever has time for it. One at a time, each at its own interval.
+"""Chores: periodic work in the background. One at a time, each at its own interval.
 
-Every server does them. A chore is safe to do twice; one that would be a waste to do twice is `shared`: then a note in
-the store lets one server do it per interval. A chore does a little at a time and says whether there is more; it gets at
-most half of the time, and after its turn the others come first.
+Every server does them. Repeating a chore is safe; a chore for which it would be a waste is `shared`: a record in the
+store lets only one server do it per interval. A chore does a small part at a time and returns whether there is more. It
+gets at most half of the time, and after its turn the others come first.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ logger = logging.getLogger("kagzi.engine")
 
 TURN_S = 5.0
 CALL_TIMEOUT_S = 30.0
-_JITTER = 0.2  # upwards only: chores are never closer than their interval
+_JITTER = 0.2  # upwards only: the interval is never shortened
 _SOON_S = 2.0
-_FIRST_S = 30.0  # nothing but what is cheap comes earlier after a start
+_FIRST_S = 30.0  # after a start, only cheap chores run earlier
 _BACKOFF_FIRST_S = 5.0
 _BACKOFF_MOST_S = 600.0
 _PAUSE_LEAST_S = 0.002
@@ -35,9 +35,9 @@ Work: TypeAlias = Callable[[Timestamp], Awaitable[bool]]
 
 
 class Chore(msgspec.Struct, frozen=True, kw_only=True):
-    """`work(now)` does a little, quickly, and answers whether there is more to do at once. `every`: how many
-    housekeeping intervals (a minute each, unless set otherwise) lie between two turns. `cheap`: one statement, so it
-    may also be done soon after the start."""
+    """`work(now)` does a small part quickly and returns whether there is more to do at once. `every`: the number of
+    housekeeping intervals (a minute each, unless set otherwise) between two turns. `cheap`: one statement, so it may
+    also run soon after the start."""
 
     name: str
     work: Work
@@ -47,18 +47,18 @@ class Chore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Place:
-    """A chore and when its turn comes."""
+    """A chore and when it is due next."""
 
     def __init__(self, chore: Chore, due_s: float) -> None:
         self.chore = chore
         self.due_s = due_s
         self.failures = 0
-        self.goes_on = False  # in the middle: its turn was over before it was
+        self.goes_on = False  # its turn ended before its work did
         self.wanted = False
 
 
 class Housekeeping:
-    """Chores are added before it runs."""
+    """All chores must be added before `run`."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Housekeeping:
         self._chores[chore.name] = chore
 
     def soon(self, name: str) -> None:
-        """Something has come up: do this chore next, whatever its interval and whoever else did it."""
+        """Do this chore next, regardless of its interval and of other servers."""
         place = self._places.get(name)
         if place is not None:
             place.due_s = 0.0
@@ -112,7 +112,7 @@ class Housekeeping:
                 await self._wait(rest_s)
             else:
                 await self._turn(place)
-                await asyncio.sleep(_PAUSE_LEAST_S)  # also when the chore never waited for anything
+                await asyncio.sleep(_PAUSE_LEAST_S)  # even if the chore never awaited anything
 
     async def _wait(self, rest_s: float | None) -> None:
         try:
@@ -123,7 +123,7 @@ class Housekeeping:
         self._changed.clear()
 
     async def _turn(self, place: _Place) -> None:
-        """Whatever goes wrong in a chore is its own affair: it is tried again, later and later."""
+        """Errors affect only the chore itself: it is retried with a growing delay."""
         loop = asyncio.get_running_loop()
         chore, wanted = place.chore, place.wanted
         place.wanted = False
@@ -143,7 +143,7 @@ class Housekeeping:
         place.due_s = loop.time() + min(_BACKOFF_FIRST_S * 2.0 ** min(place.failures - 1, 20), _BACKOFF_MOST_S)
 
     async def _work(self, chore: Chore, *, mine: bool) -> bool:
-        """Whether there is more to do when the turn is over."""
+        """Whether there is more to do at the end of the turn."""
         loop = asyncio.get_running_loop()
         if chore.shared and not mine and not self._alone and not await self._claimed(chore):
             return False
@@ -167,7 +167,7 @@ class Housekeeping:
         return chore.every * self._interval_s * (1.0 + self._jitter * self._rng.fraction())
 
     def _first_s(self, chore: Chore) -> float:
-        """Several servers started together do not do the same at the same time."""
+        """Randomised, so that servers that start together do not run the same chore at the same time."""
         fraction = self._rng.fraction()
         if chore.cheap:
             return min(_SOON_S, self._interval_s) * fraction

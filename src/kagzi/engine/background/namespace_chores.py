@@ -1,5 +1,5 @@
-"""What is done for namespaces in the background: deleted ones go bit by bit, and those that limit what they keep are
-measured."""
+"""Background work for namespaces: deletes the rows of deleted ones in small parts, and measures the stored bytes of
+those that limit them."""
 
 import asyncio
 import logging
@@ -26,8 +26,7 @@ class _Measurement:
 
 
 class NamespaceChores:
-    """A chore (see Housekeeping): each call does a little. What is left when a server stops, another one goes on
-    with."""
+    """A chore (see Housekeeping): each call does a small part. If a server stops, another one continues."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -53,7 +52,7 @@ class NamespaceChores:
             await self._store.note_stored_bytes(measurement.namespace, measurement.stored_bytes, now)
 
     async def _remove(self, namespace: str, now: Timestamp) -> bool:
-        """Whether something was removed. What is locked, or has children to be cancelled, has its turn a minute
+        """Whether something was removed. Runs that are locked, or have children to be cancelled, are retried a minute
         later."""
         loop = asyncio.get_running_loop()
         began_s = loop.time()

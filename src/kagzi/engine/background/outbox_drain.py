@@ -1,7 +1,7 @@
 """Drains an outbox: rows that users wrote in their own transactions become runs, one each.
 
-A row is deleted after its run was started. If that cannot be said, because a server died or a connection broke, the
-start is repeated under the same request id, which answers the run that is there.
+A row is deleted after its run was started. If that is uncertain, because a server died or a connection broke, the start
+is repeated with the same request id, which returns the existing run.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from ..services.runs import Runs
 logger = logging.getLogger("kagzi.engine")
 
 BATCH_ROWS = 100
-_DEAF_INTERVAL_S = 1.0  # where nobody tells of new rows
+_DEAF_INTERVAL_S = 1.0  # without notifications of new rows
 _COUNT_INTERVAL_S = 30.0
 _LONGEST_PAUSE_S = 30.0
 _POSTPONED_FIRST_S = 1.0
@@ -41,8 +41,8 @@ Read = Callable[[bytes], StartRequest]
 
 
 class OutboxDrain:
-    """`read`: a start from the bytes of a row; raises KagziError. `namespaces`: those in which the outbox may start
-    runs; empty: all. `interval_s`: between two polls, for what a notification did not reach."""
+    """`read` decodes a start from the bytes of a row; raises KagziError. `namespaces`: those in which the outbox may
+    start runs; empty: all. `interval_s`: between two polls, for rows whose notification was missed."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class OutboxDrain:
     # --- two tasks ----------------------------------------------------------------------------------------------------
 
     async def listen(self) -> None:
-        """For ever. Without it rows are found by polling."""
+        """Runs forever. Without it, rows are found by polling."""
         failures = 0
         while True:
             try:
@@ -82,7 +82,7 @@ class OutboxDrain:
             await asyncio.sleep(backoff_s(max(failures, 1), first_s=1.0, most_s=_LONGEST_PAUSE_S))
 
     async def run(self) -> None:
-        """For ever."""
+        """Runs forever."""
         failures = 0
         try:
             while True:
@@ -125,7 +125,7 @@ class OutboxDrain:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     async def _start(self, rows: Sequence[OutboxRow]) -> Sequence[Fate]:
-        """Raises Unavailable if the store is: nothing is said about any of them then."""
+        """Raises Unavailable if the store is unavailable; then the result is unknown for all rows."""
         fates: dict[int, Fate] = {}
         requests: dict[int, StartRequest] = {}
         for index, row in enumerate(rows):

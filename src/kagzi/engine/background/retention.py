@@ -1,8 +1,7 @@
-"""Forgetting runs some time after they have ended: as long as their namespace says, by how they ended, or the server's
-default.
+"""Deletes ended runs after their retention: set by the namespace for each way to end, or else by the server.
 
-What is deleted at a time is so much as takes about 25 ms: no lock is held longer than people notice, and on SQLite the
-only writer is free again soon.
+Each batch is sized to take about 25 ms, so that no lock is held noticeably long and, on SQLite, the only writer is soon
+free again.
 """
 
 import asyncio
@@ -23,11 +22,11 @@ _MOST_RUNS = 1_000
 _MUCH = 3
 _LEFTOVER_ROWS_PER_RUN = 10  # a row of a history costs about a tenth of a run
 _NAMESPACES_AT_ONCE = 100
-_FORGET_PLACES_AFTER = 100  # sweeps: imports bring old runs, and what was locked comes again
+_FORGET_PLACES_AFTER = 100  # sweeps: imports bring old runs, and locked runs have to be retried
 
 
 class Batch:
-    """How much to do at a time, so that it takes AIM_S as often as not. What takes much longer halves it."""
+    """The batch size, adjusted so that a batch takes about AIM_S. One that takes much longer halves it."""
 
     def __init__(self) -> None:
         self.runs = _FIRST_RUNS
@@ -84,7 +83,7 @@ class Retention:
             self._tasks += self._tasks_of(record, now)
 
     def _tasks_of(self, record: NamespaceRecord, now: Timestamp) -> Sequence[_Task]:
-        """Ways to end that are kept equally long are looked for together."""
+        """One task for all statuses with the same retention."""
         by_age: dict[int, tuple[RunStatus, ...]] = {}
         for status in ENDED:
             age_us = kept_us(record.retention_seconds, status, self._default_us)
@@ -118,6 +117,6 @@ class Retention:
 
 
 def kept_us(retention_seconds: Mapping[str, int], status: RunStatus, default_us: int) -> int:
-    """How long a run is kept that ended like this."""
+    """How long a run that ended with this status is kept."""
     seconds = retention_seconds.get(status.value)
     return default_us if seconds is None else seconds * US_PER_S

@@ -1,7 +1,7 @@
-"""Log lines of steps on their way into the store: gathered for a moment, written together, dropped under pressure.
+"""Writes log lines of steps to the store: collected briefly, written in batches, dropped under pressure.
 
-Nobody waits for them. What is not written when a server dies is lost, and so are lines that come while the store is
-away for long.
+Nothing waits for them. Lines that are unwritten when a server dies are lost, and so are lines that arrive during a long
+outage of the store.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ logger = logging.getLogger("kagzi.engine")
 _GATHERED_S = 0.25
 _WRITTEN_AT_ONCE = 100  # steps
 _CALL_TIMEOUT_S = 30.0
-_TRIES = 100  # of the same lines; what is wrong with them then does not pass
+_TRIES = 100  # for the same lines; after that, the problem is not temporary
 
 
 class StepLogs:
@@ -37,7 +37,7 @@ class StepLogs:
         self.dropped = 0  # lines, since the server started
 
     def add(self, lines: Iterable[StepLogLines]) -> None:
-        """Queued, or dropped and counted if too much waits. Names that cannot be are ignored: they are of no run."""
+        """Queues lines, or drops and counts them if too many wait. Invalid names are ignored: no run has them."""
         for each in lines:
             if not 0 < len(each.step_id.encode()) <= limits.NAME_BYTES or "\0" in each.step_id:
                 continue
@@ -81,7 +81,7 @@ class StepLogs:
         return some
 
     def _failed(self, some: Sequence[StepLogLines], error: Exception, *, again: bool) -> None:
-        """They are tried again, before what came meanwhile; as far as there is room."""
+        """Puts the lines back, before newer ones, as far as there is space; after too many tries drops them."""
         if not again:
             lost = sum(len(each.lines) for each in some)
             self.dropped += lost
@@ -101,6 +101,6 @@ class StepLogs:
         if rows is None:
             raise checks.no_run(run_id)
         result = page_of(rows, cursor, bound_to, lambda log: Cursor(0, log.step_id))
-        result = msgspec.structs.replace(result, prev_token="")  # read forwards only, as steps are
+        result = msgspec.structs.replace(result, prev_token="")  # only pages forward, like the list of steps
         what = Counted(rows="step_logs", namespace=namespace, key=run_id, step_name=step_id)
         return await with_total(result, page, self._store, what)

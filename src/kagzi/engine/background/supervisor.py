@@ -1,7 +1,7 @@
-"""Background tasks are watched: one that dies is started again, and one that keeps dying stops the engine.
+"""Supervises background tasks: a task that dies is restarted, and one that keeps dying stops the engine.
 
-A restart can mend what is wrong in this process. It cannot mend the store: however long that is away, locked or broken,
-the task is tried again, and the engine goes on.
+A restart can repair a problem in this process, but not one of the store: however long the store is unavailable, locked
+or broken, the task is retried and the engine keeps running.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ DEATHS = 5
 WINDOW_S = 60.0
 LONGEST_PAUSE_S = 30.0
 STORE_TROUBLE = (Unavailable, StatementFailed, TimeoutError)
-"""What the store may raise: no number of these stops the engine."""
+"""What the store may raise: these never stop the engine."""
 
 
 class Supervisor:
-    """Every task is given as the function that makes its coroutine, so that it can be made again."""
+    """Each task is given as a function that creates its coroutine, so that it can be restarted."""
 
     def __init__(self, *, deaths: int = DEATHS, window_s: float = WINDOW_S, pause_s: float = 0.1) -> None:
         self._deaths = deaths
@@ -33,14 +33,14 @@ class Supervisor:
 
     @property
     def alive(self) -> frozenset[str]:
-        """The tasks that are being kept alive."""
+        """The names of the tasks that are supervised."""
         return frozenset(name for name, task in self._tasks.items() if not task.done())
 
     def watch(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks[name] = asyncio.create_task(self._keep_alive(name, work), name=f"kagzi-{name}")
 
     async def wait_failed(self) -> BaseException:
-        """Returns when a task has died more often than it may."""
+        """Returns when a task has died more often than allowed."""
         await self._failed.wait()
         assert self.failure is not None
         return self.failure

@@ -1,1 +1,1 @@
-"""What may come in. Every refusal names the field, the limit and the remedy."""
+"""Checks of input. Every refusal names the field, the limit and the remedy."""

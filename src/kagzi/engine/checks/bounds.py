@@ -1,4 +1,4 @@
-"""Errors cut to their limits: a failure must be recordable, however long its text."""
+"""Truncates errors to their limits: a failure must be recordable, however long its text is."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ _TRUNCATED = b" [cut]"
 
 
 def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> ErrorDetail:
-    """The same error if it is within its limits, else what fits, with a mark where it was cut."""
+    """The same error if it is within its limits, else what fits, with a mark where it was truncated."""
     cause = error.cause
     if cause is not None:
         cause = bounded_error(cause, causes - 1) if causes > 1 else None
@@ -32,7 +32,7 @@ def bounded_error(error: ErrorDetail, causes: int = limits.ERROR_CAUSES) -> Erro
 
 
 def _is_plain(error: ErrorDetail) -> bool:
-    """Whether the short fields are within their limits as they are."""
+    """Whether the short fields are within their limits."""
     short = (error.type, error.subject, error.subject_id, *error.bases)
     return (
         len(error.bases) <= limits.METADATA_ENTRIES
@@ -53,7 +53,7 @@ def _truncate_entries(metadata: dict[str, str]) -> dict[str, str]:
 
 
 def truncate_text(text: str, limit_bytes: int) -> str:
-    """At most so many bytes of UTF-8, without NUL and lone surrogates, which no database takes."""
+    """At most `limit_bytes` of UTF-8, without NUL and lone surrogates, which no database accepts."""
     if len(text) * 4 <= limit_bytes and "\0" not in text and (text.isascii() or text.isprintable()):
         return text
     data = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")

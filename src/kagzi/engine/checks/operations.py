@@ -1,4 +1,4 @@
-"""Checks of what workers say. On the hot path: the usual operation costs about a microsecond here."""
+"""Checks the operations of workers. This is a hot path: a typical operation costs about a microsecond here."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -39,7 +39,7 @@ from ...core.run.refusals import is_reserved, reserved_step
 from . import requests as checks
 from .bounds import bounded_error
 
-_STEP_IDS = 4_096  # that are remembered as good: runs of a type have the same
+_STEP_IDS = 4_096  # valid ids that are cached: runs of a type share them
 
 Failing = TypeVar("Failing", FailStep, FailRun, CancelRun, FailRun | CancelRun)
 
@@ -98,7 +98,7 @@ class Operations:
     def _record_step(self, command: RecordStep) -> RecordStep:
         self._attempt_begins(command)
         output = command.output
-        if output.metadata or len(output.data) > self._payload_bytes:  # as `_payload`, which is a call for each step
+        if output.metadata or len(output.data) > self._payload_bytes:  # inlines `_payload`, to save a call per step
             checks.payload(output, "output", self._payload_bytes)
         return command
 
@@ -136,7 +136,7 @@ class Operations:
     def _fail_step(self, command: FailStep) -> FailStep:
         checks.name(command.step_id, "step_id")
         _attempt(command.attempt)
-        # Twice: a codec may have made it longer. What is larger still is left out, so that the failure is recorded.
+        # Twice the limit: a codec may have made it longer. If it is larger still, it is omitted, to record the failure.
         if command.input is not None and len(command.input.data) > 2 * limits.STEP_INPUT_BYTES:
             command = msgspec.structs.replace(command, input=None)
         if command.input is not None:
@@ -188,7 +188,7 @@ class Operations:
         return command
 
     def _start_child(self, command: StartChild) -> StartChild:
-        """Unique by run and step: a repeat of the command, here or on another server, finds the same child."""
+        """Unique by run and step: a repeat of the command, on this or another server, finds the same child."""
         _place(command)
         checks.name(command.name, "step_name")
         now = self._clock.now()
@@ -225,7 +225,7 @@ class Operations:
         return command
 
     def _set_state(self, command: SetState) -> SetState:
-        self._payload(command.state, "state")  # how large it may be is decided with the rest of the run
+        self._payload(command.state, "state")  # its own size limit is checked with the run
         return command
 
     def _beat_step(self, command: BeatStep) -> BeatStep:
@@ -246,7 +246,7 @@ class Operations:
 
 
 def _new_step_id(step_id: str) -> None:
-    """Of a command that may make a step."""
+    """Checks the id in a command that may create a step."""
     checks.name(step_id, "step_id")
     if is_reserved(step_id):
         raise InvalidArgument(reserved_step(step_id).error.message, field="step_id")

@@ -1,4 +1,4 @@
-"""Outcomes that are refusals, as the exceptions that the unary doors raise."""
+"""Converts outcomes that are refusals to the exceptions that unary calls raise, and back."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ _REQUEST_ERRORS: dict[ErrorCode, type[RequestError]] = {
 
 
 def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
-    """The exception for a refusal; None for an outcome that is none."""
+    """The exception for a refusal; None for any other outcome."""
     match outcome:
         case outcomes.Refused(error):
             return error_of(error)
@@ -78,7 +78,7 @@ def error_of(detail: ErrorDetail) -> KagziError:
 
 
 def refused(error: KagziError) -> outcomes.Refused:
-    """An exception as the answer to one operation among others."""
+    """An exception as the response to one of several operations."""
     subject, subject_id = (error.subject, error.subject_id) if isinstance(error, RequestError) else ("", "")
     retry_after_ms = error.retry_after // timedelta(milliseconds=1) if error.retry_after else 0
     detail = ErrorDetail(

@@ -1,5 +1,4 @@
-"""Validation of requests. Every refusal names the field, the limit and the remedy, and happens before anything is
-changed."""
+"""Validation of requests. Every refusal names the field, the limit and the remedy, and comes before any change."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,7 +45,7 @@ __all__ = [
     "wait_ms",
     "within",
     "worker",
-]  # with those of core, which clients use, too
+]  # includes the checks of core, which clients use too
 
 INT64_END = 1 << 63
 INT32_END = 1 << 31
@@ -61,12 +60,12 @@ def reason(value: str, field: str = "reason") -> None:
 
 
 def lines(value: str, field: str, limit_bytes: int) -> None:
-    """Text that may have line breaks and tabs."""
+    """Checks text that may have line breaks and tabs."""
     text(value.replace("\n", " ").replace("\t", " "), field, limit_bytes)
 
 
 def run_id(value: str, field: str = "run_id") -> None:
-    """Malformed ids name no run: NotFound, like any id that does not exist."""
+    """A malformed id raises NotFound, like any id that does not exist."""
     if not value:
         raise InvalidArgument(f"{field} is empty. Name the run.", field=field)
     if not is_uuid(value):
@@ -74,7 +73,7 @@ def run_id(value: str, field: str = "run_id") -> None:
 
 
 def one_of(run_id_value: str, workflow_id: str) -> None:
-    """A run is named by its id or by the user's, not by both."""
+    """A run is named by its run id or its workflow id, not by both."""
     if bool(run_id_value) == bool(workflow_id):
         which = "both are given" if run_id_value else "neither is given"
         raise InvalidArgument(f"run_id or workflow_id: {which}. Give exactly one.", field="run_id")
@@ -126,7 +125,7 @@ def worker(record: WorkerRecord) -> None:
 
 
 def type_schemas(schemas: Mapping[Served, TypeSchemas]) -> None:
-    """Of what a worker registers."""
+    """Checks the schemas that a worker registers."""
     total = 0
     for served, each in schemas.items():
         of = f" of {served.workflow_type}"
@@ -172,7 +171,7 @@ def run_filter(where: RunFilter) -> None:
 
 
 def run_order(where: RunFilter, order: RunOrder | None, page_token: str = "") -> RunOrder:
-    """The order of a list, and whether the filter allows it."""
+    """The order of a list. Raises InvalidArgument if the filter does not allow it."""
     run_filter(where)
     if where.id_prefix and (order == "ended" or where.by_end):
         raise InvalidArgument(
@@ -192,7 +191,7 @@ def run_order(where: RunFilter, order: RunOrder | None, page_token: str = "") ->
 
 
 def bulk_filter(where: RunFilter) -> None:
-    """A filter that finds every run that is meant, page by page."""
+    """Checks that the filter can find all matching runs, page by page."""
     run_filter(where)
     if where == RunFilter():
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""What a schedule may say. Every refusal names the field, the limit and the remedy."""
+"""Checks of schedules. Every refusal names the field, the limit and the remedy."""
 
 from ...core import limits
 from ...core.errors import InvalidArgument
@@ -17,7 +17,7 @@ def check_id(schedule_id: str) -> None:
 
 
 def check_spec(spec: ScheduleSpec, payload_bytes: int) -> None:
-    """Its start as any start is checked, and its times."""
+    """Checks its start like any other start, and its times."""
     start = StartRequest(
         namespace="-",
         workflow_type=spec.workflow_type,

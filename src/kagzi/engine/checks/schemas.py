@@ -1,8 +1,8 @@
-"""What the workers of a type registered about its input, output and signals; refuses values that do not fit.
+"""The registered schemas of a type's input, output and signals; refuses values that do not match them.
 
-A value is refused only if every worker that might get it would refuse it. So it must not fit what the version that will
-execute the run was last registered with, nor, for a while, what it was registered with before that: a build may be
-about to replace another one. Versions and types that nothing is known of accept everything. See docs/adr/0046.
+A value is refused only if every worker that might receive it would refuse it. So it must match neither the latest
+schemas of the version that will execute the run nor, for a while, the previous ones: one build may be replacing
+another. Versions and types without schemas accept everything. See docs/adr/0046.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from . import requests as checks
 from .refusals import refused
 
 _REMEMBERED = 2_000
-_REMEMBERED_BYTES = 16 * limits.MIB  # of their texts; made ready, they take some twenty times as much
+_REMEMBERED_BYTES = 16 * limits.MIB  # size of the texts; compiled, they take about twenty times as much
 _READ_TIMEOUT_S = 2.0
-_PREPARED_BYTES = 16  # of a schema that are made ready in the time of one visit
+_PREPARED_BYTES = 16  # of a schema that are compiled at the cost of one visit
 _INPUT = "input"
 _SIGNAL = "signal"
 
 
 class TypeChecks:
-    """The schemas of one registration, made ready when they are first needed."""
+    """The schemas of one registration, compiled on first use."""
 
     __slots__ = ("_input", "_signals", "schemas")
 
@@ -46,7 +46,7 @@ class TypeChecks:
 
     def signal_misfit(self, name: str, payload: Payload, visits: Visits) -> Misfit | None:
         schema = self.schemas.signal_schemas.get(name)
-        if schema is None:  # nothing is kept of names that clients make up
+        if schema is None:  # do not cache names that clients invent
             return None
         known = self._signals.get(name)
         if known is None:
@@ -55,13 +55,13 @@ class TypeChecks:
 
 
 def _made_ready(schema: str, visits: Visits) -> SchemaCheck:
-    """It counts as well: a type may have many versions, each with schemas of its own."""
+    """Compiling uses up the budget too: a type may have many versions, each with its own schemas."""
     visits.left -= len(schema) // _PREPARED_BYTES
     return SchemaCheck(schema)
 
 
 class Schemas:
-    """`versions`: which version a run would get."""
+    """`versions` determines the version that a run would get."""
 
     def __init__(self, store: Store, *, clock: Clock, versions: Versions) -> None:
         self._store = store
@@ -73,7 +73,7 @@ class Schemas:
     # --- starts -------------------------------------------------------------------------------------------------------
 
     def known(self, key: TypeKey, version: str) -> Sequence[TypeChecks] | None:
-        """What a run of this version must fit one of; empty: nothing. None: the store has to be asked, see `load`."""
+        """The schemas of which a run must match one; empty: any value is valid. None: not cached, call `load`."""
         digests = self.versions.schemas_known(key, version)
         if not digests:
             return None if digests is None else ()
@@ -83,7 +83,7 @@ class Schemas:
             return None
 
     async def load(self, key: TypeKey, version: str) -> Sequence[TypeChecks]:
-        """The same. A store that does not answer must not delay what need not be checked: then it is nothing."""
+        """Reads them from the store. An unresponsive store must not delay starts: on timeout nothing is checked."""
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
                 digests = await self.versions.schemas(key, version)
@@ -110,7 +110,7 @@ class Schemas:
         self._remembered_bytes += added_bytes
 
     async def input_misfit(self, key: TypeKey, version: str, payload: Payload | None) -> Misfit | None:
-        """Why the run of this version would fail with this input."""
+        """Why a run of this version would fail with this input; None if it matches."""
         known = self.known(key, version)
         if known is None:
             known = await self.load(key, version)
@@ -125,11 +125,11 @@ class Schemas:
     # --- signals ------------------------------------------------------------------------------------------------------
 
     def signal_check(self, namespace: str, name: str, payload: Payload | None) -> "SignalCheck":
-        """Without a payload, which is how a signal is dropped, there is nothing to check."""
+        """Without a payload, as when a signal is dropped, nothing is checked."""
         return SignalCheck(self, namespace, name, payload)
 
     async def check_signal_of_type(self, key: TypeKey, name: str, payload: Payload) -> None:
-        """For a run of whichever version: raises InvalidArgument if the signal fits none of them."""
+        """For a run of unknown version: raises InvalidArgument if the signal matches no version."""
         visits, first = Visits(), None
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
@@ -144,10 +144,10 @@ class Schemas:
         if first is not None:
             raise _signal_refusal(key.workflow_type, name, first)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     async def get(self, namespace: str, workflow_type: str, version: str = "") -> SchemaRecord:
-        """What workers last registered of a version; empty: the one that new runs get, or the highest if all are
+        """The latest registered schemas of a version; empty: of the one that new runs get, or the highest if all are
         deprecated. Raises NotFound."""
         checks.name(namespace, "namespace")
         checks.name(workflow_type, "workflow_type")
@@ -177,8 +177,8 @@ class Schemas:
 
 
 class SignalCheck:
-    """Says to the store what there is to say against a signal, once the store has found the run that it is for. If that
-    needs a look-up, nothing is changed: `load_missing`, and signal again."""
+    """Called by the store once it has found the run of a signal; returns a refusal or None. If the schemas have to be
+    read first, nothing is changed: call `load_missing`, and signal again."""
 
     def __init__(self, schemas: Schemas, namespace: str, name: str, payload: Payload | None) -> None:
         self._schemas = schemas
@@ -203,13 +203,13 @@ class SignalCheck:
         if known is not None:
             visits = Visits()
             misfit = _misfit_of_all(each.signal_misfit(self._name, payload, visits) for each in known)
-        if known is None or (misfit is not None and loaded is None):  # others may have been registered since
+        if known is None or (misfit is not None and loaded is None):  # newer ones may have been registered
             self._wanted = of
             return _NOT_LOADED
         return None if misfit is None else refused(_signal_refusal(workflow_type, self._name, misfit))
 
     async def load_missing(self) -> bool:
-        """Whether something was missing, and is known now."""
+        """Whether schemas were missing; they are loaded now."""
         if self._wanted is None:
             return False
         of, self._wanted = self._wanted, None
@@ -218,7 +218,7 @@ class SignalCheck:
 
 
 def input_misfit(known: Sequence[TypeChecks], payload: Payload | None) -> Misfit | None:
-    """Why it fits none of them."""
+    """Why it matches none of them; None if it matches one."""
     visits = Visits()
     return _misfit_of_all(each.input_misfit(payload, visits) for each in known)
 
@@ -229,7 +229,7 @@ def _size_of(schemas: TypeSchemas) -> int:
 
 
 def _misfit_of_all(misfits: Iterable[Misfit | None]) -> Misfit | None:
-    """The first, if there is no one that it fits."""
+    """The first misfit, if there is one for every schema."""
     first: Misfit | None = None
     for misfit in misfits:
         if misfit is None:

@@ -1,5 +1,5 @@
-"""Validation of the lines of an import. Every refusal names the line and the field, and nothing of the run is seen by
-anybody."""
+"""Validation of the lines of an import. Every refusal names the line and the field, and no part of the run becomes
+visible."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ _RUN_TIMES = [field for field in RunImage.__struct_fields__ if field.endswith("_
 
 @contextmanager
 def on_line(number: int) -> Generator[None]:
-    """Whatever is refused inside says on which line."""
+    """Adds the line number to errors raised inside."""
     try:
         yield
     except InvalidArgument as error:
@@ -52,7 +52,7 @@ def _uuid(value: str | None, field: str) -> None:
 
 
 def _error(error: ErrorDetail | None, field: str) -> None:
-    """Bounded, and text that can be stored."""
+    """Checks that the error is within its limits, and that its text can be stored."""
     depth, size = 0, 0
     while error is not None:
         depth += 1
@@ -69,7 +69,7 @@ def _error(error: ErrorDetail | None, field: str) -> None:
 
 
 class Checker:
-    """The lines of one run, as they come. `payload_bytes`: the largest payload that is taken."""
+    """Checks the lines of one run as they arrive. `payload_bytes`: the largest payload that is accepted."""
 
     def __init__(self, payload_bytes: int) -> None:
         self._payload_bytes = payload_bytes
@@ -204,7 +204,7 @@ class Checker:
 
 
 def _state(image: RunImage) -> None:
-    """What the state of a run says about the rest of it."""
+    """Checks the other fields of a run against its status."""
     status = image.status
     failed = status in (RunStatus.FAILED, RunStatus.CANCELLED)
     sleeping = status is RunStatus.SLEEPING
@@ -232,7 +232,7 @@ def _state(image: RunImage) -> None:
 
 
 def _shape(step: StepImage) -> None:
-    """What the state and the kind of a step say about the rest of it."""
+    """Checks the other fields of a step against its status and kind."""
     status, kind = step.status, step.kind
     misfit = f"does not fit a {kind} step that is {status}."
     rules: tuple[tuple[str, bool], ...] = (

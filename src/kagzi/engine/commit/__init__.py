@@ -1,1 +1,1 @@
-"""Group commit: the journal, its write queues, and what follows from a commit."""
+"""Group commit: the journal, its write queues, and the effects of a commit."""

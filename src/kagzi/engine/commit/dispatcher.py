@@ -1,7 +1,7 @@
-"""Dispatches effects: the only translator of what a durable change means for the rest of this server, and for others.
+"""Dispatches effects: the only place that passes the effects of a durable change to this server and to others.
 
-The matcher learns of work, workers of what happened to their runs, callers of ends they wait for, timers of due times,
-watchers of changes, the cascade of children; other servers get what concerns them over the bus. Nothing here waits.
+The matcher is notified of work, workers of events of their runs, callers of ends they wait for, timers of due times,
+watchers of changes, the cascade of children; other servers are notified over the bus. Nothing here waits.
 """
 
 import asyncio
@@ -56,12 +56,12 @@ _COMPLETIONS: frozenset[type] = frozenset({CompleteStep, RecordStep})  # of an a
 
 @cache
 def _operation(command: type) -> str:
-    """`complete_step`, for a label."""
+    """The name of a command as a metric label, for example `complete_step`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", command.__name__).lower()
 
 
 class Dispatcher:
-    """`children_due` is set when children may have to be cancelled. `measurements`: where what happens is counted."""
+    """`children_due` is set when children may have to be cancelled. `measurements` counts events."""
 
     def __init__(
         self,
@@ -123,13 +123,13 @@ class Dispatcher:
         self._live_lists.dispatched(effects)
 
     def announce(self, types: Sequence[TypeKey]) -> None:
-        """Other servers look for runs of these types, whatever is found here: only they may have the workers."""
+        """Makes other servers look for runs of these types, even if some are found here: only they may have workers."""
         for key in types:
             self._wakeups.pending(key)
 
     def _notify(self, notices: Sequence[LeaseNotice]) -> None:
-        """The holder, if its stream ends here; otherwise the other servers, one of which may have it."""
-        lost: dict[tuple[Holder, str], list[RunLease]] = {}  # many to a message
+        """Notifies the worker if it is connected here; otherwise the other servers, one of which may have it."""
+        lost: dict[tuple[Holder, str], list[RunLease]] = {}  # sent in one message per worker
         for notice in notices:
             leased = notice.leased
             holding = self._registry.get(leased.run.run_id, leased.lease)
@@ -138,7 +138,7 @@ class Dispatcher:
                     remote = RemoteNotice(notice.worker_id, leased.run.namespace, leased.run.run_id, notice.event)
                     self._wakeups.notify(remote)
             elif holding.holder is None:
-                continue  # a unary worker asks with its next heartbeat
+                continue  # a unary worker learns of it with its next heartbeat
             elif notice.event == "lease_lost":
                 lost.setdefault((holding.holder, notice.reason), []).append(leased)
             else:
@@ -158,8 +158,8 @@ class Dispatcher:
     # --- a batch of commands ------------------------------------------------------------------------------------------
 
     def committed(self, commands: Sequence[Command], outcomes: Sequence[Outcome], effects: Effects) -> None:
-        """Once per commit. What an outcome means for the command's own run and slot is known here, `effects` tell of
-        other runs. The plain outcomes of steps (recorded, begun) cost one look into a table each."""
+        """Called once per commit. Handles what an outcome means for the command's own run and slot; `effects` concern
+        other runs. The common outcomes of steps (recorded, begun) cost one table lookup each."""
         completed = [
             command.run
             for command, outcome in zip(commands, outcomes, strict=True)
@@ -183,7 +183,7 @@ class Dispatcher:
         self.dispatch(effects)
 
     def _count_completed(self, runs: Sequence[RunKey]) -> None:
-        """Attempts, by their runs: before these are released, since then their types are not known any more."""
+        """Counts attempts by type. Must come before their runs are released, after which their types are unknown."""
         for (namespace, workflow_type), count in self._registry.count_by_type(runs).items():
             self.measurements.of(namespace, workflow_type).completed_attempts += count
 
@@ -195,7 +195,7 @@ class Dispatcher:
             counts.failed_attempts["failed" if outcome.__class__ is StepFailed else "retried"] += 1
 
     def _count_closed(self, command: Any, outcome: RunClosed, holding: Holding | None) -> None:
-        """Without a holding it is a repeat: it was counted when it was first answered."""
+        """Without a holding it is a repeat, which was counted the first time."""
         if holding is None:
             return
         measurements, namespace, workflow_type = self.measurements, command.run.namespace, holding.workflow_type
@@ -224,21 +224,21 @@ class Dispatcher:
             self._due_times.add(outcome.retry_at)
 
     def _release(self, command: Any) -> Holding | None:
-        """Its worker holds the run no longer: the slot and the permit are free."""
+        """The worker no longer holds the run: frees its slot and its permit."""
         holding = self._registry.remove(command.run.run_id, command.lease)
         self._matcher.permit_free(command.run.namespace, "" if holding is None else holding.workflow_type)
         return holding
 
     def _mark(self, command: Any, holding: Holding | None) -> None:
-        """There is work of the type of the run that was held."""
+        """Marks the type of the released run as having work."""
         if holding is not None and holding.workflow_type:
             self._matcher.mark(TypeKey(command.run.namespace, holding.workflow_type), announce=True)
         else:
             self._matcher.mark_namespace(command.run.namespace)
 
     def _report_end(self, command: Any, outcome: RunClosed) -> None:
-        """The command holds the output of a run that completed. The error of one that failed is what the store made of
-        it."""
+        """A completed run's output is in the command. The error of a failed run is read from the store, which may have
+        changed it."""
         if isinstance(command, CompleteRun) and outcome.status is RunStatus.COMPLETED:
             self._ended.append(RunEnd(run=command.run, status=outcome.status, output=command.output))
         else:
@@ -294,7 +294,7 @@ class Dispatcher:
         if outcome.run_id != command.run.run_id:
             self._matcher.unassign(command.run.run_id)
             return
-        # Our own start, written before and repeated after an outage: which run it replaced is not known any more.
+        # Our own start, written before and repeated after an outage: it is no longer known which run it replaced.
         self._started(command, outcome)
         if command.on_conflict == "replace":
             self._waits.poll_namespace(command.run.namespace)

@@ -1,8 +1,8 @@
-"""Group commit. While one batch is being written the next gathers; an idle journal writes at once.
+"""Group commit. While one batch is being written, the next one collects; an idle journal writes at once.
 
-Nothing is answered before it is durable. One refused operation leaves its neighbours alone; a run that is locked, or on
-whose operations the store fails, waits aside; one greedy namespace gets its share and no more, and an outage of the
-store is waited out: every operation can be repeated.
+Nothing is acknowledged before it is durable. A refused operation does not affect others; a run that is locked, or on
+whose operations the store fails, is set aside; a busy namespace gets its share and no more. The journal waits out an
+outage of the store, since every operation can be repeated.
 """
 
 import asyncio
@@ -37,19 +37,19 @@ from .write_queues import Entry, Sink, WriteQueues, weight_bytes
 logger = logging.getLogger("kagzi.engine")
 
 WRITE_TIMEOUT_S = 30.0
-OUTAGE_LIMIT_S = 30.0  # how long callers are kept waiting for a store that cannot be reached
+OUTAGE_LIMIT_S = 30.0  # how long callers wait for an unavailable store
 CAPACITY_TIMEOUT_S = 60.0
-TRIES = 30  # of what is set aside; with pauses that grow to half a second: about 12 s
+TRIES = 30  # for a run that is set aside; with pauses that grow to half a second: about 12 s
 
 OnCommit = Callable[[Sequence[Command], Sequence[Outcome], Effects], None]
 
 _Written = tuple[Sequence[Outcome], Effects]
 
-_ASIDE = frozenset({Busy, Failed})  # outcomes of what changed nothing and is tried again
+_ASIDE = frozenset({Busy, Failed})  # outcomes that changed nothing and are retried
 
 
 class Journal:
-    """`on_commit` gets every command with its final outcome, and the effects, once per commit, before callers get
+    """`on_commit` gets all commands with their final outcomes, and the effects, once per commit, before callers get
     theirs."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Journal:
         self._idle = asyncio.Event()
         self._idle.set()
         self._committing: list[Entry] = []
-        self._tries: dict[str, int] = {}  # by run that is set aside, or was and is being written
+        self._tries: dict[str, int] = {}  # by run that is set aside, or is being retried
         self._capacity_waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
         self._on_commit = on_commit
@@ -90,12 +90,12 @@ class Journal:
     # --- in -----------------------------------------------------------------------------------------------------------
 
     async def submit(self, command: Command) -> Outcome:
-        """What it came to. Raises ResourceExhausted if the queue is full, Unavailable if the journal is closed."""
+        """Returns the outcome. Raises ResourceExhausted if the queue is full, Unavailable if the journal is closed."""
         return await self.enqueue(command)
 
     def enqueue(self, command: Command) -> asyncio.Future[Outcome]:
-        """The same without an await between the call and the queue. Whoever hangs up after it leaves the command in the
-        queue."""
+        """As `submit`, without an await before the command is queued. A caller that disconnects afterwards leaves it in
+        the queue."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def answer(answers: list[tuple[int, Outcome]]) -> None:
@@ -106,7 +106,7 @@ class Journal:
         return future
 
     def submit_many(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
-        """Queue operations, in order. `sink` is called once per commit with the (token, outcome) pairs it brought.
+        """Queue operations, in order. `sink` is called once per commit with its (token, outcome) pairs.
 
         Raises ResourceExhausted before any is queued if the namespace's queue is full: await `wait_for_capacity` to
         wait instead.
@@ -124,11 +124,11 @@ class Journal:
         self._work.set()
 
     def is_full(self, namespace: str) -> bool:
-        """Whether the namespace's queue takes no more now."""
+        """Whether the namespace's queue is full."""
         return self._queues.full(namespace)
 
     async def wait_for_capacity(self, namespace: str) -> None:
-        """Returns when the namespace's queue takes more: the back-pressure of a session."""
+        """Returns when the namespace's queue has capacity: the back-pressure of a session."""
         if not self._queues.full(namespace):
             return
         try:
@@ -141,7 +141,7 @@ class Journal:
             raise _queue_full(namespace) from None
 
     def hold_back(self, sink: Sink) -> None:
-        """Its answers are not read: write nothing more of what is to be answered there until `unblock`."""
+        """Its reader does not keep up: write none of its operations until `unblock`."""
         if not self._closed:
             self._queues.hold_back(sink)
 
@@ -155,13 +155,13 @@ class Journal:
 
     @property
     def queued_bytes(self) -> int:
-        """Of what is not being written yet."""
+        """The bytes of all operations that are not being written yet."""
         return self._queues.bytes
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Write batches for ever. If it died in the middle of one, that one is written (again) first."""
+        """Writes batches forever. If it died while it wrote a batch, that batch is written (again) first."""
         loop = asyncio.get_running_loop()
         while True:
             if not self._committing:
@@ -192,7 +192,7 @@ class Journal:
             self._settle(batch, outcomes, effects)
 
     async def stop(self, timeout_s: float) -> None:
-        """Take nothing more, write what is there, then fail what could not be written."""
+        """Accept nothing more, write what is queued, then fail what could not be written."""
         self._closed = True
         self._turns.stop()
         self._queues.unblock_all()
@@ -205,7 +205,7 @@ class Journal:
             logger.warning("the journal could not write everything before it stopped")
 
     def abandon(self) -> None:
-        """After the loop has ended: whoever still waits is told that the outcome is unknown."""
+        """After the loop has ended: tells remaining callers that the outcome is unknown."""
         self._time_limit.close()
         rest = self._committing + self._queues.remove_all()
         self._committing = []
@@ -239,8 +239,7 @@ class Journal:
                 return written
 
     async def _one_by_one(self, commands: Sequence[Command]) -> _Written:
-        """A statement that fails in a way the store did not foresee costs only the command that made it fail, and what
-        follows it in its run."""
+        """If a statement fails unexpectedly, only the command that caused it fails, and later commands of its run."""
         outcomes: list[Outcome] = []
         effects: list[Effects] = []
         failed: dict[str, Failed] = {}
@@ -266,7 +265,7 @@ class Journal:
         return outcomes, merge(effects)
 
     def _give_up(self, commands: Sequence[Command], error: BaseException) -> list[Outcome]:
-        """The store has been away for too long, or for good: fail the batch, and what queued up behind it."""
+        """The store has been away too long, or for good: fails the batch and everything that is queued."""
         problem = database_down(database_words(error))
         queued = self._queues.remove_all()
         self._tries.clear()
@@ -278,7 +277,7 @@ class Journal:
     # --- runs that are locked, or on which the store fails ------------------------------------------------------------
 
     def _without_aside(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
-        """Set operations of such runs aside, to be tried again; answers the others."""
+        """Sets operations of such runs aside for a retry; returns the others."""
         done: list[Entry] = []
         done_outcomes: list[Outcome] = []
         aside: dict[str, list[Entry]] = {}
@@ -298,7 +297,7 @@ class Journal:
         return done, done_outcomes
 
     def _without_deferred(self, batch: list[Entry], outcomes: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
-        """What would have made the answers of this batch too large comes first in the next; answers the others."""
+        """Moves operations whose responses would exceed the batch's limit to the next batch; returns the others."""
         marked = [
             (entry, outcome, outcome.__class__ is Deferred) for entry, outcome in zip(batch, outcomes, strict=True)
         ]
@@ -310,7 +309,7 @@ class Journal:
         tries = self._tries[run_id] = self._tries.get(run_id, 0) + 1
         if tries > self._most_tries:
             del self._tries[run_id]
-            # The rest goes with them: a hole in a run's order is worse.
+            # Its later operations fail too: a gap in a run's order would be worse.
             entries = entries + self._queues.remove_run(entries[0][0].run.namespace, run_id)
             if isinstance(why, Failed):
                 self._give_up_run(entries, why.reason)
@@ -324,7 +323,7 @@ class Journal:
         asyncio.get_running_loop().call_later(backoff_s(tries, first_s=0.002, most_s=0.5), self._bring_back, run_id)
 
     def _give_up_run(self, entries: list[Entry], reason: str) -> None:
-        """Tell its worker to hand the run back; if it was told so before, time and again, pause it and tell the worker
+        """Tells the worker to hand the run back; if that has happened repeatedly, pauses the run and tells the worker
         that."""
         problem, pause = self._stuck.give_up(entries[0][0], reason)
         if pause is None:

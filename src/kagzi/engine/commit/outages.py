@@ -1,4 +1,4 @@
-"""Whether the store does what it is asked, as those who use it all the time have seen."""
+"""Tracks whether the store is available, as observed by its frequent users."""
 
 import asyncio
 import logging
@@ -11,12 +11,12 @@ from ..measurements.measurements import Measurements
 logger = logging.getLogger("kagzi.engine")
 
 SLOW_S = 0.9
-"""From when on a question that the store has not answered is worth telling to somebody who waits for it."""
+"""How long the store may be silent before waiting callers are told."""
 
 
 class Outages:
-    """`reason` is None while all is well. `last_failure_at`: leases are not ended for a while after it. `measurements`:
-    where failures are counted, and whatever else is done with the store."""
+    """`reason` is None while the store works. `last_failure_at`: leases are not ended for a while after it.
+    `measurements` counts failures and other store events."""
 
     def __init__(self, clock: Clock, measurements: Measurements | None = None) -> None:
         self._clock = clock
@@ -24,7 +24,7 @@ class Outages:
         self.reason: str | None = None
         self.last_failure_at: Timestamp = 0
         self._words = ""
-        self._waiting_since: dict[object, float] = {}  # the oldest first
+        self._waiting_since: dict[object, float] = {}  # oldest first
 
     def seen(self, error: BaseException) -> None:
         self.last_failure_at = self._clock.now()
@@ -43,11 +43,11 @@ class Outages:
             self.reason = None
 
     def asking(self) -> "_Asking":
-        """The store is asked something, within a block."""
+        """A context manager around a request to the store."""
         return _Asking(self._waiting_since)
 
     def problem(self) -> str:
-        """Why those who wait for the store wait, in words for clients; empty if nothing is known to be wrong."""
+        """Why callers wait for the store, in words for clients; empty if no problem is known."""
         if self.reason is not None:
             return self._words
         for since in self._waiting_since.values():
@@ -57,7 +57,7 @@ class Outages:
 
 
 class _Asking:
-    """Plain, since every commit makes one."""
+    """A minimal class, since every commit creates one."""
 
     __slots__ = ("_waiting_since",)
 
@@ -72,5 +72,5 @@ class _Asking:
 
 
 def backoff_s(failures: int, *, first_s: float = 0.05, most_s: float = 1.0) -> float:
-    """How long to pause after so many failures in a row (1, 2, ...)."""
+    """How long to pause after this many consecutive failures (1, 2, ...)."""
     return min(first_s * 2.0 ** min(failures - 1, 20), most_s)

@@ -1,7 +1,7 @@
-"""Runs whose operations the store fails on, and on no others: a damaged page, a bug in a statement.
+"""Runs on whose operations alone the store fails: a damaged page, a bug in a statement.
 
-That is not the fault of the run, so it never ends by it. Its worker is told to hand it back, and it is offered again;
-after some rounds of that it is paused, with a problem under whose number the log says what the store said.
+This is not the fault of the run, so it never ends the run. Its worker is told to hand it back, and it is offered again;
+after several rounds it is paused with a problem, whose incident number is in the log with the store's error.
 """
 
 import logging
@@ -18,8 +18,8 @@ _REMEMBERED = 10_000
 
 
 class StuckRuns:
-    """`rounds`: how often the operations of one run are given up before it is paused. Counted on this server, since it
-    started."""
+    """`rounds`: how often the operations of one run are given up before it is paused. Counted by this server since its
+    start."""
 
     def __init__(self, ids: Ids, *, rounds: int, measurements: Measurements | None = None) -> None:
         self._ids = ids
@@ -28,7 +28,7 @@ class StuckRuns:
         self._abandoned: dict[str, int] = {}
 
     def give_up(self, command: Command, reason: str) -> tuple[InternalError, PauseDiverged | None]:
-        """What to answer, and what to do about the run, if anything."""
+        """The error for the worker, and the command that pauses the run, if it is to be paused."""
         number = self._ids.token()
         self._measurements.incidents += 1
         run_id = command.run.run_id
@@ -39,7 +39,7 @@ class StuckRuns:
         if times < self._rounds:
             if len(self._abandoned) >= _REMEMBERED:
                 del self._abandoned[next(iter(self._abandoned))]
-            self._abandoned[run_id] = times  # the latest last
+            self._abandoned[run_id] = times  # the latest is last
             return incident_error(number), None
         problem = _problem(run_id, number, times)
         logger.error("run %s of namespace %s is paused: %s", run_id, command.run.namespace, problem.message)

@@ -1,6 +1,6 @@
-"""A time limit around blocks that follow each other all the time: one timer serves many of them.
+"""A time limit for blocks that run in quick succession: one timer serves many of them.
 
-`asyncio.timeout` sets a timer for each block and cancels it, which costs a lone commit as much as a statement does.
+`asyncio.timeout` sets and cancels a timer for each block, which costs a small commit as much as a statement does.
 """
 
 import asyncio
@@ -8,14 +8,14 @@ from types import TracebackType
 
 
 class TimeLimit:
-    """`with` it around an await: what takes longer than `limit_s` is cancelled, and TimeoutError raised instead. One
+    """Use `with` around an await: if it takes longer than `limit_s`, it is cancelled and TimeoutError is raised. One
     block at a time."""
 
     __slots__ = ("_cancelling", "_expired", "_limit_s", "_loop", "_over_at", "_task", "_timer")
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
-        self._over_at: float | None = None  # None: no block is entered
+        self._over_at: float | None = None  # None: not inside a block
         self._expired = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -40,13 +40,13 @@ class TimeLimit:
                 raise TimeoutError from error
 
     def close(self) -> None:
-        """No block follows."""
+        """Call it after the last block."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _check(self) -> None:
-        """The timer may be that of a block which is over: then it is set anew for the one that is entered, if any."""
+        """The timer may belong to an earlier block: then it is reset for the current block, if any."""
         self._timer = None
         over_at = self._over_at
         if over_at is None:

@@ -1,18 +1,18 @@
-"""Large operations get a third of a journal's time while small ones come, too: a batch of them takes long, and whoever
-waits for the answer to one small operation before it sends the next would get on by one for each."""
+"""Limits large operations to a third of a journal's time while there are small ones: a large batch takes long, and a
+caller that sends small operations one after the other would wait for one large batch for each."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 
 from ...core import limits
 
-_LATELY_S = 1.0  # small operations that were written that long ago do not count
+_LATELY_S = 1.0  # small operations that are older than this do not count
 _LONGEST_REST_S = 1.0
-_REST = 2  # times as long as the large batch took
+_REST = 2  # multiples of the time that the large batch took
 
 
 class Turns:
-    """After a batch with large operations the next one may come when twice the time has passed that that one took."""
+    """After a batch with large operations, the next one must wait for twice the time that it took."""
 
     def __init__(self) -> None:
         self._large_at = 0.0
@@ -30,7 +30,7 @@ class Turns:
         self._timer = asyncio.get_running_loop().call_at(self._large_at, then)
 
     def written(self, sizes: Sequence[int], took_s: float, now: float) -> None:
-        """A batch of operations of these sizes. `now`: by the clock of the loop."""
+        """A batch of operations of these sizes was written. `now`: by the event loop's clock."""
         self._took_s = took_s
         if min(sizes) <= limits.PAYLOAD_WARN_BYTES:
             self._small_at = now
@@ -38,11 +38,11 @@ class Turns:
             self.was_large()
 
     def was_large(self) -> None:
-        """Of the last batch: its operations, or their answers."""
+        """The operations of the last batch, or their responses, were large."""
         now = asyncio.get_running_loop().time()
         if now - self._small_at < _LATELY_S:
             self._large_at = now + min(_REST * self._took_s, _LONGEST_REST_S)
 
     def stop(self) -> None:
-        """Nothing waits any more."""
+        """Large operations no longer have to wait."""
         self._stopped = True

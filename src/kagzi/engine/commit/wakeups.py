@@ -1,5 +1,5 @@
 """Notifies the other servers on this store that there is work, that runs ended, or that something happened to a run
-whose worker may be connected there: names only, at most one message per 5 ms."""
+whose worker may be connected there. Messages contain names only, at most one message per 5 ms."""
 
 import asyncio
 import logging
@@ -12,31 +12,31 @@ logger = logging.getLogger("kagzi.engine")
 
 SPACING_S = 0.005  # see docs/adr/0012
 _NAMES = 1_000  # in one message; beyond it the others just poll
-_ENDED_RUNS = 500  # of a namespace that are named; beyond it the others look up all they wait for there
+_ENDED_RUNS = 500  # named per namespace; beyond it the others look up all runs that they wait for there
 _PUBLISH_TIMEOUT_S = 10.0
 
 
 class Wakeups:
-    """Everything works without them, more slowly: a message that cannot be sent is logged and forgotten."""
+    """An optimisation: without messages everything is slower, but works. A failed message is logged and dropped."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._alone = isinstance(bus, NullBus)
         self._pending: set[TypeKey] = set()
         self._ended: dict[str, set[str]] = {}
-        self._crowded: set[str] = set()  # namespaces of which so many ended that they are not named
+        self._crowded: set[str] = set()  # namespaces with too many ended runs to name them
         self._notices: set[RemoteNotice] = set()
         self._work = asyncio.Event()
         self._failing = False
 
     def pending(self, key: TypeKey) -> None:
-        """There is work of this type that nobody here can take now."""
+        """There is work of this type that no worker here can take now."""
         if not self._alone:
             self._pending.add(key)
             self._work.set()
 
     def ended(self, run: RunKey) -> None:
-        """By name: who waits for other runs has nothing to look for."""
+        """Names the run, so that servers that wait for other runs need not look anything up."""
         if self._alone or run.namespace in self._crowded:
             return
         runs = self._ended.setdefault(run.namespace, set())
@@ -47,20 +47,20 @@ class Wakeups:
         self._work.set()
 
     def ended_somewhere(self, namespace: str) -> None:
-        """Runs that cannot be named."""
+        """Runs ended in this namespace that cannot be named."""
         if not self._alone:
             self._ended.pop(namespace, None)
             self._crowded.add(namespace)
             self._work.set()
 
     def notify(self, notice: RemoteNotice) -> None:
-        """Something concerns a worker that is not connected here, or a type."""
+        """Something happened that concerns a type, or a worker that is not connected here."""
         if not self._alone:
             self._notices.add(notice)
             self._work.set()
 
     def permit_wanted(self, key: TypeKey) -> None:
-        """Runs of this type wait here for a permit: whoever gives one up is to say so."""
+        """Runs of this type wait here for a permit: asks other servers to report when one becomes free."""
         self.notify(RemoteNotice("", key.namespace, key.workflow_type, "permits"))
 
     def versions_changed(self, key: TypeKey) -> None:
@@ -73,7 +73,7 @@ class Wakeups:
         while True:
             await self._work.wait()
             self._work.clear()
-            await asyncio.sleep(0)  # callers here first: what was committed for them is sent in this turn of the loop
+            await asyncio.sleep(0)  # local callers first: their responses are sent in this iteration of the event loop
             await self.flush()
             await asyncio.sleep(SPACING_S)
 

@@ -1,5 +1,5 @@
-"""What waits to be written: one bounded queue per namespace, served in turn. Runs whose row is locked are set aside;
-what is to be answered to somebody who does not read his answers is held back."""
+"""Operations that wait to be written: one bounded queue per namespace, served in turn. Operations of runs whose row is
+locked are set aside; those of workers that do not read their responses are held back."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence, Set
@@ -31,10 +31,10 @@ from ...core.run.commands import (
 from ...core.run.outcomes import Outcome
 
 Sink: TypeAlias = Callable[[list[tuple[int, Outcome]]], None]
-Entry: TypeAlias = tuple[Command, int, Sink, int]  # command, bytes, who is told, token
-"""A plain tuple: there is one per operation, and nothing else is made for it."""
+Entry: TypeAlias = tuple[Command, int, Sink, int]  # command, bytes, receiver of the outcome, token
+"""A plain tuple: there is one per operation, and no other object is created for it."""
 
-_ROW_BYTES = 1_000  # what an operation takes besides its payload, here in memory: more than in the store
+_ROW_BYTES = 1_000  # memory that an operation takes here besides its payload; more than in the store
 _KEPT_QUEUES = 100
 
 
@@ -118,7 +118,7 @@ _PAYLOADS: dict[type, Callable[[Any], int]] = {
 
 
 class Line:
-    """A part of a queue that takes its turn: small operations, or large ones."""
+    """A part of a queue that is served in turn: small operations, or large ones."""
 
     __slots__ = ("entries", "in_turn", "is_large", "queue")
 
@@ -130,10 +130,10 @@ class Line:
 
 
 class Queue:
-    """The operations of one namespace, in the order in which they came. A run that has a large one waiting has all of
-    its own in the large line, so that it does not keep its neighbours waiting.
+    """The operations of one namespace, in order of arrival. If a run has a large operation, all its operations are in
+    the large line, so that it does not delay other runs.
 
-    `count` and `bytes` are of all that was not gathered yet, whether it is in turn, set aside or held back.
+    `count` and `bytes` cover everything that was not gathered yet, including what is set aside or held back.
     """
 
     __slots__ = ("bytes", "count", "large", "large_runs", "namespace", "small")
@@ -142,12 +142,12 @@ class Queue:
         self.namespace = namespace
         self.small = Line(self, is_large=False)
         self.large = Line(self, is_large=True)
-        self.large_runs: Counter[str] = Counter()  # how many each has in the large line
+        self.large_runs: Counter[str] = Counter()  # how many operations each run has in the large line
         self.count = 0
         self.bytes = 0
 
     def take_small(self, run_id: str) -> list[Entry]:
-        """What the run has in the small line, out of it."""
+        """Removes and returns the run's operations in the small line."""
         taken = [entry for entry in self.small.entries if entry[0].run.run_id == run_id]
         if taken:
             self.small.entries = deque(entry for entry in self.small.entries if entry[0].run.run_id != run_id)
@@ -155,7 +155,7 @@ class Queue:
 
 
 class WriteQueues:
-    """All queues, and the turn they take. The order of one run's operations is never changed."""
+    """All queues, and the order in which they are served. The order of one run's operations never changes."""
 
     def __init__(self, *, total_bytes: int = limits.JOURNAL_TOTAL_BYTES) -> None:
         self._queues: dict[str, Queue] = {}
@@ -187,8 +187,8 @@ class WriteQueues:
         return queue.count >= limits.JOURNAL_QUEUE_OPERATIONS or self._budget.is_over(queue.bytes)
 
     def add_all(self, operations: Sequence[tuple[int, Command]], sink: Sink) -> None:
-        """Each as `add`, in order; they are (token, command). What all of them have in common is done once: this is
-        gone through for every step."""
+        """As `add` for each (token, command), in order. Shared work is done once: this is a hot path, executed for
+        every step."""
         namespace = operations[0][1].run.namespace
         queue = self._queue(namespace)
         line, large_runs = queue.small, queue.large_runs
@@ -227,9 +227,9 @@ class WriteQueues:
         return any(line.is_large for line in self._turn)
 
     def gather(self, *, large: bool = True) -> list[Entry]:
-        """The next batch: equal shares for the lines that have something, the rest to those that have more. While small
-        operations wait, large ones get half of its bytes, or one. A line whose next operation does not fit comes first
-        in the next batch, if it got nothing in this one; otherwise last. `large` False: small ones only."""
+        """The next batch: equal shares for all lines, and the rest to those that have more. While small operations
+        wait, large ones get half of its bytes, or one operation. A line whose next operation does not fit comes first
+        in the next batch if it got nothing in this one; otherwise last. `large` False: small ones only."""
         batch: list[Entry] = []
         turn = self._turn
         if not turn:
@@ -268,7 +268,7 @@ class WriteQueues:
         return batch
 
     def _take(self, line: Line, batch: list[Entry], share: int, space: int, *, always_one: bool) -> tuple[bool, int]:
-        """Move up to `share` entries into the batch: whether the next one fits as well, and the bytes of those."""
+        """Moves up to `share` entries into the batch. Returns whether the next one would fit, and the bytes moved."""
         entries, aside, unread = line.entries, self._aside, self._unread
         fits, before, space_before = True, len(batch), space
         while share and entries:
@@ -301,16 +301,16 @@ class WriteQueues:
                 del large_runs[run_id]
         return entry
 
-    # --- what has to wait ---------------------------------------------------------------------------------------------
+    # --- operations that have to wait ---------------------------------------------------------------------------------
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Of a batch that was gathered, because their answers are large: to the heads of the large lines, in order."""
+        """Returns gathered entries whose responses are large to the heads of the large lines, in order."""
         for entry in entries:
             self._count(self._queue(entry[0].run.namespace), 1, entry[1])
         self._put_first(entries, {entry[0].run.run_id for entry in entries})
 
     def hold_back(self, sink: Sink) -> None:
-        """Gather nothing that is to be answered there, until `unblock`."""
+        """Gather no operation of this sink until `unblock`."""
         self._unread.setdefault(sink, [])
 
     def unblock(self, sink: Sink) -> None:
@@ -321,20 +321,20 @@ class WriteQueues:
             self.unblock(sink)
 
     def set_aside(self, run_id: str, entries: list[Entry]) -> None:
-        """The run's row is locked: what it has to write, now and later, waits until `bring_back`."""
+        """The run's row is locked: its operations, including later ones, wait until `bring_back`."""
         for entry in entries:
             self._count(self._queue(entry[0].run.namespace), 1, entry[1])
         self._aside[run_id] = entries
 
     def bring_back(self, run_id: str) -> None:
-        """To the head of the queue, in order."""
+        """Moves its operations to the head of the queue, in order."""
         self._put_first(self._aside.pop(run_id, ()))
 
     def _put_first(self, entries: Sequence[Entry], large: Set[str] = frozenset()) -> None:
         large = large | {entry[0].run.run_id for entry in entries if entry[1] > limits.PAYLOAD_WARN_BYTES}
         for entry in reversed(entries):
             waiting = self._unread.get(entry[2])
-            if waiting is not None:  # what its run said later may be there already
+            if waiting is not None:  # later operations of its run may be there already
                 waiting.insert(0, entry)
                 continue
             queue, run_id = self._queue(entry[0].run.namespace), entry[0].run.run_id
@@ -350,7 +350,7 @@ class WriteQueues:
                 self._turn.appendleft(line)
 
     def remove_run(self, namespace: str, run_id: str) -> list[Entry]:
-        """Everything the run has waiting: aside, held back or in its queue."""
+        """Removes all waiting operations of the run: set aside, held back or queued."""
         removed = self._aside.pop(run_id, [])
         for sink, waiting in self._unread.items():
             removed = removed + [entry for entry in waiting if entry[0].run.run_id == run_id]

@@ -1,1 +1,1 @@
-"""What people watch while it happens: one run, and the first page of a list of runs."""
+"""Live views: of one run, and of the first page of a list of runs."""

@@ -1,8 +1,8 @@
 """Live lists: the first page of a list of runs, kept up to date for everybody who watches it.
 
-State, not a log: nothing is stored for it, and a reader that falls behind is told how the list is, not how it came
-about. All who watch the same list share one look at it each second; if this server has written in its namespace it is
-looked at sooner. Nobody watches: nothing is done.
+It shows state, not a log: nothing is stored for it, and a slow reader gets the current list, not the changes in
+between. All watchers of the same list share one read per second, or sooner if this server has written in its namespace.
+Without watchers, nothing is done.
 """
 
 import asyncio
@@ -28,34 +28,34 @@ logger = logging.getLogger("kagzi.engine")
 
 POLL_S = 1.0
 TOUCHED_S = 0.2
-LISTS_AT_FULL_PACE = 16  # with more, each is looked at less often
+LISTS_AT_FULL_PACE = 16  # beyond it, each list is read less often
 _CALL_TIMEOUT_S = 30.0
 
 _Place: TypeAlias = tuple[int, str]
 
 
 class ListRows(msgspec.Struct, frozen=True):
-    """The whole list: the first change, and again when nothing that was shown is left of it, or more is new than is
-    shown."""
+    """The whole list: the first change, and again if none of the shown runs is left, or there are more new runs than
+    are shown."""
 
     rows: tuple[RunRecord, ...]
-    more: bool  # there are others behind the last one
+    more: bool  # more rows follow the last one
 
 
 class RowChanged(msgspec.Struct, frozen=True):
-    """A run that is shown, as it is now."""
+    """A shown run has changed."""
 
     record: RunRecord
 
 
 class RowGone(msgspec.Struct, frozen=True):
-    """A run that was shown is in the list no longer."""
+    """A shown run is no longer in the list."""
 
     run_id: str
 
 
 class NewRows(msgspec.Struct, frozen=True):
-    """How many runs are in the list that are not shown: newer ones, and those between that were not in it before."""
+    """How many runs in the list are not shown: newer ones, and others that have entered the shown range."""
 
     count: int
 
@@ -64,7 +64,7 @@ ListChange: TypeAlias = ListRows | RowChanged | RowGone | NewRows
 
 
 class _Page:
-    """A list as far as it was read, newest first. `more`: there are others behind it."""
+    """The first rows of a list, newest first. `more`: others follow."""
 
     def __init__(self, rows: Sequence[RunRecord], place: Callable[[RunRecord], _Place], *, more: bool) -> None:
         self.rows = rows
@@ -73,12 +73,12 @@ class _Page:
         self._end = place(rows[-1]) if rows and more else None
 
     def covers(self, place: _Place) -> bool:
-        """Whether a run that stands there and is not in it is not in the list."""
+        """Whether a run at this position would be in the page if it were in the list."""
         return self._end is None or place >= self._end
 
 
 class _List:
-    """A list that somebody watches."""
+    """A list with at least one watcher."""
 
     def __init__(self, namespace: str, where: RunFilter, order: RunOrder) -> None:
         self.namespace = namespace
@@ -100,24 +100,24 @@ class _List:
 
     @property
     def last_shown(self) -> _Place | None:
-        """Down to where its watchers have to be told; None: to the end of the first page."""
+        """The last position that watchers were shown; None: the end of the first page."""
         return min((watcher.end for watcher in self.watchers if watcher.end is not None), default=None)
 
 
 class _Watcher:
-    """What one reader has been told. It holds no more than that: what it is told next is made when it asks."""
+    """What one reader has been sent, and no more: its next changes are computed when it reads."""
 
     def __init__(self, watched: _List) -> None:
         self._list = watched
         self._shown: dict[str, RunRecord] = {}
-        self._bounded = False  # there was more behind the last row
+        self._bounded = False  # more rows followed the last one
         self._new = 0
         self._seen: _Page | None = None
-        self.end: _Place | None = None  # where the last row stands that it was told of
+        self.end: _Place | None = None  # the position of the last row that was sent
         self.changed = asyncio.Event()
 
     def changes(self) -> list[ListChange]:
-        """What has changed since it was last told."""
+        """What has changed since the last call."""
         page = self._list.page
         if page is None or page is self._seen:
             return []
@@ -136,7 +136,7 @@ class _Watcher:
             elif current is not None or page.covers(place(shown)):
                 del self._shown[run_id]
                 changes.append(RowGone(run_id))
-        new = sum(1 for record in page.rows if self._is_new(record))  # one that moved is gone, and new
+        new = sum(1 for record in page.rows if self._is_new(record))  # a run that moved is both gone and new
         if new != self._new:
             self._new = new
             changes.append(NewRows(new))
@@ -151,7 +151,7 @@ class _Watcher:
         return ListRows(rows, more)
 
     def _is_new(self, record: RunRecord) -> bool:
-        """Not what stands behind the last row that was shown: that is for the next page."""
+        """Whether it is new in the shown range; rows after the last shown one belong to the next page."""
         if record.run.run_id in self._shown:
             return False
         return not self._bounded or self.end is None or self._list.place(record) > self.end
@@ -162,7 +162,7 @@ class LiveLists:
         self._store = store
         self._lists: dict[bytes, _List] = {}
         self._by_namespace: dict[str, list[_List]] = {}
-        self._touched: set[str] = set()  # namespaces that were written in since their lists were looked at
+        self._touched: set[str] = set()  # namespaces written since their lists were read
         self._polling: set[str] = set()  # namespaces
         self._work = asyncio.Event()
         self.budget = NamespaceBudget("live_lists", LIVE_LISTS, LIVE_LISTS_SHARE)
@@ -170,9 +170,9 @@ class LiveLists:
     async def watch(
         self, namespace: str, where: RunFilter, *, order: RunOrder | None = None
     ) -> AsyncGenerator[ListChange]:
-        """How the list begins (`ListRows`), and then what changes, until the reader closes this. It may be read as
-        slowly as one likes: nothing is kept for it but what it was told. Raises InvalidArgument, ResourceExhausted,
-        and Unavailable if the list cannot be read when it begins."""
+        """The first rows of the list (`ListRows`), then its changes, until the reader closes this. A slow reader costs
+        no memory beyond what it was sent. Raises InvalidArgument, ResourceExhausted, and Unavailable if the list cannot
+        be read at first."""
         checks.name(namespace, "namespace")
         order = checks.run_order(where, order)
         self.budget.take(namespace)
@@ -180,7 +180,7 @@ class LiveLists:
         watcher = _Watcher(watched)
         watched.watchers.append(watcher)
         if watched.page is not None:
-            watched.touched = True  # it may have been read a second ago
+            watched.touched = True  # its page may be up to a second old
             watcher.changed.set()
         self._work.set()
         try:
@@ -194,7 +194,7 @@ class LiveLists:
         finally:
             self._leave(watched, watcher)
 
-    # --- who watches --------------------------------------------------------------------------------------------------
+    # --- watchers -----------------------------------------------------------------------------------------------------
 
     def _list_of(self, namespace: str, where: RunFilter, order: RunOrder) -> _List:
         key = _key(namespace, where, order)
@@ -217,15 +217,15 @@ class LiveLists:
             del self._by_namespace[namespace]
             self._touched.discard(namespace)
 
-    # --- what happens -------------------------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------------------
 
     def recorded(self, commands: Iterable[Command]) -> None:
-        """These were written. With every commit: it costs nothing while nobody watches."""
+        """These commands were written. Called with every commit: it costs nothing without watchers."""
         if self._lists:
             self._touch({command.run.namespace for command in commands})
 
     def dispatched(self, effects: Effects) -> None:
-        """What else this server has changed, likewise."""
+        """Other changes by this server; as `recorded`."""
         if self._lists:
             runs = [*effects.changed, *(notice.leased.run for notice in effects.notices)]
             runs += [end.run for end in effects.ended]
@@ -237,10 +237,10 @@ class LiveLists:
                 self._touched.add(namespace)
                 self._work.set()
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Look at what is watched, when it is due. Namespaces do not wait for each other."""
+        """Reads the watched lists when they are due. Namespaces do not wait for each other."""
         loop = asyncio.get_running_loop()
         self._polling.clear()
         async with asyncio.TaskGroup() as group:
@@ -256,7 +256,7 @@ class LiveLists:
                         continue
                     if due := [watched for watched in lists if watched.due_at(stretch) <= now]:
                         self._polling.add(namespace)
-                        self._touched.discard(namespace)  # what is written from here on may not be seen by these looks
+                        self._touched.discard(namespace)  # these reads may miss later writes
                         for watched in due:
                             watched.polled_at, watched.touched = now, False
                         group.create_task(self._poll_lists(namespace, due))
@@ -283,7 +283,7 @@ class LiveLists:
                 watched.page = await self._read(watched)
         except (Unavailable, ResourceExhausted, StatementFailed) as error:
             logger.debug("a live list could not be read: %s", error)
-            watched.problem = error  # who has a page keeps it
+            watched.problem = error  # watchers that have a page keep it
         except TimeoutError:
             watched.problem = Unavailable("the store did not respond in time. Watch the list again.")
         except Exception:
@@ -293,7 +293,7 @@ class LiveLists:
             watcher.changed.set()
 
     async def _read(self, watched: _List) -> _Page:
-        """Its first page; and the second if what was shown is among that, because others have come."""
+        """Its first page; and the second if new runs have moved shown rows there."""
         rows = await self._rows(watched, None)
         last, read = watched.last_shown, list(rows.rows)
         behind = last is not None and read and last < watched.place(read[-1])

@@ -1,8 +1,8 @@
-"""Watching runs live: everything that happens to a run, by seq, on any server.
+"""Watching runs live: all events of a run, by seq, on any server.
 
-Nothing is stored for it. What this server records about a watched run makes its watchers look at once; what others
-record, and what the clock does, is found by one poll a second of all watched runs together. Nobody watches: nothing is
-done.
+Nothing is stored for it. When this server records something about a watched run, its watchers read it at once; records
+of other servers, and timers, are found by one poll per second for all watched runs together. Without watchers, nothing
+is done.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from ..commit.outages import backoff_s
 logger = logging.getLogger("kagzi.engine")
 
 POLL_S = 1.0
-SPACING_S = 0.1  # between looks at a run: events of a busy one come in batches, the first of them at once
+SPACING_S = 0.1  # between reads of a run: events of a busy run come in batches, the first one at once
 _EVENTS = 500  # in one read
 _POLL_RUNS = 500
 _CALL_TIMEOUT_S = 30.0
@@ -38,7 +38,7 @@ _Read: TypeAlias = "asyncio.Future[RunEventPage | None]"
 
 
 class WatchUpdate(msgspec.Struct, frozen=True):
-    """What is new, and how the run stands. `mark.status.ended` and no more to come: the last event is the end."""
+    """New events, and the state of the run. If `mark.status.ended` and no more follow, the last event is the end."""
 
     mark: RunMark
     events: tuple[RunEvent, ...]
@@ -56,15 +56,14 @@ class _Watch:
 class Watching:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._reads: dict[RunKey, dict[int, _Read]] = {}  # under way, by the seq they begin after
+        self._reads: dict[RunKey, dict[int, _Read]] = {}  # in progress, by the seq they begin after
         self._watched: dict[str, list[_Watch]] = {}  # by run id
         self.budget = NamespaceBudget("watches", WATCHES, WATCHES_SHARE)
         self._somebody = asyncio.Event()
 
     async def watch(self, namespace: str, run_id: str, after_seq: int) -> AsyncGenerator[WatchUpdate]:
-        """What happened beyond `after_seq`, and then what happens, until the run has ended. Raises NotFound,
-        InvalidArgument, ResourceExhausted, Unavailable: whoever goes on from the last seq it was told misses
-        nothing."""
+        """The events after `after_seq`, then new ones, until the run has ended. Raises NotFound, InvalidArgument,
+        ResourceExhausted, Unavailable: a caller that continues from the last seq it received misses nothing."""
         checks.name(namespace, "namespace")
         if after_seq < 0:
             raise InvalidArgument(f"after_seq={after_seq} is negative. The first event has 0.", field="after_seq")
@@ -90,7 +89,7 @@ class Watching:
             ended = page.mark.status.ended and not page.more
             if ended and page.mark.seq > after_seq:
                 end = await self._end(page.mark)
-                if end is None:  # it was opened again meanwhile
+                if end is None:  # it was reopened meanwhile
                     continue
                 events.append(end)
             if first or events or page.mark != watch.mark:
@@ -115,8 +114,8 @@ class Watching:
         return page
 
     def _shared_read(self, run: RunKey, after_seq: int) -> _Read:
-        """All who watch a run look at the same time, and most of them know the same of it: it is read once for them. A
-        read that began before something was recorded is not joined after that: it may not see it."""
+        """Watchers of a run read at the same time and mostly from the same seq, so they share one read. A read that
+        began before something was recorded is not shared afterwards: it may not see the record."""
         reads = self._reads.setdefault(run, {})
         read = reads.get(after_seq)
         if read is None:
@@ -131,7 +130,7 @@ class Watching:
         if not reads:
             self._reads.pop(run, None)
         if not read.cancelled():
-            read.exception()  # who waits for it is told; it may be that nobody does any more
+            read.exception()  # mark it as retrieved: waiting callers get it, but there may be none left
 
     async def _end(self, mark: RunMark) -> RunEvent | None:
         async with asyncio.timeout(_CALL_TIMEOUT_S):
@@ -147,7 +146,7 @@ class Watching:
             continued_as=ending.continued_as,
         )
 
-    # --- who watches --------------------------------------------------------------------------------------------------
+    # --- watchers -----------------------------------------------------------------------------------------------------
 
     def _add(self, watch: _Watch) -> None:
         self.budget.take(watch.run.namespace)
@@ -161,10 +160,10 @@ class Watching:
         if not watches:
             del self._watched[watch.run.run_id]
 
-    # --- what happens -------------------------------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------------------------------
 
     def recorded(self, commands: Sequence[Command]) -> None:
-        """These were written. With every commit: it costs nothing while nobody watches."""
+        """These commands were written. Called with every commit: it costs nothing without watchers."""
         if self._watched:
             self.touched(command.run.run_id for command in commands)
 
@@ -178,7 +177,7 @@ class Watching:
         watch.changed.set()
 
     async def run(self) -> None:
-        """Poll what is watched, once a second."""
+        """Polls the watched runs once a second."""
         failures = 0
         while True:
             if not self._watched:
@@ -207,5 +206,5 @@ class Watching:
 
 
 def _to_next_poll_s() -> float:
-    """Everybody polls at the same times, so that they can share what they read."""
+    """All watchers poll at the same times, so that they can share reads."""
     return SPACING_S - asyncio.get_running_loop().time() % SPACING_S

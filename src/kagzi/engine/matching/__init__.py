@@ -1,1 +1,1 @@
-"""Which worker gets which run: slots, reservations, leases, sessions, limits."""
+"""Matches runs and workers: slots, reservations, leases, sessions, limits."""

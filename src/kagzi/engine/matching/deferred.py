@@ -1,5 +1,5 @@
-"""Operations that wait for a look-up in the store. Those of one run keep their order; other runs and heartbeats go on
-meanwhile."""
+"""Operations that wait for a read from the store. Those of one run keep their order; other runs and heartbeats do not
+wait for them."""
 
 import asyncio
 import logging
@@ -20,8 +20,8 @@ Operation: TypeAlias = tuple[int, Command]
 
 
 class DeferredOperations:
-    """What one session has waiting. `resolve` looks up, `queue` puts one operation into the journal and answers whether
-    it did; `answer` is told of refusals. At most about one batch waits: beyond that `drained` holds the stream back."""
+    """The waiting operations of one session. `resolve` reads the store; `queue` adds an operation to the journal and
+    returns whether it did; `answer` receives refusals. Beyond about one batch, `drained` holds the stream back."""
 
     def __init__(
         self,
@@ -36,7 +36,8 @@ class DeferredOperations:
         self._answer = answer
         self._in_background = in_background
         self.waiting: dict[str, deque[Operation]] = {}
-        """By run: its operations have to line up here. To be read only; a plain dict, because each operation looks."""
+        """By run: later operations of these runs must wait too. Read-only for others; a plain dict, as it is a hot
+        path."""
         self._tasks: dict[str, asyncio.Task[object]] = {}
         self._bytes = 0
 
@@ -51,9 +52,9 @@ class DeferredOperations:
         self._tasks[run_id] = self._in_background(self._work_off(run_id))
 
     async def drained(self) -> None:
-        """Returns at once unless too much waits."""
+        """Returns at once unless too much is waiting."""
         while self._bytes > BATCH_BYTES or sum(map(len, self.waiting.values())) > BATCH_OPERATIONS:
-            await asyncio.wait([next(iter(self._tasks.values()))])  # a stream that is cut meanwhile does not cut this
+            await asyncio.wait([next(iter(self._tasks.values()))])  # cancelling this does not cancel the task
 
     async def _work_off(self, run_id: str) -> None:
         waiting = self.waiting[run_id]
@@ -62,7 +63,7 @@ class DeferredOperations:
                 operation_id, command = waiting[0]
                 try:
                     if not await self._queue((operation_id, await self._resolve(command))):
-                        return  # the session is over: its worker says all this again elsewhere
+                        return  # the session is closed: its worker repeats the operations elsewhere
                 except (InvalidArgument, PreconditionFailed) as error:
                     self._answer([(operation_id, refused(error))])
                 except KagziError as error:
@@ -78,5 +79,5 @@ class DeferredOperations:
             del self.waiting[run_id], self._tasks[run_id]
 
     def _refuse_all(self, waiting: Iterable[Operation], problem: KagziError) -> None:
-        """What follows must not be recorded without the first: a hole in a run's order is worse."""
+        """Later operations must not be recorded without the first: a gap in a run's order would be worse."""
         self._answer([(operation_id, refused(problem)) for operation_id, _ in waiting])

@@ -1,5 +1,5 @@
-"""Runs that are on their way to a worker. Over a slow line that may take longer than a lease: until they have arrived
-the worker cannot renew their leases, so they are renewed for it."""
+"""Runs that are being delivered to a worker. On a slow connection that may take longer than a lease. The worker cannot
+renew leases of runs that it has not received, so the server renews them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -8,16 +8,16 @@ from ...core.records import RunLease
 from .lease_registry import Holding
 
 CHECKS_PER_LEASE = 3
-LEASES_TO_ARRIVE = 40  # so long a run may be on its way, by default ten minutes; then it is lost like any other
-LEASES_TO_SEND = 4  # so long a worker that is not read from counts as alive after the last message that left for it
+LEASES_TO_ARRIVE = 40  # maximum delivery time in leases, ten minutes by default; after it, the lease is lost
+LEASES_TO_SEND = 4  # how many leases a worker that does not read counts as alive after the last message was sent
 
 
 class Deliveries:
-    """Of one session. Nothing is checked while all its runs have arrived.
+    """The deliveries of one session. Nothing is checked while all its runs have arrived.
 
-    `renew` renews leases in the background. `is_alive`: whether the worker was heard of lately; None while it is not
-    read from, because too much waits to be read by it. `sent`: a number that grows with each message that has left for
-    the worker.
+    `renew` renews leases in the background. `is_alive`: whether the worker reported recently; None while nothing is
+    read from it, because it does not read its own messages. `sent`: a number that grows with each message that was sent
+    to the worker.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Deliveries:
         self._closed = False
 
     def begin(self) -> None:
-        """Runs were sent off, or the worker is not read from any more."""
+        """Runs were sent, or reading from the worker has stopped."""
         if self._timer is None and not self._closed:
             self._timer = self._loop.call_later(self._interval_s, self._check)
 
@@ -60,7 +60,7 @@ class Deliveries:
         on_the_way = [holding for holding in self._leased.values() if not holding.received]
         if on_the_way or alive is None:
             self.begin()
-        if alive is None:  # what it says is not read either, heartbeats included
+        if alive is None:  # its heartbeats are not read either
             if self._leased and now - self._progress_at <= LEASES_TO_SEND * self._lease_s:
                 self._renew([each.leased for each in self._leased.values() if self._may_wait(each, now)])
         elif alive and (slow := [each for each in on_the_way if self._is_slow(each, now)]):

@@ -1,4 +1,4 @@
-"""Heartbeats of workers, gathered and written with the next poll: a heartbeat of an idle worker costs no
+"""Heartbeats of workers, collected and written with the next poll: the heartbeat of an idle worker costs no
 statement."""
 
 import asyncio
@@ -11,22 +11,22 @@ from ...core.providers import Clock
 from ...store.protocol import Heartbeat
 
 WorkerKey: TypeAlias = tuple[str, str]
-"""Namespace and id."""
+"""Namespace and worker id."""
 
 _REMEMBERED = 100_000
 
 
 class Heartbeats:
-    """`refresh_s`: how often a worker is noted of which there is nothing new to say."""
+    """`refresh_s`: how often a worker without changes is written."""
 
     def __init__(self, clock: Clock, refresh_s: float) -> None:
         self._clock = clock
         self._refresh_s = refresh_s
         self._heartbeats: dict[WorkerKey, Heartbeat] = {}
-        self._noted: dict[WorkerKey, tuple[int, float]] = {}  # active count, and when it was said
+        self._noted: dict[WorkerKey, tuple[int, float]] = {}  # last written active count, and when
 
     def joined(self, worker: WorkerKey, active_count: int) -> None:
-        """The worker has just been registered, which notes it, too."""
+        """The worker was just registered, which recorded it too."""
         if len(self._noted) >= _REMEMBERED:
             self._noted.clear()
         self._noted[worker] = (active_count, asyncio.get_running_loop().time())
@@ -60,7 +60,7 @@ class Heartbeats:
         return list(heartbeats.values())
 
     def put_back(self, heartbeats: Sequence[Heartbeat]) -> None:
-        """They could not be written: the counts must not be lost."""
+        """The write failed: keeps the heartbeats for the next one."""
         for beat in heartbeats:
             worker = (beat.namespace, beat.worker_id)
             later = self._heartbeats.get(worker)

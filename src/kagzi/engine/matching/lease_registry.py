@@ -1,5 +1,5 @@
-"""Which runs are held through this server, and by whom: to free a slot once per run, and to know where to send a
-notice."""
+"""Which runs are leased through this server, and by which session: frees a slot once per run, and finds the receiver of
+a notice."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from ...core.records import Lease, RunKey, RunLease
 from ...core.times import Timestamp
 from .ports import NoticeKind
 
-UNARY_RUNS = 50_000  # remembered runs of unary workers; the oldest is forgotten, which costs a read and nothing else
+UNARY_RUNS = 50_000  # runs of unary workers that are remembered; a forgotten one only costs a read
 
 
 class Holder(Protocol):
-    """A session, as seen from the runs it holds."""
+    """A session, as seen by the runs it holds."""
 
     def dropped(self, run_id: str) -> None:
-        """The run is no longer held: its slot is free."""
+        """The run is no longer held; its slot is free."""
         ...
 
     def notify(self, holding: "Holding", kind: NoticeKind, reason: str) -> None: ...
@@ -25,8 +25,8 @@ class Holder(Protocol):
 
 
 class Holding:
-    """A run in somebody's hands. A reconnect tells neither `workflow_type` (empty until it is looked up) nor
-    `started_at` (None). `sent_at`: when it was sent off to the worker, by the loop's clock."""
+    """A leased run. After a reconnect, `workflow_type` (empty until it is read) and `started_at` (None) are unknown.
+    `sent_at`: when it was sent to the worker, by the event loop's clock."""
 
     __slots__ = ("cancel_notified", "holder", "leased", "received", "sent_at", "started_at", "workflow_type")
 
@@ -52,11 +52,11 @@ class Holding:
 class LeaseRegistry:
     def __init__(self) -> None:
         self._by_run: dict[str, Holding] = {}
-        # Ordered: the first key of a dict is behind the holes of all that were deleted before it.
+        # An OrderedDict: finding the first key of a dict takes longer the more keys before it were deleted.
         self._unary: OrderedDict[str, Holding] = OrderedDict()
 
     def add(self, holding: Holding) -> None:
-        """A later lease ends an earlier one, whether or not its holder has noticed."""
+        """A newer lease replaces an older one, whether or not its holder has noticed."""
         run_id = holding.leased.run.run_id
         before = self._by_run.get(run_id)
         self._by_run[run_id] = holding
@@ -64,20 +64,20 @@ class LeaseRegistry:
             before.holder.dropped(run_id)
 
     def add_unary(self, leased: RunLease, workflow_type: str, started_at: Timestamp | None = None) -> None:
-        """A run that went out through a poll: nobody to tell, but its type is worth knowing."""
+        """A run that was handed out through a poll: no session to notify, but its type is remembered."""
         if len(self._unary) >= UNARY_RUNS:
             self._unary.popitem(last=False)
         self._unary[leased.run.run_id] = Holding(leased, workflow_type, None, received=True, started_at=started_at)
 
     def get(self, run_id: str, lease: Lease | None = None) -> Holding | None:
-        """The holding of that very lease; of any, if none is named."""
+        """The holding of exactly this lease; of any lease if none is named."""
         holding = self._by_run.get(run_id) or self._unary.get(run_id)
         if holding is None or (lease is not None and holding.leased.lease != lease):
             return None
         return holding
 
     def count_by_type(self, runs: Iterable[RunKey]) -> dict[tuple[str, str], int]:
-        """How many of them there are, by namespace and workflow type; one that is not held has an empty type."""
+        """Counts the runs by namespace and workflow type; the type is empty for a run that is not held."""
         by_run, unary = self._by_run, self._unary
         counts: dict[tuple[str, str], int] = {}
         for run in runs:
@@ -87,7 +87,7 @@ class LeaseRegistry:
         return counts
 
     def remove(self, run_id: str, lease: Lease | None = None) -> Holding | None:
-        """The run left its holder. Returns the holding the first time, None ever after: a slot is freed once."""
+        """The run left its holder. Returns the holding the first time, then None, so that a slot is freed once."""
         holding = self.get(run_id, lease)
         if holding is None:
             return None
@@ -97,7 +97,7 @@ class LeaseRegistry:
         return holding
 
     def forget(self, holdings: Iterable[Holding]) -> None:
-        """Their session is gone: no slot to free."""
+        """Their session is closed: there is no slot to free."""
         for holding in holdings:
             run_id = holding.leased.run.run_id
             if self._by_run.get(run_id) is holding:

@@ -1,4 +1,4 @@
-"""How long leases last. A lease is set to now + ttl, never added to."""
+"""How long leases last. A lease is always set to now + ttl, never extended from its old end."""
 
 import asyncio
 import logging
@@ -29,26 +29,26 @@ class LeaseTimes:
         self._started_at = self._clock.now()
 
     def clock_stepped(self) -> None:
-        """What was said in the old time is void: leases are not ended for one ttl, and after it they are."""
+        """Times from before the step are void: leases are not ended for one ttl."""
         now = self._clock.now()
         self._started_at = now
         self._granted_until = min(self._granted_until, now + self._lease_us)
         self._outages.clock_stepped()
 
     def until(self, now: Timestamp) -> Timestamp:
-        """When a lease given or renewed now ends."""
+        """The end of a lease that is given or renewed now."""
         self._granted_until = now + self._lease_us
         return self._granted_until
 
     def old_before(self, now: Timestamp) -> Timestamp:
-        """Runs that were created before have a trace for each claim from now on."""
+        """Runs created before this get a new trace for each claim from now on."""
         return now - self._trace_max_age_us
 
     def terms(self, now: Timestamp) -> LeaseTerms:
         return LeaseTerms(self.until(now), now + self._lease_us // 2)
 
     def may_end(self, now: Timestamp) -> bool:
-        """Not for one ttl after the start or an outage of the store: live holders must get the chance to renew."""
+        """False for one ttl after the start or an outage of the store: live workers must get the chance to renew."""
         return now >= self.end_from()
 
     def end_from(self) -> Timestamp:
@@ -56,12 +56,12 @@ class LeaseTimes:
         return max(self._started_at, self._outages.last_failure_at) + self._lease_us
 
     def in_use(self, now: Timestamp) -> bool:
-        """Whether leases given here may still be running, so that their ends are worth watching closely."""
+        """Whether leases given here may still be valid, so that their ends have to be watched closely."""
         return now < self._granted_until + self._lease_us
 
 
 class ReleaseQueue:
-    """Runs to hand back as soon as the store lets us. `work` is set while there are some."""
+    """Runs to hand back as soon as the store is available. `work` is set while there are some."""
 
     def __init__(self) -> None:
         self.leases: list[RunLease] = []

@@ -1,6 +1,6 @@
 """Renews, shortens and hands back leases.
 
-However many leases a call names, they are changed a few at a time: the writes of others go in between.
+However many leases a call names, they are changed a few at a time, so that other writes run in between.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ class Leases:
         self._releases = releases
         self._dispatcher = dispatcher
         self._overdue = overdue
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # as long as somebody waits
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # kept while somebody waits
         self._renewing = asyncio.Lock()
 
     async def renew(self, leased: Sequence[RunLease]) -> Renewal:
-        """If the store is away nothing is lost: no lease is ended for one ttl after that."""
+        """If the store is unavailable, nothing is lost: no lease is ended for one ttl after an outage."""
         parts = [await self._renew(part) for part in _parts(leased)]
         if len(parts) == 1:
             return parts[0]
@@ -64,8 +64,8 @@ class Leases:
         )
 
     async def _renew(self, leased: Sequence[RunLease]) -> Renewal:
-        """A few leases of one namespace. One statement at a time, in turn over the calls of a namespace and over
-        namespaces: whoever sends many heartbeats waits for itself."""
+        """Renews a few leases of one namespace. One statement at a time, first in turn within a namespace, then between
+        namespaces: a namespace with many heartbeats only delays itself."""
         namespace = leased[0].run.namespace
         turn = self._turns.get(namespace)
         if turn is None:
@@ -84,18 +84,18 @@ class Leases:
         return renewal
 
     async def shorten_leases(self, leased: Sequence[RunLease]) -> Timestamp:
-        """Their session closed without goodbye: its worker has the grace to come back. Returns when that ends."""
+        """Their session broke: the worker has a grace period to reconnect. Returns its end."""
         until = self._clock.now() + self._grace_us
         try:
             for part in _parts(leased):
                 async with asyncio.timeout(_CALL_TIMEOUT_S):
                     await self._store.shorten_leases(part, until)
         except (Unavailable, TimeoutError) as error:
-            self._outages.seen(error)  # they end by themselves, later
+            self._outages.seen(error)  # the leases end by themselves, later
         return until
 
     async def release(self, leased: Sequence[RunLease]) -> None:
-        """Hand runs back: PENDING at once. If the store is away, as soon as it is back."""
+        """Hands runs back: they become PENDING at once, or as soon as the store is available again."""
         try:
             await self._hand_back(leased)
         except (Unavailable, TimeoutError) as error:
@@ -103,10 +103,10 @@ class Leases:
             self._releases.add(leased)
 
     async def lost_before_ack(self, leased: Sequence[RunLease]) -> Sequence[Timestamp]:
-        """Their session broke before they were known to have arrived, and one of them may be why. The first time a run
-        goes back at once; after that, like one that had arrived, when the grace is over, and those of one session one
-        by one, so that the innocent get away from the guilty. If the store is away they go back as soon as it is there
-        again, uncounted: an outage proves nothing. Returns when there is something to do."""
+        """Their session broke before the runs were known to have arrived, and one of them may be the cause. The first
+        time, a run goes back at once; after that only at the end of the grace period, like a run that had arrived, and
+        one after the other, to isolate the run at fault. If the store is unavailable, they go back once it is
+        available, without being counted: an outage proves nothing. Returns the due times."""
         now = self._clock.now()
         untils = [now + self._grace_us + place * self._grace_us // len(leased) for place in range(len(leased))]
         done = 0
@@ -122,7 +122,7 @@ class Leases:
         return untils[:done]
 
     async def flush(self, timeout_s: float) -> None:
-        """Hand back what is still waiting for it, as far as the store lets us."""
+        """Hands back what is still queued, as far as the store is available."""
         if self._releases.leases:
             leased, self._releases.leases = self._releases.leases, []
             try:
@@ -132,7 +132,7 @@ class Leases:
                 logger.warning("%d runs could not be handed back; their leases will end: %s", len(leased), error)
 
     async def run(self) -> None:
-        self._releases.work.set()  # if it died before, there may be something to do
+        self._releases.work.set()  # if the task died before, there may be work
         failures = 0
         while True:
             await self._releases.work.wait()
@@ -157,6 +157,6 @@ class Leases:
 
 
 def _parts(leased: Sequence[RunLease]) -> Iterator[Sequence[RunLease]]:
-    """As they came, a few at a time."""
+    """In the given order, a few at a time."""
     for start in range(0, len(leased), LEASES_AT_ONCE):
         yield leased[start : start + LEASES_AT_ONCE]

@@ -1,7 +1,7 @@
-"""Types whose runs wait for a permit: looked at again when one may have become free, and not before.
+"""Types whose runs wait for a permit: checked again only when one may have become free.
 
-Permits become free when runs end, sleep or are handed back, on any server. Whoever waits for one asks the others to
-notify it; they do so for a while. Whatever is missed is found by the poll that every server makes every few seconds.
+Permits become free when runs end, sleep or are handed back, on any server. A server that waits for one asks the others
+to notify it; they do so for a while. The regular poll of every server finds what was missed.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from ...core.times import US_PER_S
 from ...store.protocol import Claimed, TypeKey
 
 ASK_S = 5.0  # how often others are asked again
-_NOTIFY_S = 3 * ASK_S  # how long one who asked is notified
-_FIRST_PAUSE_S = 0.01  # after a claim that reached only runs that nobody here serves, with more behind them
+_NOTIFY_S = 3 * ASK_S  # how long a server that asked is notified
+_FIRST_PAUSE_S = 0.01  # after a claim that only found runs that no worker here serves, and did not reach all
 _LONGEST_PAUSE_S = 5.0
 
 
 class LimitWaits:
-    """`mark`: look for work of a type here, and if nobody here can take it let others look. `announce`: let them look
-    now. `ask`: let them tell us of free permits."""
+    """`mark`: look for work of a type here, and if no worker here can take it, notify the other servers. `announce`:
+    notify them now. `ask`: ask them to report free permits."""
 
     def __init__(
         self,
@@ -34,23 +34,23 @@ class LimitWaits:
         self._announce = announce
         self._ask = ask
         self._limited: set[TypeKey] = set()
-        self._waiting: set[TypeKey] = set()  # with an empty type: for a permit of the namespace
+        self._waiting: set[TypeKey] = set()  # an empty type: for a permit of the namespace
         self._requested_until: dict[TypeKey, float] = {}
-        self._notifying: dict[TypeKey, float] = {}  # who asked us, until when
-        self._freed: set[TypeKey] = set()  # to be announced if nobody here takes it
+        self._notifying: dict[TypeKey, float] = {}  # requests of other servers, until when
+        self._freed: set[TypeKey] = set()  # to be announced if no worker here takes it
         self._timers: dict[TypeKey, asyncio.TimerHandle] = {}
         self._fruitless: dict[TypeKey, int] = {}
 
     def is_limited(self, key: TypeKey) -> bool:
-        """Whether starts have to wait for a claim, as far as is known here."""
+        """Whether starts have to wait for a claim, as far as this server knows."""
         return key in self._limited
 
     def limited(self, key: TypeKey) -> None:
-        """A run was not born leased although a worker was there. The next claim knows better."""
+        """A run was not created as leased although a worker was available. The next claim updates this."""
         self._limited.add(key)
 
     def learn(self, types: Iterable[TypeKey], claimed: Claimed) -> None:
-        """What a claim came to for these types."""
+        """Updates the state of these types with the result of a claim."""
         keys = set(types)
         self._limited -= keys
         self._limited |= claimed.limited
@@ -81,7 +81,7 @@ class LimitWaits:
         self._mark_later(key, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(times, 16)))
 
     def freed(self, key: TypeKey) -> None:
-        """A run of this type holds its permit no more."""
+        """A run of this type has given up its permit."""
         if not (self._waiting or self._notifying):
             return
         whole = TypeKey(key.namespace, "")
@@ -95,7 +95,7 @@ class LimitWaits:
             self._mark(each)
 
     def freed_in(self, namespace: str) -> None:
-        """A run there, of whatever type."""
+        """A run of unknown type in this namespace has given up its permit."""
         if not (self._waiting or self._notifying):
             return
         for key in [
@@ -105,14 +105,14 @@ class LimitWaits:
 
     @staticmethod
     def _matching(keys: Iterable[TypeKey], key: TypeKey, whole: TypeKey) -> list[TypeKey]:
-        """The type itself; or, if its namespace is waited for, all of that."""
+        """The type itself; or, if a permit of the whole namespace is awaited, all types of the namespace."""
         keys = set(keys)
         if whole in keys:
             return [each for each in keys if each.namespace == key.namespace and each.workflow_type]
         return [key] if key in keys else []
 
     def wanted_elsewhere(self, key: TypeKey) -> None:
-        """Another server waits for a permit. If it did not before, one may have become free while it asked."""
+        """Another server waits for a permit. If this is new, one may have become free just before the request."""
         now = asyncio.get_running_loop().time()
         is_new = self._notifying.get(key, 0.0) <= now
         self._notifying[key] = now + _NOTIFY_S
@@ -120,7 +120,7 @@ class LimitWaits:
             self._announce(key)
 
     def forget(self, key: TypeKey) -> None:
-        """Nobody here serves it any more."""
+        """No worker here serves it any more."""
         self._waiting.discard(key)
         self._limited.discard(key)
         self._freed.discard(key)

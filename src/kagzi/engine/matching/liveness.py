@@ -1,16 +1,16 @@
-"""Who counts as being there: how often signs of life are written, and how old the last one may be."""
+"""When a worker counts as alive: how often heartbeats are written, and how old the last one may be."""
 
 from ...core.limits import Settings
 from ...core.times import US_PER_MS, Timestamp
 
-_LATEST_POLL = 1.1  # of an interval: polls are jittered upwards
-_ALONE_REFRESH_POLLS = 2.4  # where noting beats costs a statement of its own, most polls go without
+_LATEST_POLL = 1.1  # in intervals: polls are jittered upwards
+_ALONE_REFRESH_POLLS = 2.4  # a single server writes heartbeats with an extra statement, so most polls write none
 _SLACK_MS = 1_000
 
 
 class Liveness:
-    """A worker is heard of with every heartbeat; the next poll of its server notes it. Who was not noted for a lease,
-    or for as long as all that can take, is not there. `alone`: no other server is on this store."""
+    """Workers send heartbeats; the next poll of their server writes them. A worker that was not written for a lease, or
+    for the longest time that this can take, is offline. `alone`: this is the only server on the store."""
 
     def __init__(self, settings: Settings, *, alone: bool) -> None:
         poll_ms = settings.poll_interval_ms
@@ -22,5 +22,5 @@ class Liveness:
         self._silence_us = int(max(settings.lease_ms, written_after_ms) * US_PER_MS)
 
     def alive_since(self, now: Timestamp) -> Timestamp:
-        """Who was not heard of since then is offline."""
+        """A worker that has not reported since then is offline."""
         return now - self._silence_us

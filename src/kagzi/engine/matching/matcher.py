@@ -1,8 +1,8 @@
-"""Who gets which run. Free slots are claimed for in batches, in turn over namespaces and types; and a run that is
-started while a worker here waits for its type is born in that worker's hands, without a claim.
+"""Decides which worker gets which run. Claims runs for free slots in batches, in turn over namespaces and types; a run
+that is started while a worker here waits for its type is created as leased to that worker, without a claim.
 
-`_pending` knows the types with work that somebody here could do; each mark has a generation, so that a wake-up which
-arrives during a claim is not mistaken for what that claim has emptied.
+`_pending` has the types with work that a worker here could do; each mark has a generation, so that a wake-up during a
+claim is not lost when that claim finds no more runs.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ _CLAIM_TIMEOUT_S = 30.0
 
 
 class _Mark:
-    """There may be pending runs of a type. `emptied`: by build, versions for which a claim has come back short since.
-    What is pinned to a build only a claim for that build finds."""
+    """There may be pending runs of a type. `emptied`: by build, versions for which a claim has since found too few
+    runs. Only a claim for a build finds the runs that are pinned to it."""
 
     __slots__ = ("emptied", "generation")
 
@@ -87,22 +87,22 @@ class Matcher:
         self._at_rest.set()
         self._stopped = False
 
-    # --- who takes ----------------------------------------------------------------------------------------------------
+    # --- claimants ----------------------------------------------------------------------------------------------------
 
     def add(self, claimant: Claimant) -> None:
-        """Subscribed before it claims: everything it serves counts as pending until a claim has come back short."""
+        """Adds it before its first claim: everything it serves counts as pending until a claim finds too few runs."""
         for workflow_type in claimant.versions:
             key = TypeKey(claimant.namespace, workflow_type)
             self._claimants.setdefault(key, []).append(claimant)
             self.mark(key)
 
     def serves(self, key: TypeKey, version: str = "") -> bool:
-        """Whether somebody connected here takes runs of this type; of this version, if one is given."""
+        """Whether a connected worker takes runs of this type, and of this version if one is given."""
         claimants = self._claimants.get(key, ())
         return any(not version or version in claimant.versions[key.workflow_type] for claimant in claimants)
 
     def next_round(self) -> asyncio.Future[None]:
-        """Done when everything that counts as pending now has been claimed for, as far as slots go."""
+        """Done when everything that is pending now has been claimed, as far as slots are free."""
         round_done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._round_waiters.append(round_done)
         self._work.set()
@@ -121,7 +121,7 @@ class Matcher:
                 self._limit_waits.forget(key)
 
     async def stop(self, timeout_s: float) -> None:
-        """No more claims and matches. Returns when the claim that is under way, if any, has been handed out."""
+        """Stops claims and matches. Returns when the claim in progress, if any, has been handed out."""
         self._stopped = True
         self._limit_waits.stop()
         try:
@@ -133,18 +133,18 @@ class Matcher:
             )
 
     def permit_free(self, namespace: str, workflow_type: str = "") -> None:
-        """A run, of this type if it is known, runs no more: others of it may begin, here or elsewhere."""
+        """A run (of this type, if it is known) has stopped running: others may begin, here or elsewhere."""
         if workflow_type:
             self._limit_waits.freed(TypeKey(namespace, workflow_type))
         else:
             self._limit_waits.freed_in(namespace)
 
     def wanted_elsewhere(self, key: TypeKey) -> None:
-        """Another server waits for a permit of this type; or, with an empty one, of the namespace."""
+        """Another server waits for a permit of this type; or, with an empty type, of the namespace."""
         self._limit_waits.wanted_elsewhere(key)
 
     def limits_changed(self, key: TypeKey) -> None:
-        """What an operator says about a type: everybody looks at it anew."""
+        """An operator changed the limits of a type: all servers check it again."""
         self.mark(key)
         self._announce(key)
 
@@ -152,14 +152,14 @@ class Matcher:
         if self._pending:
             self._work.set()
 
-    # --- what there is ------------------------------------------------------------------------------------------------
+    # --- pending work -------------------------------------------------------------------------------------------------
 
     def mark(self, key: TypeKey, *, announce: bool = False) -> None:
-        """There may be work of this type. `announce`: it came up here, so other servers are told if nobody here can
+        """There may be work of this type. `announce`: it is new, so other servers are notified if no worker here can
         take it."""
         if key not in self._claimants:
             if announce:
-                self._announce(key)  # whoever begins to serve it here will look
+                self._announce(key)  # a worker that begins to serve it here will look for it
             return
         self._generation += 1
         mark = self._pending.get(key)
@@ -180,7 +180,7 @@ class Matcher:
             self.mark(key, announce=announce)
 
     def mark_namespace(self, namespace: str) -> None:
-        """Work has come up there, of a type that is not known."""
+        """There is new work in the namespace, of unknown type."""
         self.mark_all([key for key in self._claimants if key.namespace == namespace])
 
     # --- sync match ---------------------------------------------------------------------------------------------------
@@ -211,10 +211,10 @@ class Matcher:
 
     @contextmanager
     def assigning(self) -> Generator[None]:
-        """Around `assign` and the queueing of the starts. Slots reserved inside are given back if it raises; if it does
-        not, the journal has the starts and settles every one of them. Nothing may be awaited inside: there a caller
-        could hang up."""
-        before = len(self._assigned)  # in the order in which they came
+        """Use it around `assign` and the queueing of the starts. If it raises, the slots reserved inside are given
+        back; otherwise the journal settles each of the starts. Nothing may be awaited inside, because the caller could
+        disconnect there."""
+        before = len(self._assigned)  # in order of assignment
         try:
             yield
         except BaseException:
@@ -223,14 +223,14 @@ class Matcher:
             raise
 
     def unassign(self, run_id: str) -> None:
-        """Nothing came of the start."""
+        """The start did not create a leased run."""
         claimant = self._assigned.pop(run_id, None)
         if claimant is not None:
             claimant.give_back(1)
             self.slot_free()
 
     def started(self, starts: Sequence[tuple[StartRun, Started | Existing]]) -> None:
-        """Runs were born leased, and it is durable: hand them over, many to a message."""
+        """Runs were created as leased, and this is durable: hands them over, many per message."""
         deliveries: dict[Claimant, list[ClaimedRun]] = {}
         for command, outcome in starts:
             claimant = self._assigned.pop(command.run.run_id, None)
@@ -250,7 +250,7 @@ class Matcher:
     # --- claims -------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        self._work.set()  # if it died before, there may be something to do
+        self._work.set()  # if the task died before, there may be work
         failures = 0
         while True:
             await self._work.wait()
@@ -268,12 +268,12 @@ class Matcher:
             self._end_round()
 
     def _plan(self) -> list[Reservation]:
-        """Reserve free slots of those who are ready for what is pending, in turn."""
+        """Reserves free slots of ready claimants for pending types, in turn."""
         ready = [(key, self._ready(key)) for key in in_turn(self._pending)]
         return share_out([(key, claimants) for key, claimants in ready if claimants], self._claim_runs)
 
     def _ready(self, key: TypeKey) -> list[Claimant]:
-        """Claimants of the type with free slots and hope of a run, most slots first."""
+        """Claimants of the type with free slots for which a claim may find runs, most slots first."""
         mark, workflow_type = self._pending[key], key.workflow_type
         ready = [
             claimant
@@ -285,7 +285,7 @@ class Matcher:
         return ready
 
     async def _claim(self, reservations: list[Reservation]) -> None:
-        """Whatever happens in here, slots that no run came for are given back."""
+        """Gives back unused slots, whatever happens."""
         for reservation in reservations:
             reservation.left = reservation.count
         self._at_rest.clear()
@@ -303,7 +303,7 @@ class Matcher:
                 for reservation in reservations
             ]
             for key in generations:
-                self._pending[key] = self._pending.pop(key)  # asked for last
+                self._pending[key] = self._pending.pop(key)  # moves to the end of the turn
             await self._store_clock.confirm()
             now = self._clock.now()
             began_s = asyncio.get_running_loop().time()
@@ -328,13 +328,13 @@ class Matcher:
         self._limit_waits.learn(generations, claimed)
 
     def _note_sizes(self, claimed: Sequence[ClaimedRun]) -> None:
-        """A claim reads input and history of each run: with large ones the next claim is for fewer."""
+        """A claim reads the input and history of each run: if they are large, the next claim is for fewer runs."""
         if claimed:
             size = sum(map(task_bytes, claimed))
             self._claim_runs = min(CLAIM_RUNS, max(1, limits.CLAIM_BYTES * len(claimed) // size))
 
     def _note_emptied(self, reservations: list[Reservation], generations: dict[TypeKey, int]) -> None:
-        """A claim that came back short has emptied its type, unless somebody marked it meanwhile."""
+        """A claim that found too few runs has emptied its type, unless it was marked again meanwhile."""
         for reservation in reservations:
             mark = self._pending.get(reservation.key)
             if reservation.left == 0 or mark is None or mark.generation != generations[reservation.key]:
@@ -349,7 +349,7 @@ class Matcher:
                 self._unannounced.discard(reservation.key)
 
     def _announce_leftovers(self) -> None:
-        """Work that came up here and found no free slot: somebody elsewhere may have one."""
+        """New work here that found no free slot: another server may have one."""
         for key in self._unannounced:
             self._announce(key)
         self._unannounced.clear()

@@ -1,8 +1,8 @@
-"""Steps whose worker should have reported long ago. The SDK enforces a step's timeout; one grace later the server does,
-so that a worker in another language, or one that hangs, cannot keep a run for ever.
+"""Steps whose worker should have reported long ago. The SDK enforces a step's timeout; after a grace period the server
+does too, so that a worker in another language, or one that hangs, cannot hold a run forever.
 
-What is overdue is seen when a lease is renewed. The attempt is then failed in the holder's name, through the journal
-like anything that the holder says: if its own report came first, this one is refused; if it comes later, that one is.
+Overdue steps are found when a lease is renewed. The attempt is then failed on behalf of the worker, through the journal
+like the worker's own reports: whichever report comes second is refused.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class OverdueSteps:
         self._dispatcher = dispatcher
 
     def take(self, overdue: Sequence[Overdue]) -> None:
-        """Fail these attempts; their retry policies decide what follows."""
+        """Fails these attempts; their retry policies decide what follows."""
         by_namespace: dict[str, list[Overdue]] = {}
         for each in overdue:
             by_namespace.setdefault(each.leased.run.namespace, []).append(each)

@@ -1,4 +1,4 @@
-"""What the engine says to those who hold its doors open."""
+"""The interfaces between the engine and the servers of its protocols."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
@@ -12,7 +12,7 @@ NoticeKind: TypeAlias = Literal["lease_lost", "cancel_requested", "pause_request
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """Something happened to a run that the worker holds, or thinks it holds."""
+    """Something happened to a run that the worker holds, or believes to hold."""
 
     leased: RunLease
     kind: NoticeKind
@@ -20,32 +20,32 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Outlet(Protocol):
-    """The way to one worker. Every method is quick and never raises: the caller is in the middle of something else."""
+    """Sends to one worker. All methods are quick and never raise: callers must not be interrupted."""
 
     @property
     def sent(self) -> int:
-        """How many messages have left for the worker so far."""
+        """How many messages have been sent to the worker so far."""
         ...
 
     def tasks(self, claimed: Sequence[ClaimedRun]) -> None: ...
 
     def answers(self, answers: Sequence[tuple[int, Outcome]]) -> None:
-        """One call per commit: operation id and what it came to, refusals included."""
+        """Called once per commit: operation ids and their outcomes, including refusals."""
         ...
 
     def notices(self, notices: Sequence[Notice]) -> None: ...
 
     def stopping(self) -> None:
-        """This server is going away: reconnect elsewhere."""
+        """This server is shutting down: reconnect elsewhere."""
         ...
 
     def drain(self) -> None:
-        """Finish what is held, take no more."""
+        """Finish the runs that are held, take no more."""
         ...
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`accepted` False: the worker is not known, it must register again."""
+    """`accepted` False: the worker is unknown and must register again."""
 
     accepted: bool
     should_drain: bool = False

@@ -1,4 +1,4 @@
-"""How free slots are shared out over what is pending, and claimed runs over those who asked."""
+"""Divides free slots between pending types, and claimed runs between claimants."""
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -11,7 +11,7 @@ from .slots import Claimant
 
 
 class Reservation:
-    """Reserved slots of one claimant for one type, during a claim. `left`: those that nothing came for."""
+    """Reserved slots of one claimant for one type, during a claim. `left`: slots that got no run."""
 
     __slots__ = ("claimant", "count", "key", "left")
 
@@ -23,7 +23,7 @@ class Reservation:
 
 
 def in_turn(pending: Iterable[TypeKey]) -> list[TypeKey]:
-    """One type of each namespace at a time, within a namespace in the order given."""
+    """One type of each namespace at a time; within a namespace in the given order."""
     by_namespace: dict[str, list[TypeKey]] = {}
     for key in pending:
         by_namespace.setdefault(key.namespace, []).append(key)
@@ -31,7 +31,7 @@ def in_turn(pending: Iterable[TypeKey]) -> list[TypeKey]:
 
 
 def share_out(turn: Sequence[tuple[TypeKey, Sequence[Claimant]]], limit: int) -> list[Reservation]:
-    """Reserve up to `limit` slots: of each claimant equal shares for all types it is ready for, what is left over in
+    """Reserves up to `limit` slots: equal shares of each claimant for all types it is ready for, the remainder in
     turn."""
     types: dict[Claimant, int] = {}
     for _, ready in turn:
@@ -58,8 +58,7 @@ def share_out(turn: Sequence[tuple[TypeKey, Sequence[Claimant]]], limit: int) ->
 def distribute(
     reservations: Sequence[Reservation], claimed: Sequence[ClaimedRun]
 ) -> tuple[dict[Claimant, list[ClaimedRun]], list[RunLease]]:
-    """What each claimant gets, and runs that were claimed for nobody. A worker may have asked through several
-    claimants."""
+    """The runs for each claimant, and runs that no claimant is left for. A worker may have several claimants."""
     by_worker: dict[tuple[str, TypeKey], list[Reservation]] = {}
     for reservation in reservations:
         by_worker.setdefault((reservation.claimant.worker_id, reservation.key), []).append(reservation)
@@ -78,7 +77,7 @@ def distribute(
 
 
 def claimed_at_start(command: StartRun, at: Timestamp) -> ClaimedRun:
-    """The claim of a run that was inserted leased: everything is known, nothing needs to be read."""
+    """The claim of a run that was created as leased: everything is known, nothing has to be read."""
     assignment = command.assignment
     assert assignment is not None
     return ClaimedRun(

@@ -1,4 +1,4 @@
-"""One worker's stream: its slots, what it says, and what it is told."""
+"""The session of one worker: its slots, its operations, and the messages to it."""
 
 import asyncio
 import logging
@@ -39,11 +39,11 @@ logger = logging.getLogger("kagzi.engine")
 
 LATE_AFTER_HEARTBEATS = 2
 _GOODBYE_S = 5.0
-_BLOCKED_S = 0.001  # what is shorter than that is not waiting
+_BLOCKED_S = 0.001  # shorter delays do not count as waiting
 
 
 class Keeper(Protocol):
-    """What a session needs of the place that keeps all sessions."""
+    """What a session needs of the object that keeps all sessions."""
 
     settings: Settings
     journal: Journal
@@ -69,7 +69,7 @@ class Keeper(Protocol):
 
 
 class Session(Claimant):
-    """One worker's stream. Slots are counted here: a run takes one from its claim until it is closed, parked or
+    """The session of one worker. Slots are counted here: a run takes one from its claim until it is closed, parked or
     lost."""
 
     def __init__(self, keeper: Keeper, worker: WorkerRecord, outlet: Outlet) -> None:
@@ -115,8 +115,8 @@ class Session(Claimant):
         return self._max_concurrent - len(self.leased) - self._reserved
 
     def is_late(self) -> bool:
-        """A worker that holds runs and does not say so is offered no more, until it is heard of again; also when it has
-        lost them meanwhile. One that holds nothing has nothing to say."""
+        """A worker that holds runs and does not report is offered no more until it reports again, even if it has lost
+        them meanwhile. A worker without runs need not report."""
         if not self.leased and not self._was_late:
             return False
         since = max(self._last_contact_at, self._expected_since)
@@ -124,7 +124,7 @@ class Session(Claimant):
         return self._was_late
 
     def _keep(self, leased: Sequence[RunLease]) -> None:
-        """It is there, although it cannot say so, or not of these runs."""
+        """The worker is alive, but cannot send heartbeats, or not for these runs: renews on its behalf."""
         self._keeper.heartbeats.note((self.namespace, self.worker_id), len(self.leased))
         _ = self._keeper.in_background(self.renew_leases(leased))
 
@@ -140,8 +140,8 @@ class Session(Claimant):
         return len(self.leased)
 
     def set_reading(self, reading: bool) -> None:
-        """Whether the worker reads what it is told. While it does not it is given no runs, and nothing is written that
-        would have to be answered."""
+        """Whether the worker reads its messages. While it does not, it gets no runs, and none of its operations are
+        written, since that would cause more responses."""
         if self.closed or reading == self._reading:
             return
         self._reading = reading
@@ -166,7 +166,7 @@ class Session(Claimant):
             return False
         now = self._loop.time()
         if not self.leased:
-            self._expected_since = now  # from now on it is expected to beat
+            self._expected_since = now  # from now on heartbeats are expected
         for run in claimed:
             leased = RunLease(run.run, run.lease)
             holding = Holding(leased, run.workflow_type, self, received=False, started_at=run.started_at, sent_at=now)
@@ -184,12 +184,12 @@ class Session(Claimant):
         if not self.closed:
             self._keeper.matcher.slot_free()
 
-    # --- what the worker says -----------------------------------------------------------------------------------------
+    # --- messages from the worker -------------------------------------------------------------------------------------
 
     async def submit(self, operations: Sequence[tuple[int, Command]]) -> None:
-        """Queue operations; their answers go to the outlet. Returns once they are queued, later only if the queue is
-        full, or if the worker has as many unwritten as it may: others of its namespace would wait behind them. What
-        needs a look-up first, and what its run says after that, is queued when it is known: nothing else waits for it.
+        """Queues operations; their outcomes go to the outlet. Returns once they are queued, which takes longer if the
+        queue is full, or if the worker has too many unwritten operations, which would delay others of its namespace. An
+        operation that needs a read first, and later ones of its run, are queued after the read; others do not wait.
 
         Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
         """
@@ -242,7 +242,7 @@ class Session(Claimant):
         return self._keeper.operations.check(await self._keeper.pinning.pin(command))
 
     async def _queue_deferred(self, operation: Operation) -> bool:
-        """Not when the session is over: its worker has repeated it elsewhere, and gone on from there."""
+        """Not if the session is closed: its worker has repeated the operation elsewhere and continued from there."""
         await self._keeper.journal.wait_for_capacity(self.namespace)
         if self.closed:
             return False
@@ -250,7 +250,7 @@ class Session(Claimant):
         return True
 
     async def heartbeat(self, leased: Sequence[RunLease]) -> None:
-        """Renew what the worker says it holds. What it has lost, or should stop, comes back as notices. Raises
+        """Renews the leases that the worker reports. It gets notices of those that are lost or should stop. Raises
         InvalidArgument."""
         checks.leases(leased)
         self._note_contact()
@@ -260,10 +260,10 @@ class Session(Claimant):
             await self.renew_leases([item for item in leased if self._is_mine(item)])
 
     async def renew_leases(self, mine: Sequence[RunLease]) -> None:
-        """Renew these leases, and tell the worker which of them are lost, or are to be cancelled or paused."""
+        """Renews these leases, and notifies the worker of those that are lost, or are to be cancelled or paused."""
         before = {item.run.run_id for item in mine if item.run.run_id in self.leased}
         renewal = await self._keeper.leases.renew(mine)
-        closed_meanwhile = before.difference(self.leased)  # and answered: that is not a loss
+        closed_meanwhile = before.difference(self.leased)  # and acknowledged, so they are not lost
         self.lost_leases(item for item in renewal.lost if item.run.run_id not in closed_meanwhile)
         self.notify_requested(renewal)
 
@@ -297,7 +297,7 @@ class Session(Claimant):
             await self._keeper.set_draining(self)
 
     async def goodbye(self) -> None:
-        """The worker leaves: what it said last is written, it is OFFLINE, and everything it holds is PENDING again."""
+        """The worker leaves: its last operations are written, it is OFFLINE, and its runs are PENDING again."""
         self.draining = True
         try:
             async with asyncio.timeout(_GOODBYE_S):
@@ -314,7 +314,7 @@ class Session(Claimant):
             raise
 
     async def close(self) -> None:
-        """The stream ended without goodbye: runs that had not arrived go back at once, the others have a grace."""
+        """The stream broke: runs that had not arrived go back at once, the others after a grace period."""
         if not self.closed:
             self._keeper.broke(self)
             holdings = self._keeper.end(self)
@@ -323,17 +323,17 @@ class Session(Claimant):
                 _ = self._keeper.in_background(self._hand_back_again(holdings))
 
     async def _hand_back_again(self, holdings: Sequence[Holding]) -> None:
-        """What the worker had sent is written after its leases were shortened, and has renewed them."""
+        """Operations that were written after the leases were shortened have renewed them: shortens them again."""
         await self._idle.wait()
         leased = self._keeper.registry.get
         await self._keeper.hand_back(
             [each for each in holdings if each.received and leased(each.leased.run.run_id, each.leased.lease) is None]
         )
 
-    # --- what the worker is told --------------------------------------------------------------------------------------
+    # --- messages to the worker ---------------------------------------------------------------------------------------
 
     def lost_leases(self, lost: Iterable[RunLease], reason: str = "") -> None:
-        self.is_late()  # noted while it still holds them: until it is heard of it is offered no more
+        self.is_late()  # recorded while it still holds them: it is offered no more until it reports
         notices: list[Notice] = []
         for item in lost:
             self._keeper.registry.remove(item.run.run_id, item.lease)
@@ -342,8 +342,8 @@ class Session(Claimant):
             self._outlet.notices(notices)
 
     def notify(self, holding: Holding, kind: NoticeKind, reason: str) -> None:
-        """Each run is told of its cancellation once. Of one that is on its way again and again: what is said of it may
-        arrive before the run does."""
+        """A cancellation is sent once per run; for a run that is still being delivered each time, since the notice may
+        arrive before the run."""
         if kind == "cancel_requested":
             if holding.cancel_notified:
                 return
@@ -352,19 +352,19 @@ class Session(Claimant):
             self._outlet.notices((Notice(holding.leased, kind, reason),))
 
     def stopping(self) -> None:
-        """The server goes away: nothing more is given here."""
+        """The server is stopping: the worker gets nothing more here."""
         self.draining = True
         if not self.closed:
             self._outlet.stopping()
 
     def drain(self) -> None:
-        """The store knows of it: the worker is to."""
+        """The worker was told to drain, and the store has recorded it."""
         self.draining = self.drain_noted = True
         if not self.closed:
             self._outlet.drain()
 
     def deregistered(self) -> None:
-        """Somebody said so elsewhere: it holds nothing any more."""
+        """The worker was deregistered elsewhere: it holds nothing any more."""
         self.drain()
         self.lost_leases([holding.leased for holding in self.leased.values()], "the worker was deregistered")
 

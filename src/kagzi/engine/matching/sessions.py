@@ -1,4 +1,4 @@
-"""Workers on streams: who is connected, what they hold, and what becomes of it when a stream ends."""
+"""Workers on streams: which are connected, what they hold, and what happens to it when a stream ends."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ TypesOf = Callable[[Sequence[RunKey]], Awaitable[Mapping[str, RunType]]]
 
 
 class Sessions:
-    """All sessions of this server, one per worker: a second one of the same worker takes the place of the first."""
+    """All sessions of this server, one per worker: a new session of a worker replaces its old one."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Sessions:
         outlet: Outlet,
         schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS,
     ) -> Session:
-        """Register the worker and renew what it says it holds. Raises InvalidArgument, NotFound, Unavailable."""
+        """Registers the worker and renews the leases that it reports. Raises InvalidArgument, NotFound, Unavailable."""
         if self._stopping:
             raise ServerUnavailable("the server is stopping. Connect again, or use another server.")
         checks.leases(leased)
@@ -103,15 +103,15 @@ class Sessions:
         except BaseException:
             self.end(session)
             raise
-        if not session.closed:  # nothing is given to it before this call has returned
+        if not session.closed:  # it is given nothing before this call has returned
             self.matcher.add(session)
             asyncio.get_running_loop().call_soon(session.notify_requested, renewal)
-            if session.draining:  # it may not have heard of it
+            if session.draining:  # the worker may not know it yet
                 asyncio.get_running_loop().call_soon(session.drain)
         return session
 
     async def _identify(self, holdings: Sequence[Holding]) -> None:
-        """What a worker brought from another server: it knows of them only that it leases them."""
+        """Reads the types of runs that a worker leased through another server: it only reports their leases."""
         try:
             for first in range(0, len(holdings), LEASES_AT_ONCE):
                 part = holdings[first : first + LEASES_AT_ONCE]
@@ -123,8 +123,7 @@ class Sessions:
             logger.warning("%d runs are counted without their types: %s", len(holdings), error)
 
     def _take_place(self, session: Session, leased: Sequence[RunLease]) -> list[Holding]:
-        """Put `session` where the worker's earlier one was, with what the worker says it has. Returns what is left
-        over."""
+        """Replaces the worker's earlier session with `session`, which takes the reported leases. Returns the others."""
         key = (session.namespace, session.worker_id)
         before = self._sessions.get(key)
         left = self.end(before) if before is not None else []
@@ -139,7 +138,7 @@ class Sessions:
         if before is not None:
             logger.info("worker %s opened a new session in place of its earlier one", session.worker_id)
         elif leased:
-            # Another server may notice only now that the worker's stream to it has ended, and cut these leases.
+            # Another server may notice only now that the worker's stream to it has ended, and shorten these leases.
             delay_s = min(self.settings.reconnect_grace_ms, self.settings.lease_ms) / 2_000
             session.second_renewal = asyncio.get_running_loop().call_later(delay_s, self._renew_again, session)
         kept = set(leased)
@@ -151,7 +150,7 @@ class Sessions:
             _ = self.in_background(self.leases.renew(leased))
 
     def in_background(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[object]":
-        """Off the path of any stream. It ends with the server."""
+        """Runs it independently of any stream, until the server stops."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._done)
@@ -163,7 +162,7 @@ class Sessions:
             logger.error("work for a session failed (%s)", task.get_coro(), exc_info=task.exception())
 
     def end(self, session: Session) -> list[Holding]:
-        """The session takes nothing more. Returns what it held."""
+        """Closes the session. Returns what it held."""
         session.closed = True
         session.deliveries.close()
         self.journal.unblock(session.sink)
@@ -179,9 +178,9 @@ class Sessions:
         return holdings
 
     async def hand_back(self, holdings: Sequence[Holding], *, broken: bool = False) -> None:
-        """`broken`: the stream ended without a word. What had not arrived may be why, so that it is counted: a run that
-        kills its workers at once would go round for ever. A server that stops, or a worker that comes again, does not
-        count."""
+        """`broken`: the stream ended without a goodbye. Runs that had not arrived may be the cause, so this is counted:
+        a run that crashes its workers at once would otherwise be handed out forever. Not counted if the server stops or
+        the worker reconnects."""
         unreceived = [holding.leased for holding in holdings if not holding.received]
         received = [holding.leased for holding in holdings if holding.received]
         if unreceived and broken and not self._stopping:
@@ -189,11 +188,11 @@ class Sessions:
                 self._due_times.add(until)
         elif unreceived:
             await self.leases.release(unreceived)
-        if received and not self._stopping:  # a server that stops sends its workers away: they need time to arrive
+        if received and not self._stopping:  # workers of a stopping server need time to reconnect elsewhere
             self._due_times.add(await self.leases.shorten_leases(received))
 
     def broke(self, session: Session) -> None:
-        """Its stream ended without a word. If it is not back within a lease, and no other server has it, it is lost."""
+        """Its stream ended without a goodbye. If it does not reconnect to any server within a lease, it is lost."""
         if self._stopping or self._sessions.get((session.namespace, session.worker_id)) is not session:
             return
         since = self._clock.now() + 1
@@ -209,7 +208,7 @@ class Sessions:
     async def _mark_lost(self, session: Session, since: Timestamp) -> None:
         try:
             await self.workers.mark_lost(session.namespace, session.worker_id, since)
-        except Unavailable as error:  # a sweep comes later
+        except Unavailable as error:  # a chore repeats it later
             logger.warning("worker %s is gone, but this could not be recorded: %s", session.worker_id, error)
 
     @property
@@ -220,7 +219,7 @@ class Sessions:
         return self._sessions.get((namespace, worker_id))
 
     def delivering_s(self, run_id: str) -> float | None:
-        """For how long a run has been on its way to a worker of this server; None: it has arrived, or will at once."""
+        """How long a run has been on its way to a worker of this server; None: it has arrived, or is about to."""
         holding = self.registry.get(run_id)
         if holding is None or holding.received:
             return None
@@ -228,7 +227,7 @@ class Sessions:
         return age_s if age_s >= self.settings.lease_ms / 1_000 / CHECKS_PER_LEASE else None
 
     def remote_notices(self, notices: Iterable[RemoteNotice]) -> None:
-        """Another server says that something came for runs that may be held here."""
+        """Another server reports events of runs that may be held here."""
         ask: dict[Session, list[RunLease]] = {}
         for notice in notices:
             session = self._sessions.get((notice.namespace, notice.worker_id))
@@ -243,19 +242,19 @@ class Sessions:
                 session.notify(holding, "result", "")
             elif notice.kind == "pause_requested":
                 session.notify(holding, "pause_requested", "")
-            else:  # cancelled, and why; or taken away altogether: the store knows
+            else:  # cancelled, with a reason, or taken away: the store knows which
                 ask.setdefault(session, []).append(holding.leased)
         for session, leased in ask.items():
             _ = self.in_background(session.renew_leases(leased))
 
     def drain(self, namespace: str, worker_id: str) -> None:
-        """Somebody said so, perhaps to another server; the worker may be connected here and not know it yet."""
+        """A drain was requested, possibly on another server; the worker may be connected here and not know it yet."""
         session = self._sessions.get((namespace, worker_id))
         if session is not None and not session.drain_noted:
             session.drain()
 
     def poll_again(self) -> None:
-        """Wake-ups may have been lost: everybody who holds something asks. Not more often than now and then."""
+        """Wake-ups may have been lost: notifies workers for all runs they hold, at a limited rate."""
         now = asyncio.get_running_loop().time()
         if now < self._poll_again_at:
             return
@@ -276,7 +275,7 @@ class Sessions:
             session.stopping()
 
     async def stop(self) -> None:
-        """Hand back what has not arrived; the rest stays leased, so that its workers can go on elsewhere."""
+        """Hands back runs that have not arrived; others stay leased, so that their workers can continue elsewhere."""
         for timer in self._partings:
             timer.cancel()
         for task in tuple(self._background):

@@ -1,4 +1,4 @@
-"""Who can be given runs: sessions, and polls while they wait."""
+"""Objects that can take runs: sessions, and polls while they wait."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -8,14 +8,14 @@ from ...core.records import ClaimedRun
 
 
 class Claimant(ABC):
-    """Slots are reserved before a run is claimed or started for them, and given back if nothing came of it."""
+    """Slots are reserved before a run is claimed or started for them, and given back if there is none."""
 
     def __init__(
         self, namespace: str, worker_id: str, versions: Mapping[str, tuple[str, ...]], build_id: str = ""
     ) -> None:
         self.namespace = namespace
         self.worker_id = worker_id
-        self.versions = versions  # by workflow type, best first
+        self.versions = versions  # by workflow type, preferred first
         self.build_id = build_id
 
     @abstractmethod
@@ -27,15 +27,15 @@ class Claimant(ABC):
 
     @abstractmethod
     def give_back(self, count: int) -> None:
-        """So many reserved slots came to nothing."""
+        """Frees reserved slots that got no run."""
 
     @abstractmethod
     def give(self, claimed: Sequence[ClaimedRun]) -> bool:
-        """Hand over runs for as many reserved slots. False: it is gone, the runs must be handed back."""
+        """Hands over runs for the same number of reserved slots. False: it is closed, the runs must be handed back."""
 
 
 class PollClaimant(Claimant):
-    """A poll takes one batch of runs. While one is on its way it is offered nothing else: what came later would be
+    """A poll takes one batch of runs. While one is being claimed, it is offered nothing else: later runs would be
     lost."""
 
     def __init__(
@@ -79,8 +79,8 @@ class PollClaimant(Claimant):
         return taken
 
     async def delivery(self, round_done: asyncio.Future[None], wait_s: float, settle_s: float) -> Sequence[ClaimedRun]:
-        """What was given within the wait, or nothing. Not before one round of claims (`round_done`) was made, however
-        short the wait; and a batch that is on its way in the end is waited for a little longer."""
+        """The runs that were given within the wait, or none. Returns only after one round of claims (`round_done`),
+        however short the wait; if a batch is being claimed at the end, waits a little longer for it."""
         try:
             async with asyncio.timeout(wait_s):
                 return await asyncio.shield(self._delivery)
@@ -95,13 +95,13 @@ class PollClaimant(Claimant):
         return self._delivery.result() if self._delivery.done() else ()
 
     def stop(self) -> None:
-        """Answer what is on its way, else nothing, without waiting longer."""
+        """Ends the wait: with the batch that is being claimed, if any, else with nothing."""
         self._stopping = True
         if not self._reserved and not self._delivery.done():
             self._delivery.set_result(())
 
     def close(self) -> Sequence[ClaimedRun]:
-        """No more. Returns what was given but not taken away, if its caller has gone."""
+        """Closes it. Returns runs that were given but not delivered, if its caller has gone."""
         self._closed = True
         if not self._delivery.done():
             self._delivery.set_result(())

@@ -1,1 +1,1 @@
-"""What a server counts of what it does: plain numbers, which others make text of."""
+"""What a server measures: plain numbers, formatted elsewhere."""

@@ -1,4 +1,4 @@
-"""What is asked when somebody looks, of an engine that is put together."""
+"""Values that are read on demand from an assembled engine."""
 
 from ...core.providers import Clock
 from ...store.protocol import Store

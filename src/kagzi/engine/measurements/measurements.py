@@ -1,6 +1,6 @@
-"""Counts what a server does. Whatever happens adds to a number here, at once; nothing is asked, awaited or formatted.
+"""Counters of a server. Each event immediately adds to a number here; nothing is read, awaited or formatted.
 
-Names that come from outside are bounded: so many namespaces, workflow types and pairs of the two, then `other`. Nothing
+Names from outside are bounded: a limited number of namespaces, workflow types and pairs of both, then `other`. Nothing
 is counted by run, step, worker or key.
 """
 
@@ -16,7 +16,7 @@ from .values import OTHER, Histogram, Labels, Names, Sample, Samples
 NAMESPACES = 50
 WORKFLOW_TYPES = 200
 PAIRS = 250
-"""Of a namespace and a workflow type. A type beyond it counts as `other` of its namespace."""
+"""Pairs of a namespace and a workflow type. Further types count as `other` of their namespace."""
 
 RUN_DURATION_S = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 3_600, 21_600, 86_400)
 RUN_WAIT_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 3_600)
@@ -37,13 +37,13 @@ Gauge = Callable[[], Mapping[Labels, float]]
 
 
 class TypeCounts:
-    """Of one workflow type in one namespace."""
+    """The counters of one workflow type in one namespace."""
 
     __slots__ = ("completed_attempts", "duration", "ended", "failed_attempts", "started", "wait")
 
     def __init__(self) -> None:
         self.started: Counter[str] = Counter()  # by cause
-        # Those that happen seldom begin with zero: to Prometheus the first of a series is not an increase.
+        # Rare ones begin with zero: Prometheus does not count the first sample of a series as an increase.
         self.ended: Counter[str] = Counter(dict.fromkeys(sorted(ENDED), 0))  # by status
         self.completed_attempts = 0  # of steps
         self.failed_attempts: Counter[str] = Counter(dict.fromkeys(ATTEMPT_OUTCOMES[1:], 0))  # by outcome
@@ -56,7 +56,7 @@ class TypeCounts:
 
 
 class Measurements:
-    """The numbers of one process. They begin at zero with it."""
+    """The numbers of one process, which start at zero."""
 
     def __init__(self) -> None:
         self.namespaces = Names(NAMESPACES)
@@ -72,7 +72,7 @@ class Measurements:
         self.store_errors: Counter[str] = Counter(dict.fromkeys(STORE_ERRORS, 0))  # by kind
         self.outbox: Counter[str] = Counter(dict.fromkeys(OUTBOX_OUTCOMES, 0))  # starts, by outcome
         self.streams: Counter[str] = Counter()  # open now, by kind
-        self.chores: dict[str, float] = {}  # when they were last done
+        self.chores: dict[str, float] = {}  # when each was last done
         self.commit_duration = Histogram(COMMIT_S)
         self.commit_operations = Histogram(OPERATIONS)
         self.claim_duration = Histogram(COMMIT_S)
@@ -85,12 +85,12 @@ class Measurements:
     # --- runs and steps -----------------------------------------------------------------------------------------------
 
     def of(self, namespace: str, workflow_type: str) -> TypeCounts:
-        """Where runs of this type are counted. `workflow_type` is empty if it is not known."""
+        """The counters of this type. `workflow_type` is empty if it is unknown."""
         counts = self._types.get((namespace, workflow_type))
         return counts if counts is not None else self._admit(namespace, workflow_type)
 
     def labels(self, namespace: str, workflow_type: str) -> Labels:
-        """The names under which runs of this type are counted."""
+        """The labels of this type."""
         pair = (self.namespaces.admit(namespace), self.workflow_types.admit(workflow_type))
         return pair if pair in self._types or len(self._types) < PAIRS else (pair[0], OTHER)
 
@@ -101,14 +101,14 @@ class Measurements:
         self.of(namespace, workflow_type).started[cause] += runs
 
     def ended(self, namespace: str, workflow_type: str, status: RunStatus, took_us: int | None) -> None:
-        """`took_us`: from its first claim; None: not known."""
+        """`took_us`: from its first claim; None: unknown."""
         counts = self.of(namespace, workflow_type)
         counts.ended[status.value] += 1
         if took_us is not None:
             counts.duration.observe(max(took_us, 0) / US_PER_S)
 
     def ended_otherwise(self, endings: Iterable[RunEnd]) -> None:
-        """Not by the word of their workers."""
+        """Counts runs that ended without a command of their worker."""
         for end in endings:
             self.ended(end.run.namespace, end.workflow_type, end.status, None)
 
@@ -147,14 +147,14 @@ class Measurements:
     def requested(self, route: str, status_class: str, seconds: float) -> None:
         _observe(self.requests, (route, status_class), CALL_S, seconds)
 
-    # --- what is asked when somebody looks ----------------------------------------------------------------------------
+    # --- values that are read on demand -------------------------------------------------------------------------------
 
     def gauge(self, name: str, ask: Gauge) -> None:
-        """`ask` is called by whoever shows the numbers; it must not wait."""
+        """`ask` is called when the numbers are shown; it must not wait."""
         self._gauges[name] = ask
 
     def samples(self) -> Samples:
-        """All of it, as it is now."""
+        """All current values."""
         pairs = self._types.items()
         samples: Samples = {
             "kagzi_runs_started_total": _by_type((labels, counts.started) for labels, counts in pairs),

@@ -1,6 +1,6 @@
-"""How things stand in the store, for those who watch it: asked when somebody looks, and shared for some seconds.
+"""Metrics of the store's contents: read on demand, and cached for some seconds.
 
-Every server asks the same, so every server shows the same. Nothing is asked while nobody looks.
+Every server reads the same, so every server shows the same. Nothing is read while nobody asks.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ logger = logging.getLogger("kagzi.engine")
 
 SHARED_S = 10.0
 STALE_S = 60.0
-"""What is older than this is not shown."""
+"""Older values are not shown."""
 WAIT_S = 0.5
-"""So long somebody who looks waits for the store, and then gets what was known before."""
+"""How long a request waits for the store before it gets the previous values."""
 COUNTED_RUNS = 100_000
 OPEN_NAMESPACES = 200
 WORKERS = 10_000
 LIMITED_TYPES = 50
-"""Types with limits of which it is looked up what holds them back."""
+"""How many types with limits are checked for what limits them."""
 _TIMEOUT_S = 20.0
 
 
 class StoreGauges:
-    """`alive_since`: who was not heard of since then is not there."""
+    """`alive_since`: a worker that has not reported since then is offline."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class StoreGauges:
         self._failing = False
 
     async def admit_names(self) -> None:
-        """Give the names that all servers know of a place of their own, before those that come up here do. A store that
-        is away is asked when somebody looks."""
+        """Admits the names that all servers know, before names that only come up here. If the store is unavailable,
+        they are read on demand."""
         try:
             async with asyncio.timeout(WAIT_S):
                 namespaces, types = await self._store.first_names(namespaces=NAMESPACES, types=WORKFLOW_TYPES)
@@ -65,7 +65,7 @@ class StoreGauges:
         self._measurements.workflow_types.admit_all(types)
 
     async def samples(self) -> Samples:
-        """Empty if the store has not answered for a minute."""
+        """Empty if the store has not responded for a minute."""
         loop = asyncio.get_running_loop()
         if self._read_s is None or loop.time() - self._read_s >= SHARED_S:
             if self._asking is None:

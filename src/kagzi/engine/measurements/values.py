@@ -1,22 +1,22 @@
-"""Numbers that are counted, and the bounded names they are counted under."""
+"""Counted numbers, and the bounded set of names they are counted under."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 OTHER = "other"
-"""The name of everything that has no place of its own."""
+"""The name of everything beyond the limit."""
 
 Labels: TypeAlias = tuple[str, ...]
 HistogramValue: TypeAlias = tuple[list[int], float]
-"""How many values lie in each bucket, the last without an upper bound, and their sum."""
+"""The count of each bucket, the last one without an upper bound, and the sum of all values."""
 Sample: TypeAlias = tuple[Labels, int | float | HistogramValue]
 Samples: TypeAlias = dict[str, list[Sample]]
-"""By the name of the metric."""
+"""By metric name."""
 
 
 class Histogram:
-    """Counts values by buckets. `bounds` are upper ones, inclusive; beyond the last there is one more bucket."""
+    """Counts values in buckets. `bounds` are inclusive upper bounds; there is one more bucket above the last."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -35,7 +35,7 @@ class Histogram:
 
 
 class Names:
-    """The first `most` names have a place of their own, for as long as the process lives; the others share one."""
+    """The first `most` names are counted separately, for the lifetime of the process; the others share one name."""
 
     __slots__ = ("_most", "_names")
 
@@ -47,7 +47,7 @@ class Names:
         return len(self._names)
 
     def admit(self, name: str) -> str:
-        """The name, or `other`. An empty one is not known, so it is `other`, too."""
+        """The name, or `other`. An empty name is unknown and also `other`."""
         if name in self._names:
             return name
         if not name or len(self._names) >= self._most:

@@ -1,1 +1,1 @@
-"""One file a noun that people ask for."""
+"""Services: one file for each kind of object that users ask for."""

@@ -1,9 +1,8 @@
-"""Operations on everything a filter matches: cancel, retry, resume, terminate or delete, in the background, with
+"""Bulk operations on all runs that match a filter: cancel, retry, resume, terminate or delete, in the background, with
 progress.
 
-An operation is a row in the store, and so is what is being done for it: a server that dies leaves it to another one,
-which does the last batch again (every action can be repeated) and counts it once. Several operations are worked on in
-turn.
+An operation and its current batch are stored: if a server dies, another one repeats the last batch (every action can be
+repeated) and counts it once. Several operations take turns.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ from .paging import Page, PageAsk, page_cursor, page_of, page_size, place_by, wi
 logger = logging.getLogger("kagzi.engine")
 
 CLAIM_S = 5.0
-_AT_ONCE = 2  # runs: the store's connections are for others, too
+_AT_ONCE = 2  # runs: leaves connections of the store to others
 _DELETED_AT_ONCE = 20
 _CALL_TIMEOUT_S = 30.0
 _LONGEST_PAUSE_S = 30.0
@@ -59,12 +58,12 @@ class Bulk:
         self._server_id = server_id
         self._work = asyncio.Event()
 
-    # --- what people ask for ------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     async def start(
         self, namespace: str, action: BulkAction, where: RunFilter, *, reason: str = "", request_id: str = ""
     ) -> BulkOperation:
-        """Raises InvalidArgument, also for a filter that names nothing."""
+        """Raises InvalidArgument, also for an empty filter."""
         self.check(namespace, where, reason)
         checks.optional_name(request_id, "request_id")
         now = self._clock.now()
@@ -84,7 +83,7 @@ class Bulk:
         return kept
 
     def check(self, namespace: str, where: RunFilter, reason: str = "") -> None:
-        """Raises InvalidArgument for what `start` refuses."""
+        """Raises InvalidArgument if `start` would refuse this."""
         checks.name(namespace, "namespace")
         checks.bulk_filter(where)
         checks.reason(reason)
@@ -104,7 +103,7 @@ class Bulk:
         return await with_total(result, page, self._store, Counted(rows="bulk_operations", namespace=namespace))
 
     async def stop(self, namespace: str, operation_id: str) -> BulkOperation:
-        """What is done stays done. Raises NotFound."""
+        """Finished changes are not undone. Raises NotFound."""
         self._check(namespace, operation_id)
         entry = self._audit.entry(Action.BULK_STOP, namespace, operation_id)
         stopped = await self._store.stop_bulk(namespace, operation_id, self._clock.now(), audit=entry)
@@ -133,14 +132,14 @@ class Bulk:
                 while await self._some():
                     failures = 0
                 failures = 0
-            except (KagziError, TimeoutError) as error:  # what is wrong with one operation must not stop the server
+            except (KagziError, TimeoutError) as error:  # a problem of one operation must not stop the server
                 failures += 1
                 logger.warning("an operation on many runs failed and is tried again: %s", error)
                 self._work.set()
                 await asyncio.sleep(backoff_s(failures, most_s=_LONGEST_PAUSE_S))
 
     async def _some(self) -> bool:
-        """One batch of one operation. False: nothing to do here."""
+        """Does one batch of one operation. False: nothing to do here."""
         async with asyncio.timeout(_CALL_TIMEOUT_S):
             now = self._clock.now()
             operation = await self._store.claim_bulk(self._server_id, now, self._until(now))
@@ -160,7 +159,7 @@ class Bulk:
         return True
 
     async def _plan(self, operation: BulkOperation) -> Batch | None:
-        """The next runs in list order, among those that were there when the operation was asked for."""
+        """The next runs in list order, among those that existed when the operation was requested."""
         before = min(operation.where.created_before or _EVER, operation.created_at + 1)
         where = msgspec.structs.replace(operation.where, created_before=before)
         rows = await self._store.list_runs(operation.namespace, where, operation.cursor, BULK_RUNS, order=where.order)
@@ -183,7 +182,7 @@ class Bulk:
                 raise outcome
 
     async def _act(self, operation: BulkOperation, run_id: str) -> KagziError | None:
-        """None: done. A failure of the store is raised: the batch is done again."""
+        """None: done. Raises failures of the store: the batch is repeated."""
         namespace = operation.namespace
         try:
             async with asyncio.timeout(_CALL_TIMEOUT_S):
@@ -196,7 +195,7 @@ class Bulk:
                     if status.ended:
                         return PreconditionFailed(f"it has {status.value}: only paused runs can be resumed")
                 else:
-                    request_id = f"bulk/{operation.operation_id}"  # so that a repeat is known for one
+                    request_id = f"bulk/{operation.operation_id}"  # to recognise a repeat
                     await self._control.retry(namespace, run_id=run_id, request_id=request_id)
         except Unavailable:
             raise
@@ -219,7 +218,7 @@ class Bulk:
             await self._keep(work)
 
     async def _why_not_deleted(self, operation: BulkOperation, run_id: str) -> KagziError | None:
-        """None: it is gone already, by this operation before a crash or by somebody else."""
+        """None: it is already deleted, by this operation before a crash or by another."""
         async with asyncio.timeout(_CALL_TIMEOUT_S):
             record = await self._store.get_run(operation.namespace, run_id=run_id)
         if record is None:
@@ -236,7 +235,7 @@ class Bulk:
                 await self._store.keep_bulk(work.operation.operation_id, self._server_id, self._until(now))
 
     async def forget(self, now: Timestamp) -> bool:
-        """A chore: operations that finished long ago are of interest to nobody."""
+        """A chore: deletes operations that finished long ago."""
         return await self._store.forget_bulk(now - _KEPT_US, BULK_RUNS)
 
     def _until(self, now: Timestamp) -> Timestamp:
@@ -244,7 +243,7 @@ class Bulk:
 
 
 class _Work:
-    """A batch, and what has come of it so far."""
+    """A batch, and its results so far."""
 
     def __init__(self, operation: BulkOperation, batch: Batch) -> None:
         self.operation = operation

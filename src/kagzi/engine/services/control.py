@@ -1,4 +1,4 @@
-"""What people do to runs from outside: signal, replace a signal, cancel, terminate, pause, resume, adopt, wake, retry,
+"""Operations of clients on runs: signal, replace a signal, cancel, terminate, pause, resume, adopt, wake, retry,
 fork."""
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,8 +29,7 @@ Done: TypeAlias = Awaitable[tuple[Answer | Refused | None, Effects]]
 
 
 class Control:
-    """Every verb raises NotFound for a run that is not there and InvalidArgument for what cannot be; all can be
-    repeated."""
+    """All methods raise NotFound for an unknown run and InvalidArgument for invalid input; all can be repeated."""
 
     def __init__(
         self,
@@ -53,9 +52,9 @@ class Control:
         self._audit = audit
 
     async def signal(self, namespace: str, *, run_id: str = "", workflow_id: str = "", signal: SendSignal) -> Signalled:
-        """By workflow_id: the run that has not ended, else the latest. Raises PreconditionFailed if the run has ended,
-        ResourceExhausted if it has too many signals that it has not consumed, InvalidArgument for a value that its
-        workers would refuse."""
+        """By workflow_id: the open run, else the latest. Raises PreconditionFailed if the run has ended,
+        ResourceExhausted if it has too many unconsumed signals, InvalidArgument for a value that its workers would
+        refuse."""
         checks.name(namespace, "namespace")
         checks.one_of(run_id, workflow_id)
         checks.signal(signal, self._payload_bytes)
@@ -73,9 +72,9 @@ class Control:
     async def replace_signal(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", change: SignalReplacement
     ) -> SignalReplaced:
-        """Another value for a signal that no code has received, or none. A run that was paused because of the value
-        goes on. Raises PreconditionFailed if there is no such value, or the run has ended; AlreadyExists if the request
-        id was used for something else."""
+        """Replaces or drops a signal value that no code has received. If the run was paused because of the value, it
+        continues. Raises PreconditionFailed if there is no such value, or the run has ended; AlreadyExists if the
+        request id was used for something else."""
         checks.name(namespace, "namespace")
         checks.one_of(run_id, workflow_id)
         checks.signal(change, self._payload_bytes)
@@ -91,7 +90,7 @@ class Control:
         return self._done(replaced, effects, run_id or workflow_id)
 
     async def cancel(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
-        """Ask the run to stop; answers its status."""
+        """Asks the run to stop; returns its status."""
         checks.reason(reason)
 
         def cancel(run: RunKey) -> Done[RunStatus]:
@@ -103,14 +102,14 @@ class Control:
     async def terminate(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = ""
     ) -> RunStatus:
-        """CANCELLED at once, without cleanup, whoever holds it."""
+        """CANCELLED at once, without cleanup, even if a worker holds it."""
         checks.reason(reason)
         return await self._on_last(
             namespace, run_id, workflow_id, lambda run: self._store.terminate_run(run, reason, self._clock.now())
         )
 
     async def pause(self, namespace: str, *, run_id: str = "", workflow_id: str = "", reason: str = "") -> RunStatus:
-        """PAUSED, or RUNNING until its worker has finished what is in flight."""
+        """PAUSED, or RUNNING until its worker has finished the steps in flight."""
         checks.reason(reason)
         return await self._on_last(
             namespace, run_id, workflow_id, lambda run: self._store.pause_run(run, reason, self._clock.now())
@@ -124,9 +123,9 @@ class Control:
     async def adopt(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", build_id: str = "", reason: str = ""
     ) -> RunStatus:
-        """From now on only workers of this build may take the run, until it is adopted again or their code does not fit
-        its history either; a paused run goes on. An empty build: every worker may, and a paused run stays so. Raises
-        PreconditionFailed if the run has ended, or is being executed."""
+        """From now on only workers of this build may claim the run, until it is adopted again or their code does not
+        match its history either; a paused run is resumed. An empty build: every worker may claim it, and a paused run
+        stays paused. Raises PreconditionFailed if the run has ended, or is being executed."""
         checks.optional_name(build_id, "build_id")
         checks.reason(reason)
         run = await self._key(namespace, run_id, workflow_id)
@@ -139,9 +138,9 @@ class Control:
     async def wake(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", step_id: str = "", request_id: str = ""
     ) -> Woken:
-        """A retry, a sleep or a start that was to come later is due now. Without `step_id`: the run itself, if it waits
-        to begin or to be tried again, else the one step of it that waits for a time. What does not wait any more is
-        left alone: `Woken.woken` is False. Raises PreconditionFailed, AlreadyExists."""
+        """Makes a retry, a sleep or a delayed start due now. Without `step_id`: the run itself, if it waits to begin or
+        to be retried, else its only step that waits for a time. If it no longer waits, nothing changes: `Woken.woken`
+        is False. Raises PreconditionFailed, AlreadyExists."""
         checks.optional_name(step_id, "step_id")
         checks.optional_name(request_id, "request_id")
         wake = Wake(step_id, request_id or self._ids.token())
@@ -162,8 +161,7 @@ class Control:
         from_step: str = "",
         request_id: str = "",
     ) -> RunStatus:
-        """A failed run goes on from the step that failed, or from `from_step`. Raises PreconditionFailed,
-        AlreadyExists."""
+        """Reopens a failed run at the step that failed, or at `from_step`. Raises PreconditionFailed, AlreadyExists."""
         checks.optional_name(from_step, "from_step")
         checks.optional_name(request_id, "request_id")
         request_id = request_id or self._ids.token()
@@ -186,7 +184,7 @@ class Control:
         workflow_id: str = "",
         request_id: str = "",
     ) -> Started | Existing:
-        """A new run with the results that this one had before `from_step` (empty: all of them)."""
+        """Creates a run with the results that this one had before `from_step` (empty: all results)."""
         source = checks.key(namespace, run_id)
         for field, value in (
             ("from_step", from_step),
@@ -207,7 +205,7 @@ class Control:
             outputs=self._outputs(outputs or {}),
         )
         forked, effects = await self._store.fork_run(fork, now)
-        if isinstance(forked, Started):  # apart, since mypy takes a union of structs for a Struct
+        if isinstance(forked, Started):  # a separate check: mypy treats a union of structs as a Struct
             for key in effects.pending:
                 self._dispatcher.measurements.started(key.namespace, key.workflow_type, "fork")
             return self._done(forked, effects, run_id)
@@ -223,7 +221,7 @@ class Control:
         return outputs
 
     def _done(self, outcome: Answer | Refused | None, effects: Effects, run: str) -> Answer:
-        """The outcome, with its effects dispatched. Raises NotFound, and what the store refused with."""
+        """Dispatches the effects and returns the outcome. Raises NotFound, and the refusals of the store."""
         self._dispatcher.dispatch(effects)
         if outcome is None:
             raise checks.no_run(run)
@@ -240,13 +238,13 @@ class Control:
         *,
         request: tuple[RequestVerb, str] | None = None,
     ) -> Answer:
-        """Act on the run. One that is named by its workflow id may continue as a new one before the act reaches it:
-        then its successor is meant. A `request` that is made again is that of the run that it was carried out on."""
+        """Acts on the run. A run named by its workflow id may continue as new before the action reaches it: then its
+        successor is meant. A repeated `request` applies to the run on which it was first carried out."""
         run = await self._key(namespace, run_id, workflow_id)
         while True:
             if request is not None and not run_id:
-                # Nothing is carried out any more on those that ended before `run` was found: this need not be one
-                # transaction with the act.
+                # No request is carried out on runs that ended before `run` was read, so this need not be in the same
+                # transaction.
                 earlier = await self._store.ended_run_of_request(namespace, workflow_id, *request)
                 if earlier is not None:
                     return self._done(*await act(earlier), earlier.run_id)

@@ -1,4 +1,4 @@
-"""For whom runs are executed: namespaces, what they may do, and their end."""
+"""Namespaces: their limits, their settings and their deletion."""
 
 import asyncio
 import math
@@ -30,13 +30,13 @@ _COUNTED_LIMITS = {
     "sessions_limit": checks.INT32_END,
     "schedules_limit": checks.INT32_END,
 }
-"""And where numbers end that messages have room for."""
+"""The limits, and the end of the range of their fields in messages."""
 _STARTS_PER_SECOND_MOST = 1_000_000.0
 _BOUND_TO = "namespaces"
 
 
 class Namespaces:
-    """`on_deleted` is called when one is to be removed."""
+    """`on_deleted` is called when the deletion of a namespace begins."""
 
     def __init__(
         self, store: Store, settings: Settings, clock: Clock, on_deleted: Callable[[], None], audit: Audit
@@ -48,12 +48,11 @@ class Namespaces:
         self._known: dict[str, tuple[NamespaceRecord | None, float]] = {}
         self._on_deleted = on_deleted
 
-    # --- at the door --------------------------------------------------------------------------------------------------
+    # --- checks of calls ----------------------------------------------------------------------------------------------
 
     async def check(self, namespace: str) -> None:
-        """Raises InvalidArgument for a bad name, and NotFound for one that is being deleted, or, if namespaces are
-        strict, for an unknown one. What was known a few seconds ago counts: whether runs may be started is for the
-        store to say."""
+        """Raises InvalidArgument for an invalid name, and NotFound if it is being deleted or, with strict namespaces,
+        unknown. Uses a cache of a few seconds; the store itself decides whether runs may be started."""
         _check_name(namespace, "namespace")
         record = await self._recent(namespace)
         if record is not None and record.deleting:
@@ -66,7 +65,7 @@ class Namespaces:
             )
 
     async def admit(self, namespace: str) -> None:
-        """Raises NotFound for one that is being deleted. Any other name may be asked about."""
+        """Raises NotFound for a namespace that is being deleted. Any other name is allowed."""
         if len(namespace) <= limits.NAME_BYTES and namespace.isprintable():
             record = await self._recent(namespace)
             if record is not None and record.deleting:
@@ -82,15 +81,15 @@ class Namespaces:
         except Unavailable:
             if self._strict and cached is None:
                 raise
-            return cached  # whatever comes of the call, the store will say when it is back
+            return cached  # the store will refuse the call, if necessary, once it is available
         if record is None and self._strict:
-            return None  # it may be made at any moment, and then it is there
+            return None  # not cached: it may be created at any moment
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[namespace] = (record, now + _REMEMBERED_S)
         return record
 
-    # --- for those who look after them --------------------------------------------------------------------------------
+    # --- for administrators -------------------------------------------------------------------------------------------
 
     async def create(self, record: NamespaceRecord) -> NamespaceRecord:
         """Raises InvalidArgument, AlreadyExists."""
@@ -115,7 +114,7 @@ class Namespaces:
         )
 
     async def get(self, namespace: str) -> NamespaceRecord:
-        """One that is being deleted, too. Raises NotFound."""
+        """Includes namespaces that are being deleted. Raises NotFound."""
         checks.name(namespace, "namespace_id")
         record = await self._store.get_namespace(namespace)
         if record is None:
@@ -130,8 +129,7 @@ class Namespaces:
         return await with_total(result, page, self._store, Counted(rows="namespaces"))
 
     async def update(self, record: NamespaceRecord, fields: Collection[str]) -> NamespaceRecord:
-        """Change these fields, and no others. One that was never used comes into being. Raises InvalidArgument,
-        NotFound."""
+        """Changes only these fields. Creates the namespace if it was never used. Raises InvalidArgument, NotFound."""
         if not fields:
             raise InvalidArgument("fields is empty. Name those to change, such as limits.open_runs.", field="fields")
         _check(record)
@@ -147,8 +145,8 @@ class Namespaces:
         return updated
 
     async def delete(self, namespace: str, *, confirm: str) -> None:
-        """From now on it is like one that does not exist; what it had is removed in the background. Raises
-        InvalidArgument, NotFound, PreconditionFailed while something is open in it."""
+        """From now on the namespace is treated as if it did not exist; its rows are removed in the background. Raises
+        InvalidArgument, NotFound, PreconditionFailed while something in it is open."""
         checks.name(namespace, "namespace_id")
         if namespace == DEFAULT_NAMESPACE:
             raise InvalidArgument(
@@ -178,7 +176,7 @@ def _check_name(namespace: str, field: str) -> None:
 
 
 def _changes(record: NamespaceRecord) -> dict[str, object]:
-    """What is said about a new one."""
+    """The fields of a new namespace that are set."""
     limits = {field: getattr(record, field) for field in (*_COUNTED_LIMITS, "starts_per_second_limit")}
     return {field: value for field, value in limits.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Pages of lists: what is asked for, what is answered, and the tokens between them."""
+"""Pages of lists: requests, responses, and the tokens between them."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 
 
 class PageAsk(msgspec.Struct, frozen=True):
-    """`size` 0 is the default size. `count` asks for the total, which costs a query of its own."""
+    """`size` 0 is the default size. `count` requests the total, which costs an extra query."""
 
     size: int = 0
     token: str = ""
@@ -49,7 +49,7 @@ def page_cursor(ask: PageAsk, bound_to: str) -> Cursor | None:
 
 
 def page_of(rows: Rows[Row], cursor: Cursor | None, bound_to: str, place: Callable[[Row], Cursor]) -> Page[Row]:
-    """The page around `rows`, which were read from `cursor`. `place` tells where a row stands, as a cursor onwards."""
+    """The page of `rows`, which were read from `cursor`. `place` returns a row's position, as a forward cursor."""
     if not rows.rows:
         return Page(())
     first, last = place(rows.rows[0]), place(rows.rows[-1])
@@ -65,14 +65,14 @@ def page_of(rows: Rows[Row], cursor: Cursor | None, bound_to: str, place: Callab
 
 
 def place_by(order: RunOrder) -> Callable[[RunRecord], Cursor]:
-    """Where a run stands in a list of runs."""
+    """The position of a run in a list of runs."""
     if order == "ended":
         return lambda record: Cursor(record.finished_at or 0, record.run.run_id)
     return lambda record: Cursor(record.created_at, record.run.run_id)
 
 
 async def with_total(page: Page[Row], ask: PageAsk, store: Store, what: Counted) -> Page[Row]:
-    """The page, with the length of the whole list if that was asked for. Counting stops at a cap."""
+    """The page, with the length of the whole list if requested. Counting stops at a cap."""
     if not ask.count:
         return page
     total = await store.count_rows(what, limits.COUNT_CAP)

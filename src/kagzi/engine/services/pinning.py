@@ -1,4 +1,4 @@
-"""Runs that workers start (children, successors) get their version as any other: the one asked for, else the
+"""Pins runs that workers start (children, successors) to a version, as any other run: the requested one, else the
 default."""
 
 import msgspec
@@ -22,30 +22,30 @@ class Pinning:
         self._registry = registry
 
     def is_known(self, command: Command) -> bool:
-        """Whether `pin_known` can tell its version without asking the store."""
+        """Whether `pin_known` can pin it without a read of the store."""
         key = self._known_key(command)
         if key is None:
             return False
         try:
             version = self._versions.pin_known(key, _requested(command))
         except PreconditionFailed:
-            return False  # whether that matters is to be looked up, too
+            return False  # whether that matters has to be read, too
         return version is not None and (not isinstance(command, StartChild) or self._fits(key, version, command))
 
     def _fits(self, key: TypeKey, version: str, command: StartChild) -> bool:
-        """Whether it is known that the input of a child can be accepted."""
+        """Whether the input of a child is known to be acceptable."""
         known = self._schemas.known(key, version)
         return known is not None and input_misfit(known, command.start.input) is None
 
     def pin_known(self, command: Command) -> Command:
-        """One that `is_known`, with its version."""
+        """The command with its version; only if `is_known`."""
         key = self._known_key(command)
         version = None if key is None else self._versions.pin_known(key, _requested(command))
         assert version is not None
         return _with_version(command, version)
 
     async def pin(self, command: Command) -> Command:
-        """Commands of other classes than STARTING as they are. Raises PreconditionFailed for a deprecated version,
+        """Returns commands other than STARTING unchanged. Raises PreconditionFailed for a deprecated version,
         InvalidArgument for the input of a child that this version would refuse."""
         if isinstance(command, StartChild):
             return await self._pin_child(command)
@@ -74,7 +74,7 @@ class Pinning:
         except PreconditionFailed:
             if command.version:
                 raise
-            return command  # nothing but deprecated versions: it goes on where its worker is
+            return command  # all versions are deprecated: it stays with the version of its worker
         return _with_version(command, version)
 
     def _known_key(self, command: Command) -> TypeKey | None:
@@ -98,7 +98,7 @@ def _child_key(command: StartChild) -> TypeKey:
 
 
 def _requested(command: Command) -> str:
-    """The version it asks for; empty if it leaves that open."""
+    """The requested version; empty if none is requested."""
     if isinstance(command, StartChild):
         return command.start.version or ""
     return (command.version or "") if isinstance(command, ContinueAsNew) else ""

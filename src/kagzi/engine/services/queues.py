@@ -1,4 +1,4 @@
-"""Workflow types as operators see them: their limits, paused or not, and how deep their queues are."""
+"""Workflow types for operators: their limits, whether they are paused, and the depths of their queues."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ LIMIT_FIELDS = (
     "when_full",
 )
 _WORKERS_SEEN = 1_000
-_TYPES_IN_WORDS = 100  # queues of which it is said what holds them back
+_TYPES_IN_WORDS = 100  # queues for which limits are explained
 
 
 class Queues:
@@ -48,11 +48,11 @@ class Queues:
         self._liveness = liveness
         self._open_runs: Shared[Mapping[str, int]] = Shared(limits.OPEN_RUNS_SHARED_S)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     async def list(self, namespace: str, page: PageAsk, *, workflow_type: str = "") -> Page[WorkflowTypeRecord]:
-        """By name: those with limits, and those that workers have brought. Open runs are counted among the COUNT_CAP
-        oldest of the namespace, once for all who ask within OPEN_RUNS_SHARED_S."""
+        """By name: types with limits, and types that workers registered. Open runs are counted among the COUNT_CAP
+        oldest of the namespace, and the counts are cached for OPEN_RUNS_SHARED_S."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
         bound_to = msgspec.json.encode(("types", namespace, workflow_type)).decode()
@@ -69,7 +69,7 @@ class Queues:
         return await with_total(result, page, self._store, what)
 
     async def get(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
-        """Raises NotFound for a type that no worker has brought and nobody has said anything about."""
+        """Raises NotFound for a type that no worker has registered and that has no limits."""
         page = await self.list(namespace, PageAsk(1), workflow_type=workflow_type)
         for record in page.rows:
             return record
@@ -97,7 +97,7 @@ class Queues:
         return tuple(with_versions)
 
     async def depths(self, namespace: str, workflow_type: str = "") -> Sequence[QueueStanding]:
-        """Of one type, or of all with runs that wait; those of one type are answered even if nothing waits."""
+        """Of one type, or of all types with waiting runs; a single type is returned even if nothing waits."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
         now = self._clock.now()
@@ -121,12 +121,12 @@ class Queues:
             words[name] = "" if limit is None else limit.sentence
         return [_standing(depth, workers, words.get(depth.workflow_type, "")) for depth in depths]
 
-    # --- saying -------------------------------------------------------------------------------------------------------
+    # --- changing -----------------------------------------------------------------------------------------------------
 
     async def update(
         self, namespace: str, workflow_type: str, requested: TypeLimits, fields: Iterable[str]
     ) -> WorkflowTypeRecord:
-        """Change these fields, or (none) all limits. Raises InvalidArgument."""
+        """Changes these fields, or (if empty) all limits. Raises InvalidArgument."""
         names = tuple(fields) or LIMIT_FIELDS
         for field in names:
             if field not in (*LIMIT_FIELDS, "paused"):
@@ -136,7 +136,7 @@ class Queues:
         return await self._change(namespace, workflow_type, Action.TYPE_LIMITS, changes)
 
     async def pause(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:
-        """Starts are accepted and wait; what runs goes on."""
+        """Starts are accepted and wait; running runs continue."""
         return await self._change(namespace, workflow_type, Action.TYPE_PAUSE, {"paused": True})
 
     async def resume(self, namespace: str, workflow_type: str) -> WorkflowTypeRecord:

@@ -1,4 +1,4 @@
-"""Service of runs for clients: start, get, list, count and wait."""
+"""Runs for clients: start, get, list, count and wait."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from .versions import Versions
 from .waits import Deliver, WaitHub, Waits
 
 _KnownVersions = dict[tuple[TypeKey, str], str]
-_TURN_S = 0.01  # after that, others get theirs
-"""The version that a start gets, by its type and the version asked for."""
+"""The version of a start, by its type and the requested version."""
+_TURN_S = 0.01  # how long checks may block the event loop
 
 
 class Runs:
@@ -57,14 +57,14 @@ class Runs:
         self._versions = versions
         self._schemas = schemas
 
-    # --- starting ----------------------------------------------------------------------------------------------------
+    # --- starting -----------------------------------------------------------------------------------------------------
 
     async def start(self, request: StartRequest) -> Started | Existing:
         """Raises InvalidArgument, AlreadyExists, PreconditionFailed, ResourceExhausted, NotFound, Unavailable."""
         return await self._start(request, None)
 
     async def signal_with_start(self, request: StartRequest, signal: SendSignal) -> Started | Existing:
-        """The run that a start answers gets the signal, in the same transaction: started with it if it is new."""
+        """Starts a run, or finds the existing one, and sends it the signal in the same transaction."""
         checks.signal(signal, self._settings.payload_bytes)
         if not request.workflow_id:
             raise InvalidArgument(
@@ -91,7 +91,7 @@ class Runs:
         return answer
 
     async def start_many(self, requests: Sequence[StartRequest]) -> Sequence[Started | Existing | KagziError]:
-        """One answer each, in order: a refused start leaves its neighbours untouched."""
+        """One result each, in order: a refused start does not affect the others."""
         checks.batch_size(requests, limits.START_BATCH_ITEMS, "starts")
         now = self._clock.now()
         answers: list[Started | Existing | KagziError | None] = [None] * len(requests)
@@ -100,7 +100,7 @@ class Runs:
         loop = asyncio.get_running_loop()
         yield_at_s = loop.time() + _TURN_S
         for index, request in enumerate(requests):
-            if loop.time() > yield_at_s:  # inputs may take long to check
+            if loop.time() > yield_at_s:  # checking inputs may take long
                 await asyncio.sleep(0)
                 yield_at_s = loop.time() + _TURN_S
             try:
@@ -112,8 +112,8 @@ class Runs:
                 answers[index] = error
             else:
                 by_namespace.setdefault(request.namespace, []).append((index, pinned))
-        # A caller may hang up at any await. None lies between here, where slots are reserved, and the journal, which
-        # settles them.
+        # A caller may disconnect at any await. There is none between here, where slots are reserved, and the journal,
+        # which settles them.
         queued = [self._queue_starts(starts, now, answers) for starts in by_namespace.values()]
         for done in queued:
             await done
@@ -125,7 +125,7 @@ class Runs:
         now: Timestamp,
         answers: list[Started | Existing | KagziError | None],
     ) -> asyncio.Future[None]:
-        """Done when all of them are answered, in `answers`."""
+        """Done when all results are in `answers`."""
         left = len(requests)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         commands: dict[int, StartRun] = {}
@@ -149,8 +149,8 @@ class Runs:
         return done
 
     async def _pinned(self, request: StartRequest, known: "_KnownVersions") -> StartRequest:
-        """With the version it is to have; `known` keeps those of the batch. Raises PreconditionFailed for a deprecated
-        one, and InvalidArgument for an input that the version would refuse, unless the run is there already."""
+        """Pins the run's version; `known` caches the versions of the batch. Raises PreconditionFailed if deprecated,
+        and InvalidArgument for an input that the version would refuse, unless the run already exists."""
         key = TypeKey(request.namespace, request.workflow_type)
         try:
             version = known.get((key, request.version))
@@ -171,7 +171,7 @@ class Runs:
         return request if version == request.version else msgspec.structs.replace(request, version=version)
 
     async def _refuse_input(self, request: StartRequest, version: str, misfit: Misfit) -> None:
-        """Raises InvalidArgument, unless the start only asks for a run that is there already."""
+        """Raises InvalidArgument, unless the start only returns an existing run."""
         if request.workflow_id and request.on_conflict != "replace":
             record = await self._store.get_run(request.namespace, workflow_id=request.workflow_id)
             if record is not None and not record.status.ended:
@@ -186,7 +186,7 @@ class Runs:
             assignment = self._matcher.assign(key, request.version, run_id)
         return start_run(request, RunKey(request.namespace, run_id), now, assignment=assignment, signal=signal)
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     async def get(self, namespace: str, *, run_id: str = "", workflow_id: str = "") -> RunRecord:
         """By run id, or the latest run with that workflow_id. Raises NotFound, InvalidArgument."""
@@ -200,8 +200,8 @@ class Runs:
     async def list(
         self, namespace: str, where: RunFilter, page: PageAsk, *, order: RunOrder | None = None
     ) -> Page[RunRecord]:
-        """The latest first, without payloads: by end if that is asked for or the filter is about it, else by creation.
-        A search by the beginning of an id has one page. Raises InvalidArgument."""
+        """The latest first, without payloads: by end if requested or implied by the filter, else by creation. A search
+        by an id prefix has only one page. Raises InvalidArgument."""
         checks.name(namespace, "namespace")
         order = checks.run_order(where, order, page.token)
         bound_to = msgspec.json.encode(("runs", namespace, where, order), order="deterministic").decode()
@@ -217,29 +217,29 @@ class Runs:
         return msgspec.structs.replace(listed, total=total, total_is_capped=total >= limits.COUNT_CAP)
 
     async def count(self, namespace: str, where: RunFilter) -> tuple[int, bool]:
-        """How many there are, and whether there may be more: counting stops at a cap."""
+        """The number of runs, and whether there may be more: counting stops at a cap."""
         checks.name(namespace, "namespace")
         checks.run_filter(where)
         total = await self._store.count_runs(namespace, where, limits.COUNT_CAP)
         return total, total >= limits.COUNT_CAP
 
-    # --- waiting -----------------------------------------------------------------------------------------------------
+    # --- waiting ------------------------------------------------------------------------------------------------------
 
     async def wait(
         self, namespace: str, *, run_id: str = "", workflow_id: str = "", timeout_ms: int
     ) -> RunEnd | RunStatus:
-        """How the run ended, or its status if it has not within the timeout. Raises NotFound, InvalidArgument."""
+        """How the run ended, or its status if it has not ended within the timeout. Raises NotFound, InvalidArgument."""
         checks.wait_ms(timeout_ms, "timeout")
         run = await self._key(namespace, run_id, workflow_id)
         return await self._waits.wait(run, timeout_ms)
 
     def open_waits(self, namespace: str, deliver: Deliver) -> Waits:
-        """Many waits for one party; `deliver(ends, not_found_ids)` is called, never from within `add`."""
+        """Many waits of one client; `deliver(ends, not_found_ids)` is called, but never from within `add`."""
         checks.name(namespace, "namespace")
         return self._waits.open(namespace, deliver)
 
     async def endings(self, namespace: str, run_ids: Sequence[str]) -> Sequence[RunEnd | RunStatus | None]:
-        """How these runs stand, for as many of them, from the first, as make a page; None for what names no run."""
+        """The ends or statuses of the first of these runs, as many as fit in a page; None for an unknown run."""
         return await self._store.endings_of([RunKey(namespace, run_id) for run_id in run_ids])
 
     async def _key(self, namespace: str, run_id: str, workflow_id: str) -> RunKey:
@@ -256,7 +256,7 @@ def _start_answer(outcome: Outcome, command: StartRun, now: Timestamp) -> Starte
     if isinstance(outcome, Existing):
         if outcome.run_id != command.run.run_id:
             return outcome
-        # Written before and repeated after an outage: for the caller it was created now.
+        # Our own start, written before and repeated after an outage: the caller sees it as created now.
         return Started(outcome.run_id, outcome.workflow_id, outcome.status, now)
     return refusal_of(outcome, command) or InternalError(f"unexpected outcome of a start: {type(outcome).__name__}")
 

@@ -1,4 +1,4 @@
-"""Schedules, as people see them: made, changed, looked at, paused, triggered, backfilled."""
+"""Schedules for clients: create, change, read, pause, trigger, backfill."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
@@ -46,8 +46,7 @@ Alter = Callable[[ScheduleRecord], ScheduleRecord]
 
 
 class Schedules:
-    """Every verb raises NotFound for a schedule that is not there and InvalidArgument for what cannot be; all can be
-    repeated."""
+    """All methods raise NotFound for an unknown schedule and InvalidArgument for invalid input; all can be repeated."""
 
     def __init__(
         self,
@@ -69,12 +68,12 @@ class Schedules:
         self._firing = schedule_clock
         self._schemas = schemas
 
-    # --- making and changing ------------------------------------------------------------------------------------------
+    # --- creating and changing ----------------------------------------------------------------------------------------
 
     async def create(
         self, namespace: str, schedule_id: str, spec: ScheduleSpec, *, enabled: bool = True, request_id: str = ""
     ) -> ScheduleRecord:
-        """Raises AlreadyExists unless the same request has made it, ResourceExhausted."""
+        """Raises AlreadyExists unless the same request created it, ResourceExhausted."""
         await self._namespaces.check(namespace)
         checks.optional_name(request_id, "request_id")
         schedule_id = schedule_id or self._ids.token()
@@ -89,7 +88,7 @@ class Schedules:
             enabled=enabled,
             created_at=now,
             updated_at=now,
-            revision=now,  # one that is made again under the same id is another
+            revision=now,  # differs if it is created again under the same id
             request_id=request_id,
         )
         created = await self._store.create_schedule(ahead_of(record, now), now)
@@ -107,8 +106,8 @@ class Schedules:
         enabled: bool | None = None,
         request_id: str = "",
     ) -> tuple[ScheduleRecord, bool]:
-        """The schedule as given, and whether it is new. One that says the same already is left alone, next time and
-        all; whether it is paused is changed only if `enabled` says so, and its owner only by another one."""
+        """Returns the schedule, and whether it is new. An equal one is left unchanged, including its next time; it is
+        paused or resumed only if `enabled` says so. An empty owner keeps the earlier one."""
         await self._namespaces.check(namespace)
         check_id(schedule_id)
         check_spec(spec, self._payload_bytes)
@@ -119,7 +118,7 @@ class Schedules:
                         namespace, schedule_id, spec, enabled=enabled is not False, request_id=request_id
                     )
                 except AlreadyExists:
-                    continue  # somebody else was quicker
+                    continue  # another request created it first
                 return record, True
             try:
                 return await self.change(namespace, schedule_id, lambda was: _as_requested(was, spec, enabled)), False
@@ -130,8 +129,8 @@ class Schedules:
     async def change(
         self, namespace: str, schedule_id: str, alter: Alter, *, next_fire_at: Timestamp | None = None
     ) -> ScheduleRecord:
-        """What is due of it happens first; then it is altered, and its times are computed from now on: from
-        `next_fire_at` if that is given, what lies before it is skipped."""
+        """First fires what is due; then changes the schedule and computes its times from now on. With `next_fire_at`,
+        times before that are skipped."""
         for _ in range(_TRIES):
             was = await self.get(namespace, schedule_id)
             now = self._clock.now()
@@ -155,16 +154,16 @@ class Schedules:
         raise _contended(schedule_id)
 
     async def _check_input(self, namespace: str, spec: ScheduleSpec) -> None:
-        """Against the version that its runs would get now. Raises InvalidArgument."""
+        """Checks against the version that its runs would get now. Raises InvalidArgument."""
         key = TypeKey(namespace, spec.workflow_type)
         try:
             version = await self._schemas.versions.pin(key, spec.version)
         except PreconditionFailed:
-            return  # deprecated: whether its runs may start shows when they are due
+            return  # deprecated: checked again when its runs are due
         await self._schemas.check_input(key, version, spec.input)
 
     async def pause(self, namespace: str, schedule_id: str, reason: str = "") -> ScheduleRecord:
-        """Its times are not missed while it is paused."""
+        """Times that pass while it is paused do not count as missed."""
         checks.reason(reason)
         return await self.change(namespace, schedule_id, lambda was: _paused(was, reason))
 
@@ -172,14 +171,14 @@ class Schedules:
         return await self.change(namespace, schedule_id, _resumed)
 
     async def delete(self, namespace: str, schedule_id: str) -> bool:
-        """Its runs stay."""
+        """Its runs are kept."""
         _key(namespace, schedule_id)
         existed, more = await self._store.delete_schedule(namespace, schedule_id, _FIRES_AT_ONCE)
         while more:
             _, more = await self._store.delete_schedule(namespace, schedule_id, _FIRES_AT_ONCE)
         return existed
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     async def get(self, namespace: str, schedule_id: str) -> ScheduleRecord:
         _key(namespace, schedule_id)
@@ -202,7 +201,7 @@ class Schedules:
         return await with_total(result, page, self._store, what)
 
     async def fires(self, namespace: str, schedule_id: str, page: PageAsk) -> Page[Fire]:
-        """What became of its times, newest first."""
+        """The results of its times, newest first."""
         await self.get(namespace, schedule_id)
         bound_to = msgspec.json.encode(("fires", namespace, schedule_id)).decode()
         cursor = page_cursor(page, bound_to)
@@ -214,7 +213,7 @@ class Schedules:
     async def preview(
         self, namespace: str, schedule_id: str, spec: ScheduleSpec | None, *, count: int, after: Timestamp | None
     ) -> Sequence[Timestamp]:
-        """The next times of a schedule, or of one that is not saved. Paused or not."""
+        """The next times of a stored schedule, paused or not, or of a given spec."""
         checks.name(namespace, "namespace")
         checks.timestamp(after, "after")
         checks.duration(None if spec is None else spec.interval_us, "interval")
@@ -237,15 +236,15 @@ class Schedules:
             )
         return upcoming
 
-    # --- beside its times ---------------------------------------------------------------------------------------------
+    # --- starts beside its times --------------------------------------------------------------------------------------
 
     async def trigger(self, namespace: str, schedule_id: str, request_id: str = "") -> tuple[str, str]:
-        """A run now, paused or not: its run id and workflow_id. Raises PreconditionFailed if it would overlap and must
-        not."""
+        """Starts a run now, paused or not; returns its run id and workflow_id. Raises PreconditionFailed if overlap
+        does not permit it."""
         checks.optional_name(request_id, "request_id")
         record = await self.get(namespace, schedule_id)
         now = self._clock.now()
-        nominal = now + 1 if now % US_PER_S == 0 else now  # never a time of its own
+        nominal = now + 1 if now % US_PER_S == 0 else now  # never equal to a scheduled time
         version = await self._firing.version_of(record)
         request = f"trigger\0{request_id or self._ids.token()}"
         scheduled_start = self._firing.scheduled_start(record, version, nominal, "trigger", now=now, request=request)
@@ -266,7 +265,7 @@ class Schedules:
         return fire.run_id, "" if run is None else run.workflow_id
 
     async def backfill(self, namespace: str, schedule_id: str, begin: Timestamp, end: Timestamp) -> Sequence[Fire]:
-        """What became of its times from `begin` on and before `end`: those that had no run have one now."""
+        """Starts runs for its times from `begin` on and before `end` that have none; returns the results of all."""
         record = await self.get(namespace, schedule_id)
         now = self._clock.now()
         _check_range(begin, end)
@@ -303,12 +302,12 @@ class Schedules:
         return fires
 
     async def forget_old_fires(self, now: Timestamp) -> bool:
-        """A chore: fires are kept as long as runs are."""
+        """A chore: fires have the same retention as runs."""
         return await self._store.forget_fires(now - self._retention_us, _FIRES_AT_ONCE)
 
 
 def _searched(times: "Times", after: Timestamp) -> Iterator[Timestamp]:
-    """Times one after the other, until there are no more or the search has cost too much: others wait meanwhile."""
+    """Times in order, until there are no more or the search becomes too expensive: it blocks others."""
     for at in times.after(after):
         yield at
         if times.steps > limits.SCHEDULE_SEARCH_STEPS:
@@ -349,7 +348,7 @@ def _resumed(was: ScheduleRecord) -> ScheduleRecord:
 
 
 def _from(record: ScheduleRecord, at: Timestamp, now: Timestamp) -> tuple[ScheduleRecord, tuple[Fire, ...]]:
-    """Go on with the first time at or after `at`; what lies before it is skipped, and that is recorded."""
+    """Continues with the first time at or after `at`; earlier times are recorded as skipped."""
     checks.timestamp(at, "next_fire_at")
     if at <= now:
         raise InvalidArgument(
@@ -361,7 +360,7 @@ def _from(record: ScheduleRecord, at: Timestamp, now: Timestamp) -> tuple[Schedu
         return record, ()
     times = times_of(record)
     until = times.latest(at - 1)
-    assert until is not None  # next_at is one
+    assert until is not None  # next_at is such a time
     skip = skipped_range(
         times, record.next_at, until, now=now, cause="clock", reason="next_fire_at was set to a later time"
     )
@@ -373,5 +372,5 @@ def _contended(schedule_id: str) -> ServerUnavailable:
 
 
 def _started(spec: ScheduleSpec) -> tuple[str, str, Payload | None]:
-    """What its runs are started with."""
+    """The type, version and input of its runs."""
     return spec.workflow_type, spec.version, spec.input

@@ -1,8 +1,8 @@
-"""Names that no worker serves: said to who starts a run of one, and in the log if such runs go on waiting.
+"""Names that no worker serves: warns callers that start runs of them, and logs types whose runs keep waiting.
 
-A wrong warning is worse than none. So one is given only if no worker of this server serves the name and a read of the
-store that was begun after the question shows no living worker, of whatever server, that does. Such reads are shared and
-at most one in a while for each namespace: a start of a name that is served costs none, and nobody can cause many.
+A wrong warning is worse than none. So a warning requires that no worker of this server serves the name, and that a read
+of the store begun after the request shows no living worker, on any server, that does. Reads are shared and limited in
+rate for each namespace: a start of a served name costs none, and nobody can cause many.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ CHILD_WAITS = "The child run waits until one does."
 LIMITS_WAIT = "The setting takes effect when one does."
 _LOGGED_AGAIN_S = 600.0
 _READ_TIMEOUT_S = 2.0
-_READS_IN_A_ROW = 10.0  # of one namespace
+_READS_IN_A_ROW = 10.0  # per namespace
 _REFILL_S = 0.5
 _SERVED_REMEMBERED_S = 5.0
 _WORKERS_READ = 1_000
 _NAMESPACES = 1_000
 _TYPES = 10_000
 _CHILDREN = 100
-_COMPARISONS = 8  # per read: looking for similar names takes the loop's time
+_COMPARISONS = 8  # per read: searching for similar names blocks the event loop
 
 
 class Named(NamedTuple):
-    """A type as somebody named it, with the version asked for, if any."""
+    """A type as named by a caller, with the requested version, if any."""
 
     namespace: str
     workflow_type: str
@@ -56,7 +56,7 @@ class _Seen(NamedTuple):
 
 
 class ServedTypes:
-    """`logged_after_s`: how long runs of a type have to wait before the log says that nobody serves it."""
+    """`logged_after_s`: how long runs of a type have to wait before a missing worker is logged."""
 
     def __init__(self, store: Store, *, clock: Clock, liveness: Liveness, matcher: Matcher, versions: Versions) -> None:
         self.logged_after_s = 10.0
@@ -74,8 +74,8 @@ class ServedTypes:
         self._something_to_say = asyncio.Event()
 
     async def warnings(self, named: Sequence[Named], consequence: str) -> list[str]:
-        """What to say to somebody who names these types, in their order; empty where a worker serves it, or where that
-        is not known. Never raises."""
+        """The warnings for a caller that names these types, in order; empty where a worker serves the type, or where
+        that is unknown. Never raises."""
         since = asyncio.get_running_loop().time()
         texts: dict[Named, str] = {}
         for each in named:
@@ -87,7 +87,7 @@ class ServedTypes:
         return [texts[each] for each in named]
 
     async def warning(self, named: Named, consequence: str) -> str:
-        """The same of one type."""
+        """As `warnings`, for one type."""
         return (await self.warnings([named], consequence))[0]
 
     def _pinned(self, key: TypeKey, version: str) -> str:
@@ -97,14 +97,14 @@ class ServedTypes:
             return version
 
     async def _unserved(self, key: TypeKey, version: str, since: float) -> str:
-        """In words, or empty: it is served, or nothing is known that is not older than the question."""
+        """The warning, or empty if it is served, or no read is more recent than the request."""
         now = asyncio.get_running_loop().time()
         seen = self._seen.get(key.namespace)
         if seen is not None and now - seen.begun_at < _SERVED_REMEMBERED_S and _serves(seen, key, version):
             return ""
         if seen is None or seen.begun_at < since:
             if not self._may_read(key.namespace, now):
-                return ""  # somebody may have come since the last one
+                return ""  # a worker may have connected since the last read
             try:
                 seen = await self._read(key.namespace, now)
             except (KagziError, TimeoutError):
@@ -114,7 +114,7 @@ class ServedTypes:
         return unserved(key.workflow_type, version, seen.versions, self._similar(key, seen))
 
     async def similar(self, key: TypeKey) -> str | None:
-        """A name that workers serve and that looks like this one, which none does."""
+        """A similar name that workers serve, for a name that none serves."""
         now = asyncio.get_running_loop().time()
         seen = self._seen.get(key.namespace)
         if seen is None or not seen.whole or now - seen.begun_at >= _REFILL_S:
@@ -125,7 +125,7 @@ class ServedTypes:
         return self._similar(key, seen)
 
     def _may_read(self, namespace: str, now: float) -> bool:
-        """A few reads in a row, and then one each time that the allowance is filled up by one."""
+        """Allows a burst of reads, then one for each refill of the allowance."""
         left, at = self._allowance.get(namespace, (_READS_IN_A_ROW, now))
         left = min(_READS_IN_A_ROW, left + (now - at) / _REFILL_S)
         self._allowance[namespace] = (left - 1 if left >= 1 else left, now)
@@ -136,8 +136,7 @@ class ServedTypes:
             self._seen.clear()
             self._compared.clear()
             self._allowance.clear()
-        # Noted before: whoever asks meanwhile neither reads as well nor learns anything from a read begun before it
-        # asked.
+        # Set before the read: concurrent callers neither read too nor use a read that began before their request.
         self._seen[namespace] = _Seen(begun_at, {}, whole=False)
         async with asyncio.timeout(_READ_TIMEOUT_S):
             rows = await self._store.list_workers(
@@ -165,19 +164,19 @@ class ServedTypes:
         self._compared[key.namespace] = compared + 1
         return similar_name(key.workflow_type, sorted(seen.versions))
 
-    # --- in the log ---------------------------------------------------------------------------------------------------
+    # --- log ----------------------------------------------------------------------------------------------------------
 
     def child_started(self, key: TypeKey, version: str, parent: Holding) -> None:
-        """A child that nobody connected here serves waits: whoever executes its parent is to be warned."""
+        """A child waits that no worker connected here serves: the worker of its parent may have to be warned."""
         if parent.holder is not None and len(self._children) < _CHILDREN:
             self._children.append((key, version, parent))
             self._something_to_say.set()
 
     def noticed_pending(self, keys: Sequence[TypeKey]) -> None:
-        """Types with runs that wait to be claimed, as the last poll has them."""
+        """Types with runs that wait to be claimed, from the last poll."""
         now = asyncio.get_running_loop().time()
         alone = {key for key in keys if not self._matcher.serves(key)}
-        if len(keys) < POLL_TYPES or len(self._waiting_since) >= _TYPES:  # a full poll leaves out some, in turn
+        if len(keys) < POLL_TYPES or len(self._waiting_since) >= _TYPES:  # a full poll omits some types, in turn
             self._waiting_since = {key: since for key, since in self._waiting_since.items() if key in alone}
         for key in alone:
             if now - self._waiting_since.setdefault(key, now) >= self.logged_after_s and self._may_log(key, now):
@@ -204,7 +203,7 @@ class ServedTypes:
     async def _log(self, key: TypeKey, since: float, waited_s: float) -> None:
         words = await self._unserved(key, "", since)
         if not words:
-            return  # served, or not known: the next poll asks again
+            return  # served, or unknown: the next poll tries again
         if len(self._logged_at) >= _TYPES:
             self._logged_at.clear()
         self._logged_at[key] = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Shares what is costly to look up: one read answers everybody who asks within a few seconds."""
+"""Caches expensive reads: one read serves all callers within a few seconds."""
 
 import asyncio
 from collections import OrderedDict
@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 
-_KEYS = 1_000  # the latest are kept
+_KEYS = 1_000  # the most recently used are kept
 
 
 class _Entry(Generic[Value]):
@@ -18,8 +18,8 @@ class _Entry(Generic[Value]):
 
 
 class Shared(Generic[Value]):
-    """A value that is at most `age_s` old, for each key. Who asks while somebody reads it waits for that; a read that
-    fails is nobody else's."""
+    """A value that is at most `age_s` old, for each key. Concurrent callers wait for one read; if it fails, only its
+    own caller gets the error."""
 
     def __init__(self, age_s: float, keys: int = _KEYS) -> None:
         self._age_s = age_s

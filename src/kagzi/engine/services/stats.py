@@ -1,4 +1,4 @@
-"""What happens, in figures: minute by minute or in longer steps, and what is open at the moment."""
+"""Statistics: events by minute or in longer steps, and the runs that are open now."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -43,8 +43,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stats:
-    """`roll_up` and `forget` are chores (see Housekeeping). What the runs tell (the running minute, what is open) is
-    looked up once for all who ask within STATS_SHARED_S."""
+    """`roll_up` and `forget` are chores (see Housekeeping). What has to be read from the runs (the current minute, open
+    runs) is cached for STATS_SHARED_S."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -62,8 +62,8 @@ class Stats:
         step: str = "",
     ) -> Figures:
         """Whole steps from the one of `since` (default: 60 steps before the end) to the one before `until` (default:
-        now, and the step that has begun). With a `step` ("1m", "5m", "1h", "1d"): at most STEP_BUCKETS of them, and of
-        each the STEP_TYPES types of which most happened, and the others as one. Without: every minute of every type.
+        now, including the current step). With a `step` ("1m", "5m", "1h", "1d"): at most STEP_BUCKETS steps, each with
+        the STEP_TYPES types that have the most events, and the others as one. Without: every minute of every type.
         Raises InvalidArgument."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
@@ -100,7 +100,7 @@ class Stats:
         )
 
     async def _minutes_of(self, namespace: str) -> LiveStats:
-        """What is not noted yet. That is a minute or two, unless no server has been there for long."""
+        """What is not rolled up yet: a minute or two, unless no server has run for a while."""
         until = minute_of(self._clock.now()) + MINUTE_US
         return await self._live.get(
             namespace, lambda: self._store.live_stats(namespace, until - _DEFAULT_STEPS * MINUTE_US, until)

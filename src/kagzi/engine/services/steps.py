@@ -1,4 +1,4 @@
-"""Steps, as people look at them."""
+"""Steps for clients: lists, timelines and waits for signals."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ class Steps:
         if rows is None:
             raise checks.no_run(run_id)
         result = page_of(rows, cursor, bound_to, lambda step: Cursor(step.begun_seq, step.step_id))
-        result = msgspec.structs.replace(result, prev_token="")  # steps are read forwards only
+        result = msgspec.structs.replace(result, prev_token="")  # steps only page forward
         what = Counted(rows="steps", namespace=namespace, key=run_id, step_name=name or "")
         return await with_total(result, page, self._store, what)
 
@@ -63,8 +63,8 @@ class Steps:
         return timeline
 
     async def signal_waits(self, namespace: str, runs: Sequence[RunRecord]) -> dict[str, tuple[SignalWait, ...]]:
-        """What these runs wait for from outside, by run id; none of runs that wait for nothing by now, or that come
-        after as many as make a page."""
+        """The signals that these runs wait for, by run id; without runs that no longer wait, and without runs beyond
+        the size of a page."""
         waits: dict[str, tuple[SignalWait, ...]] = {}
         for wait in await self._store.signal_waits(namespace, [record.run.run_id for record in runs]):
             waits[wait.run_id] = (*waits.get(wait.run_id, ()), wait)

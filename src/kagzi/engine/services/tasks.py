@@ -1,4 +1,4 @@
-"""The unary door for workers: the same commands as a session's, one call each."""
+"""Unary calls for workers: the same commands as in a session, one per call."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from .pinning import Pinning
 from .versions import versions_by_type
 from .workers import Workers
 
-_SETTLE_S = 5.0  # how long past its wait a poll stays for a run that is on its way
+_SETTLE_S = 5.0  # how much longer a poll waits for a run that is being claimed
 
 
 class Tasks:
@@ -53,7 +53,7 @@ class Tasks:
     async def poll(
         self, namespace: str, worker_id: str, workflow_types: Sequence[str], *, max_tasks: int, wait_ms: int
     ) -> Sequence[ClaimedRun]:
-        """Runs for a registered worker, or nothing if none came within the wait.
+        """Runs for a registered worker, or none if there are none within the wait.
 
         Raises InvalidArgument, NotFound (the worker is unknown), PreconditionFailed (it has left), Unavailable.
         """
@@ -85,7 +85,7 @@ class Tasks:
             self._matcher.remove(claimant)
             self._polls.discard(claimant)
             unclaimed = claimant.close()
-            if unclaimed and not claimed:  # the caller went away just when they came
+            if unclaimed and not claimed:  # the caller disconnected when they were delivered
                 self._releases.add(RunLease(run.run, run.lease) for run in unclaimed)
         claimed, rest = fitting(claimed)
         if rest:
@@ -95,7 +95,7 @@ class Tasks:
         return claimed
 
     async def _wait_in_vain(self, wait_ms: int) -> Sequence[ClaimedRun]:
-        """A worker that drains gets nothing; answering at once would make it ask all the time."""
+        """A draining worker gets nothing; responding at once would make it poll in a tight loop."""
         try:
             async with asyncio.timeout(wait_ms / 1_000):
                 await self._stopped.wait()
@@ -125,14 +125,14 @@ class Tasks:
         return page
 
     def stop(self) -> None:
-        """Polls that wait are answered with nothing."""
+        """Ends waiting polls without runs."""
         self._stopped.set()
         for claimant in self._polls:
             claimant.stop()
 
 
 def fitting(claimed: Sequence[ClaimedRun]) -> tuple[Sequence[ClaimedRun], Sequence[ClaimedRun]]:
-    """What fits into one response, at least one run; and the rest."""
+    """The runs that fit into one response, at least one; and the rest."""
     size = 0
     for place, run in enumerate(claimed):
         size += task_bytes(run)

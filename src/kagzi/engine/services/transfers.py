@@ -1,4 +1,4 @@
-"""Taking runs out of this store and into it, as lines of JSON: see core/transfers for what they say."""
+"""Export and import of runs as lines of JSON: see core/transfers for the format."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -78,10 +78,10 @@ class Transfers:
         self._namespaces = namespaces
         self._dispatcher = dispatcher
 
-    # --- out ----------------------------------------------------------------------------------------------------------
+    # --- export -------------------------------------------------------------------------------------------------------
 
     async def export(self, namespace: str, run_id: str) -> AsyncIterator[bytes]:
-        """Lines. Raises NotFound, PreconditionFailed if the run goes on under it."""
+        """Yields lines. Raises NotFound, PreconditionFailed if the run changes during the export."""
         run = checks.key(namespace, run_id)
         for _ in range(_TRIES):
             image = await self._store.export_run(run)
@@ -97,7 +97,7 @@ class Transfers:
                     break
             else:
                 if await self._moved(run, image):
-                    continue  # nothing was said yet: begin again
+                    continue  # nothing was sent yet: start over
                 for line in leased:
                     yield line
                 return
@@ -111,7 +111,7 @@ class Transfers:
         raise _moved(run_id)
 
     async def _moved(self, run: RunKey, before: RunImage) -> bool:
-        """Every change to a run's history changes its seq, every change of hands its lease or its state."""
+        """Every change to a run's history changes its seq, every claim or release its lease or status."""
         now = await self._store.export_run(run)
         return now is None or (now.last_seq, now.lease, now.status) != (before.last_seq, before.lease, before.status)
 
@@ -136,14 +136,14 @@ class Transfers:
         async for link in _paged(lambda last, rows: store.export_links(run, last.step_id if last else "", rows)):
             yield link
 
-    # --- in -----------------------------------------------------------------------------------------------------------
+    # --- import -------------------------------------------------------------------------------------------------------
 
     async def import_run(self, namespace: str, chunks: AsyncIterator[bytes]) -> ImportAnswer:
-        """One run. Raises InvalidArgument, AlreadyExists (its id with other content, or its workflow_id is active),
-        ResourceExhausted, PreconditionFailed, Unavailable; nothing is left of it then.
+        """Imports one run. Raises InvalidArgument, AlreadyExists (its id exists with other content, or its workflow_id
+        is active), ResourceExhausted, PreconditionFailed, Unavailable; then nothing is imported.
 
-        Every id in it becomes one of this namespace (core/ids): what it names is here or nowhere, and whether its id is
-        taken in another namespace is neither asked nor told.
+        Every id is mapped to this namespace (core/ids): it refers to a run here or to none, and whether an id exists in
+        another namespace is neither checked nor revealed.
         """
         await self._namespaces.check(namespace)
         incoming = _Incoming(chunks, self._payload_bytes, _Renaming(self._store, namespace))
@@ -159,7 +159,7 @@ class Transfers:
         try:
             return await self._bring_in(run, token, image, incoming)
         except BaseException:
-            # Also when the caller goes away: what was staged must not stay.
+            # Also if the caller disconnects: staged rows must not stay.
             await asyncio.shield(self._store.abandon_imports(token=token))
             raise
 
@@ -182,7 +182,7 @@ class Transfers:
         return ImportAnswer(run.run_id, already_exists=False)
 
     async def _compare(self, run: RunKey, incoming: "_Incoming") -> ImportAnswer:
-        """The same run may come twice: its content decides."""
+        """The same run may be imported twice: its content decides."""
         async for _ in incoming.batches():
             pass
         there = await self._store.export_run(run)
@@ -219,7 +219,7 @@ class Transfers:
             )
 
     async def sweep(self, now: Timestamp) -> bool:
-        """A chore: imports whose server died are given up."""
+        """A chore: abandons imports whose server died."""
         await self._store.abandon_imports(stale_before=now - int(10 * STALE_S * US_PER_S))
         return False
 
@@ -229,8 +229,8 @@ class Transfers:
 
 
 class _Renaming:
-    """Ids of runs as they are in one namespace. Those that its own runs have already stay as they are: there were ids
-    before namespaces had marks."""
+    """Maps run ids to one namespace. Ids of its existing runs stay unchanged: older ids do not contain a hash of the
+    namespace."""
 
     def __init__(self, store: Store, namespace: str) -> None:
         self._store = store
@@ -238,7 +238,7 @@ class _Renaming:
         self._keeps_all = False
 
     async def run(self, image: RunImage) -> RunImage:
-        """If the run is here under the very id that the line has, it is only compared, word for word."""
+        """If the run exists here under exactly this id, its lines are only compared, without renaming."""
         rename = await self._for([image])
         self._keeps_all = rename(image.run_id) == image.run_id and not is_of(self._namespace, image.run_id)
         return image if self._keeps_all else renamed(image, rename)
@@ -256,7 +256,7 @@ class _Renaming:
 
 
 class _Incoming:
-    """The lines of a run as they come in: checked, counted, and not more of them in memory than needed."""
+    """The lines of an incoming run: checked, counted, and held in memory only as long as needed."""
 
     def __init__(self, chunks: AsyncIterator[bytes], payload_bytes: int, renaming: _Renaming) -> None:
         self._lines = _lines_of(chunks)
@@ -279,7 +279,7 @@ class _Incoming:
         return item
 
     async def batches(self) -> AsyncIterator[Sequence[Part]]:
-        """Until its end line. Raises InvalidArgument."""
+        """Up to its end line. Raises InvalidArgument."""
         batch: list[Part] = []
         place, size = 0, 0
         while not isinstance(item := await self._next(), End):
@@ -325,7 +325,7 @@ class _Incoming:
 
 
 async def _lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Lines, however they were cut. Empty ones are passed over. Raises InvalidArgument for one that is too long."""
+    """Splits chunks into lines. Skips empty lines. Raises InvalidArgument for a line that is too long."""
     buffer = LineBuffer()
     async for chunk in chunks:
         for line in buffer.add(chunk):
@@ -344,7 +344,7 @@ async def _lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 async def _paged(
     read: Callable[[Image | None, int], Awaitable[Sequence[Image]]],
 ) -> AsyncIterator[Image]:
-    """All of them, page by page: the store ends pages at a number of bytes."""
+    """Reads all pages: the store limits a page by its size in bytes."""
     page = await read(None, limits.TRANSFER_ROWS)
     while page:
         for each in page:

@@ -1,4 +1,4 @@
-"""Which version of its workflow a new run gets, and what people decide about versions."""
+"""Chooses the version of a new run, and manages versions."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from ..commit.wakeups import Wakeups
 from .keys.audit import Audit
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
-REMEMBERED_S = 1.0  # how long another server may be behind if nobody can tell it
+REMEMBERED_S = 1.0  # how long a server may miss a change by another one if the notification is lost
 ALONE_REMEMBERED_S = 60.0  # no other server can change anything
 ASK_TIMEOUT_S = 5.0
 _REMEMBERED = 10_000
@@ -50,9 +50,9 @@ class _Known(NamedTuple):
 
 
 class Versions:
-    """`wakeups`: other servers must forget types whose versions changed here, too.
+    """`wakeups`: notifies other servers of types whose versions changed here.
 
-    `alive_since` answers since when a worker must have been heard of to count as online.
+    `alive_since` returns since when a worker must have reported to count as online.
     """
 
     def __init__(
@@ -80,34 +80,33 @@ class Versions:
     # --- new runs -----------------------------------------------------------------------------------------------------
 
     async def pin(self, key: TypeKey, requested: str) -> str:
-        """The version of a run that is about to start; empty if its first worker is to decide. Raises
-        PreconditionFailed for a deprecated one, Unavailable. Asks the store at most once in a while for each type,
-        however many runs start."""
+        """The version of a run that is about to start; empty if its first worker decides. Raises PreconditionFailed for
+        a deprecated one, Unavailable. Reads the store at a limited rate for each type, however many runs start."""
         known = self.pin_known(key, requested)
         return version_for_start(key.workflow_type, requested, await self._load(key)) if known is None else known
 
     def pin_known(self, key: TypeKey, requested: str) -> str | None:
-        """The same without asking the store: None if it would have to be asked. Raises PreconditionFailed."""
+        """As `pin`, without a read: None if one is needed. Raises PreconditionFailed."""
         known = self._known.get(key)
         if known is None or known.until <= asyncio.get_running_loop().time():
             return None
         return version_for_start(key.workflow_type, requested, known.markers)
 
     async def markers(self, key: TypeKey) -> Sequence[VersionMark]:
-        """What is known of the versions of a type."""
+        """The known versions of a type."""
         known = self._known.get(key)
         if known is None or known.until <= asyncio.get_running_loop().time():
             return await self._load(key)
         return known.markers
 
     def schemas_known(self, key: TypeKey, version: str) -> tuple[str, ...] | None:
-        """Digests of the schemas that count for a version, as they were when the store was last asked: others may have
-        been registered since. None: it has to be asked, which `schemas` does. May be called in any thread."""
+        """Digests of the valid schemas of a version, as of the last read: newer ones may have been registered since.
+        None: a read is needed, see `schemas`. Thread-safe."""
         known = self._known.get(key)
         return None if known is None else known.schemas.get(version, ())
 
     async def schemas(self, key: TypeKey, version: str) -> tuple[str, ...]:
-        """The same, asking the store at most once in a while for each type."""
+        """As `schemas_known`, reading the store at a limited rate for each type."""
         return self._schemas_of(await self.markers(key)).get(version, ())
 
     def _schemas_of(self, markers: Iterable[VersionMark]) -> dict[str, tuple[str, ...]]:
@@ -115,7 +114,7 @@ class Versions:
         return {mark.version: mark.schemas.in_force(now) for mark in markers}
 
     async def _load(self, key: TypeKey) -> Sequence[VersionMark]:
-        """Those who ask at the same time share one question."""
+        """Concurrent callers share one read."""
         loading = self._loading.get(key)
         if loading is None:
             loading = self._loading[key] = asyncio.get_running_loop().create_task(self._ask(key))
@@ -123,7 +122,7 @@ class Versions:
         return await asyncio.shield(loading)
 
     async def _ask(self, key: TypeKey) -> Sequence[VersionMark]:
-        """A store that is away for a while delays a start, as it would in the journal; it does not refuse it."""
+        """An unavailable store delays a start for a while, as in the journal, instead of refusing it."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + OUTAGE_LIMIT_S
         failures = 0
@@ -150,13 +149,13 @@ class Versions:
         raise ServerUnavailable("the server stopped before this was written. Try again.")
 
     def stop(self) -> None:
-        """Who waits for a store that is away is told."""
+        """Callers that wait for an unavailable store get an error."""
         self._stopped.set()
 
     def _loaded(self, key: TypeKey, task: "asyncio.Task[Sequence[VersionMark]]") -> None:
         failed = task.cancelled() or task.exception() is not None
         if self._loading.get(key) is not task:
-            return  # something changed while it was under way: those who waited have it, nobody else
+            return  # something changed during the read: only those who waited for it get the result
         del self._loading[key]
         if failed:
             return
@@ -169,17 +168,17 @@ class Versions:
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def forget(self, key: TypeKey) -> None:
-        """Something changed, here or on another server."""
+        """Something changed here or on another server."""
         self._known.pop(key, None)
         self._loading.pop(key, None)
 
     def forget_all(self) -> None:
-        """News of other servers may have been lost."""
+        """Notifications of other servers may have been lost."""
         self._known.clear()
         self._loading.clear()
 
     def registered(self, namespace: str, served: Iterable[Served]) -> None:
-        """A worker serves these, of which some are new: everybody has to hear of it."""
+        """A worker serves these, and some are new: notifies all servers."""
         for workflow_type in {pair.workflow_type for pair in served}:
             self._changed(TypeKey(namespace, workflow_type))
 
@@ -188,14 +187,14 @@ class Versions:
         self._wakeups.versions_changed(key)
 
     async def set_default(self, namespace: str, workflow_type: str, version: str) -> VersionRecord:
-        """Empty: none is set, the highest is the default again. Returns the default. Raises NotFound,
-        PreconditionFailed."""
+        """Empty: unsets the default, so that the highest version is the default again. Returns the default. Raises
+        NotFound, PreconditionFailed."""
         change: VersionChange = "default" if version else "no_default"
         markers = await self._change(namespace, workflow_type, version, change)
         return await self._get(namespace, workflow_type, version or default_version(markers) or markers[0].version)
 
     async def deprecate(self, namespace: str, workflow_type: str, version: str, *, undo: bool) -> VersionRecord:
-        """Deprecated: no new runs; those that are there finish. Raises NotFound, PreconditionFailed."""
+        """Deprecated: no new runs; existing ones finish. Raises NotFound, PreconditionFailed."""
         checks.name(version, "version")
         await self._change(namespace, workflow_type, version, "restore" if undo else "deprecate")
         return await self._get(namespace, workflow_type, version)
@@ -212,10 +211,10 @@ class Versions:
         finally:
             self._changed(TypeKey(namespace, workflow_type))
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     async def list(self, namespace: str, workflow_type: str, page: PageAsk) -> Page[VersionRecord]:
-        """Latest first seen first; of one type, or of all."""
+        """The most recently added first; of one type, or of all."""
         checks.name(namespace, "namespace")
         checks.optional_name(workflow_type, "workflow_type")
         bound_to = msgspec.json.encode(("versions", namespace, workflow_type)).decode()
@@ -264,7 +263,7 @@ class Versions:
 
 
 def versions_by_type(served: Iterable[Served]) -> dict[str, tuple[str, ...]]:
-    """Best first."""
+    """The preferred version first."""
     by_type: dict[str, list[str]] = {}
     for pair in served:
         by_type.setdefault(pair.workflow_type, []).append(pair.version)

@@ -1,4 +1,4 @@
-"""Who waits for which run's end. Subscribed first, then read; a run started here and still live is not read."""
+"""Waits for the ends of runs. Subscribes first, then reads; a run started here that is still open is not read."""
 
 import asyncio
 import logging
@@ -18,13 +18,13 @@ logger = logging.getLogger("kagzi.engine")
 
 Deliver = Callable[[Sequence[RunEnd], Sequence[str]], None]
 
-LIVE_RUNS = 50_000  # per namespace; beyond it the oldest is looked up like any other
+LIVE_RUNS = 50_000  # per namespace; beyond it the oldest is read like any other
 _READ_RUNS = 500
 _CALL_TIMEOUT_S = 30.0
 
 
 class Waits:
-    """One party's waits. `deliver` is called with ends and with ids that name no run, each of them once."""
+    """The waits of one client. `deliver` is called once for each id, with its end or as unknown."""
 
     def __init__(self, hub: "WaitHub", namespace: str, deliver: Deliver) -> None:
         self._hub = hub
@@ -55,18 +55,17 @@ class Waits:
 
 
 class WaitHub:
-    """Knows all waits on this server. Ends are told by the journal, the timers and, for other servers' runs, by
-    looking."""
+    """All waits on this server. Ends are reported by the journal and the timers, and read for runs of other servers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: dict[RunKey, list[Waits]] = {}
-        # Ordered: the first key of a dict is behind the holes of all that were deleted before it.
+        # An OrderedDict: finding the first key of a dict takes longer the more keys before it were deleted.
         self._live: dict[str, OrderedDict[str, None]] = {}
         self._to_read: OrderedDict[RunKey, None] = OrderedDict()
         self._work = asyncio.Event()
 
-    # --- who waits ----------------------------------------------------------------------------------------------------
+    # --- waiting ------------------------------------------------------------------------------------------------------
 
     def open(self, namespace: str, deliver: Deliver) -> Waits:
         return Waits(self, namespace, deliver)
@@ -89,7 +88,7 @@ class WaitHub:
                     del self._waiting[run]
 
     async def wait(self, run: RunKey, timeout_ms: int) -> RunEnd | RunStatus:
-        """The end, or the status if it has not come within the timeout. Raises NotFound."""
+        """The end, or the status if the run has not ended within the timeout. Raises NotFound."""
         future: asyncio.Future[RunEnd | None] = asyncio.get_running_loop().create_future()
 
         def deliver(endings: Sequence[RunEnd], not_found: Sequence[str]) -> None:
@@ -114,7 +113,7 @@ class WaitHub:
             raise no_run(run.run_id)
         return ending
 
-    # --- what is known ------------------------------------------------------------------------------------------------
+    # --- known ends and open runs -------------------------------------------------------------------------------------
 
     def waited_for(self, run: RunKey) -> bool:
         return run in self._waiting
@@ -158,7 +157,7 @@ class WaitHub:
             self._work.set()
 
     def poll_namespace(self, namespace: str) -> None:
-        """Runs ended there, on another server or unseen: nothing is known to be live any more."""
+        """Runs may have ended there without notice here: none of its runs is assumed to be open any more."""
         self._live.pop(namespace, None)
         self.poll_runs([run for run in self._waiting if run.namespace == namespace])
 
@@ -172,13 +171,13 @@ class WaitHub:
             self.poll_runs(list(self._waiting))
 
     async def run(self) -> None:
-        self._work.set()  # if it died before, there may be something to do
+        self._work.set()  # if the task died before, there may be work
         failures = 0
         while True:
             await self._work.wait()
             self._work.clear()
             while self._to_read:
-                # Removed before they are read: who asks meanwhile wants a newer result.
+                # Removed before they are read: a request during the read needs a newer result.
                 runs = [self._to_read.popitem(last=False)[0] for _ in range(min(len(self._to_read), _READ_RUNS))]
                 try:
                     await self._read([run for run in runs if run in self._waiting])
@@ -188,7 +187,7 @@ class WaitHub:
                     failures += 1
                     await asyncio.sleep(backoff_s(failures))
                 except BaseException:
-                    self._to_read.update(dict.fromkeys(runs))  # they are still to be looked up
+                    self._to_read.update(dict.fromkeys(runs))  # still to be read
                     raise
                 else:
                     failures = 0

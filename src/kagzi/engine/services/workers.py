@@ -1,4 +1,4 @@
-"""Who works: registration, signs of life, leaving."""
+"""Workers: registration, heartbeats, draining and leaving."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ _REMEMBERED = 10_000
 _SWEPT = 500
 _NUMBER_DIGITS = 18
 BY_OPERATOR = "an operator asked for it"
-"""Why a worker drains, as its events say."""
+"""Why a worker drains, as shown in its events."""
 
 
 class ConnectedWorker(Protocol):
@@ -64,7 +64,7 @@ class ConnectedWorker(Protocol):
 
 
 class Workers:
-    """`sessions`: the workers that are connected here, by namespace and id."""
+    """`sessions`: the connected workers, by namespace and id."""
 
     def __init__(
         self,
@@ -103,9 +103,9 @@ class Workers:
     async def register(
         self, worker: WorkerRecord, schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS
     ) -> WorkerRecord:
-        """Insert or refresh, with the `schemas` of what it serves. Draws a worker_id if there is none. A process that
-        was told to drain comes back DRAINING. Runs whose history did not fit the code of others are offered to a build
-        that has not tried them.
+        """Inserts or updates the worker, with the `schemas` of what it serves. Generates a worker_id if it has none. A
+        process that was told to drain is returned as DRAINING. Diverged runs are offered to builds that have not tried
+        them.
 
         Raises InvalidArgument, NotFound, Unavailable."""
         now = self._clock.now()
@@ -170,7 +170,7 @@ class Workers:
         )
 
     async def deregister(self, namespace: str, worker_id: str, *, drain: bool) -> None:
-        """Drain: no more work is given, what is held is finished. Otherwise what it holds is PENDING at once."""
+        """`drain`: it gets no more runs and finishes those it holds. Otherwise its runs are PENDING at once."""
         if drain:
             await self._drain(namespace, worker_id, "at its own request", None)
             return
@@ -183,8 +183,8 @@ class Workers:
             raise not_found("worker", worker_id)
 
     async def drain(self, namespace: str, worker_id: str, why: str) -> WorkerRecord:
-        """It takes no more work, finishes what it can in its grace time, hands back the rest and leaves; wherever it is
-        connected. Returns how it is now. Raises NotFound."""
+        """It gets no more runs, finishes what it can within its grace period, hands back the rest and leaves, whichever
+        server it is connected to. Returns its current record. Raises NotFound."""
         entry = self._audit.entry(Action.WORKER_DRAIN, namespace, worker_id)
         return await self._drain(namespace, worker_id, why, entry)
 
@@ -204,15 +204,15 @@ class Workers:
         return with_liveness(worker, self._liveness.alive_since(now))
 
     async def mark_lost(self, namespace: str, worker_id: str, unheard_since: Timestamp) -> None:
-        """Its session broke then, and it has not come back here. If nobody else heard of it, it is lost."""
+        """Its session broke at that time, and it did not reconnect here. Unless it reported elsewhere, it is lost."""
         lost = await self._store.expire_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
         if lost:
             self.forget(namespace, worker_id)
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
 
     async def died(self, workers: Sequence[tuple[str, str]]) -> None:
-        """Their process has ended, which is proven (by namespace and id): others go on with what they held, without
-        waiting for the leases to run out. Each run that was taken from them counts as one lost lease, as always."""
+        """The processes of these workers (namespace and id) are known to have ended: others take over their runs
+        without waiting for the leases to expire. Each of these runs counts one lost lease, as usual."""
         for namespace, worker_id in workers:
             self.forget(namespace, worker_id)
             leased = await self._store.worker_died(namespace, worker_id, self._clock.now())
@@ -222,8 +222,8 @@ class Workers:
                 )
 
     async def sweep(self, now: Timestamp) -> bool:
-        """A chore: those whose server is gone, too, are lost. Whether there may be more. After a start or an outage
-        everybody gets the time to come back."""
+        """A chore: marks workers as lost that no server has heard from. Returns whether there may be more. After a
+        start or an outage, all workers get time to report."""
         if not self._lease_times.may_end(now):
             return False
         lost = await self._store.expire_workers(self._liveness.alive_since(now), now, _SWEPT)
@@ -232,11 +232,11 @@ class Workers:
         return lost >= _SWEPT
 
     async def forget_old(self, now: Timestamp) -> bool:
-        """A chore: events, and workers that left, are kept for a while. Whether there may be more."""
+        """A chore: deletes old events, and workers that left long ago. Returns whether there may be more."""
         return await self._store.forget_workers(now - limits.WORKER_EVENTS_AGE_US, _SWEPT) >= _SWEPT
 
     async def note_diagnostics(self, namespace: str, worker_id: str, diagnostics: Sequence[Diagnostic]) -> None:
-        """Problems that a worker reports. Too long texts are truncated: a problem must be recordable."""
+        """Records problems that a worker reports. Long texts are truncated, so that they can be recorded."""
         truncated = [
             Diagnostic(
                 truncate_text(each.kind, limits.NAME_BYTES), truncate_text(each.detail, limits.TROUBLE_DETAIL_BYTES)
@@ -248,7 +248,7 @@ class Workers:
             await self._store.note_diagnostics(namespace, worker_id, truncated, self._clock.now())
 
     async def leave(self, namespace: str, worker_id: str) -> bool:
-        """OFFLINE, with everything it holds handed back. False: unknown."""
+        """OFFLINE, with all its runs handed back. False: unknown."""
         self.forget(namespace, worker_id)
         self._heartbeats.left((namespace, worker_id))
         known, effects = await self._store.worker_left(namespace, worker_id, self._clock.now(), hand_back=True)
@@ -269,7 +269,7 @@ class Workers:
         return with_liveness(self._as_known_here(worker, now), self._liveness.alive_since(now))
 
     def _as_known_here(self, worker: WorkerRecord, now: Timestamp) -> WorkerRecord:
-        """Of a worker that is connected here more is known than was written: that is done now and then only."""
+        """Adds current data of a worker connected here: the store is only updated from time to time."""
         session = self._sessions.get((worker.namespace, worker.worker_id))
         if session is None:
             return worker
@@ -279,7 +279,7 @@ class Workers:
         )
 
     async def known(self, namespace: str, worker_id: str) -> WorkerRecord | None:
-        """The worker as it was at most a few seconds ago; so a poll or a heartbeat costs no query of its own."""
+        """The worker as of a few seconds ago at most, so that a poll or a heartbeat costs no query."""
         remembered = self._known.get((namespace, worker_id))
         if remembered is not None and remembered[1] > asyncio.get_running_loop().time():
             return remembered[0]
@@ -314,7 +314,7 @@ class Workers:
         return await with_total(result, page, self._store, what)
 
     async def events(self, namespace: str, worker_id: str, page: PageAsk) -> Page[WorkerEvent]:
-        """What happened to a worker, or (empty) to all of the namespace; latest first."""
+        """The events of a worker, or (empty id) of all workers of the namespace; latest first."""
         checks.name(namespace, "namespace")
         checks.optional_name(worker_id, "worker_id")
         bound_to = msgspec.json.encode(("worker events", namespace, worker_id)).decode()
@@ -339,5 +339,5 @@ class Workers:
         self._known[worker.namespace, worker.worker_id] = (worker, until)
 
     def forget(self, namespace: str, worker_id: str) -> None:
-        """What was remembered of it may not hold any more."""
+        """Removes it from the cache, which may be outdated."""
         self._known.pop((namespace, worker_id), None)

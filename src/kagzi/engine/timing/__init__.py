@@ -1,1 +1,1 @@
-"""What the clock does: timers, schedules, the clock of the store."""
+"""Time: timers, schedules, the clock of the store."""

@@ -11,8 +11,8 @@ _MOST_TIMES = 10_000
 
 
 class DueTimes:
-    """What lies beyond the next poll need not be kept. `polled` is the nearest that the last poll saw, or the
-    nearest that did not fit. `changed` is set when something is due before `sleeping_until`."""
+    """Only keeps times up to about the next poll. `polled`: the nearest due time of the last poll, or the nearest for
+    which there was no space. `changed` is set when something is due before `sleeping_until`."""
 
     def __init__(self, clock: Clock, settings: Settings) -> None:
         self._clock = clock

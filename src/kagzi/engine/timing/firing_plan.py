@@ -1,8 +1,7 @@
-"""Which nominal times of a schedule become runs now, which are skipped, and where it goes on. Pure: takes `now`.
+"""Which nominal times of a schedule become runs now, which are skipped, and the next time. Pure: takes `now`.
 
-The most recent time that is due is on time unless it is late by more than a minute. What is older was missed: of that
-the most recent ones are caught up with, as many as the schedule allows and not older than it allows; the rest is
-recorded as skipped.
+The most recent due time is on time unless it is late by more than a minute. Older times were missed: the most recent
+ones are caught up on, within the number and age that the schedule allows; the rest is recorded as skipped.
 """
 
 from datetime import timedelta
@@ -20,8 +19,8 @@ from ...core.times import Timestamp
 if TYPE_CHECKING:
     from ...core.schedules.cron import Times
 
-MOST_RUNS = 200  # of a schedule at a time; what is left has its turn right after
-_COUNTED = 1_000  # skipped times are counted no further
+MOST_RUNS = 200  # per schedule at a time; the rest follows right after
+_COUNTED = 1_000  # the cap for counting skipped times
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +35,7 @@ def times_of(record: ScheduleRecord) -> "Times":
 
 
 def ahead_of(record: ScheduleRecord, after: Timestamp) -> ScheduleRecord:
-    """The schedule, waiting for its first time later than `after`; for none while it is paused."""
+    """The schedule with its next time after `after`; with none while it is paused."""
     if not record.enabled:
         return msgspec.structs.replace(record, next_at=None, due_at=None)
     next_at, due_at = _next(record, times_of(record), after)
@@ -44,14 +43,14 @@ def ahead_of(record: ScheduleRecord, after: Timestamp) -> ScheduleRecord:
 
 
 def decide(record: ScheduleRecord, now: Timestamp, late_us: int, *, at_once: bool = False) -> Decided:
-    """`at_once`: what waits for its jitter only is due, too. Raises InternalError if nothing comes of it."""
+    """`at_once`: times that only wait for their jitter are due too. Raises InternalError if there is no progress."""
     times = times_of(record)
     cursor = record.next_at
     if cursor is None:
         raise InternalError("a schedule without a next time cannot be due")
     last = _last_due(record, times, now, at_once=at_once)
     if last is None or last < cursor:
-        # The zone's rules have changed since this time was computed: it is none any more.
+        # The rules of the time zone have changed since this time was computed: it is no longer valid.
         next_at, due_at = _next(record, times, now)
         if next_at == cursor:
             raise InternalError(f"its next time, {cursor}, is due and is not")
@@ -82,7 +81,7 @@ def _last_due(record: ScheduleRecord, times: "Times", now: Timestamp, *, at_once
     last = times.latest(now)
     if last is None or at_once or _due(record, times, last) <= now:
         return last
-    return times.latest(last - 1)  # jitter never reaches beyond the next time
+    return times.latest(last - 1)  # jitter ends before the next time
 
 
 def _choose(
@@ -97,7 +96,7 @@ def _choose(
     oldest = max(cursor, now - spec.catchup_window_us)
     missed = takewhile(lambda nominal: nominal >= oldest, times.back_from(missed_from))
     for nominal in islice(missed, spec.max_catchup):
-        chosen.append((nominal, "catchup"))  # noqa: PERF401  a comprehension would forget that this is a Cause
+        chosen.append((nominal, "catchup"))  # noqa: PERF401  a comprehension would lose the type Cause
     chosen.reverse()
     return chosen
 
@@ -111,7 +110,7 @@ def _missed(
     last: Timestamp,
     now: Timestamp,
 ) -> list[Fire]:
-    """One record for all that is older than what is caught up with."""
+    """One record for all times that are too old to be caught up on."""
     until = last if first is None else times.latest(first - 1)
     if until is None or until < cursor:
         return []

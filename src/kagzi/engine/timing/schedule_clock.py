@@ -1,7 +1,7 @@
-"""Firing schedules when they are due: once, whichever server does it, and none at the cost of the others.
+"""Fires schedules when they are due: once, on whichever server, and without delaying other schedules.
 
-The nearest due time is known from what happens here and from each look of the timers, so that an idle server asks
-nothing.
+The nearest due time is known from local changes and from each poll of the timers, so that an idle server needs no reads
+of its own.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from .store_clock import StoreClock
 
 logger = logging.getLogger("kagzi.engine")
 
-DUE_SCHEDULES = 100  # looked at together
+DUE_SCHEDULES = 100  # read together
 _RUNS_AT_ONCE = 400  # in one transaction
 _CALL_TIMEOUT_S = 30.0
 _LEAST_WAIT_S = 0.0005
@@ -68,11 +68,11 @@ class ScheduleClock:
         self._dispatcher = dispatcher
         self._outages = outages
         self._next: Timestamp | None = None
-        self._retries: dict[tuple[str, str], _Retry] = {}  # of schedules that could not fire
+        self._retries: dict[tuple[str, str], _Retry] = {}  # for schedules that could not fire
         self._changed = asyncio.Event()
 
     def add_due(self, due_at: Timestamp | None) -> None:
-        """A schedule is due then."""
+        """A schedule is due at this time."""
         if due_at is not None and (self._next is None or due_at < self._next):
             self._next = due_at
             self._changed.set()
@@ -100,7 +100,7 @@ class ScheduleClock:
                 failures += 1
                 await asyncio.sleep(backoff_s(failures))
             except BaseException:
-                self.add_due(now)  # it is still to be done
+                self.add_due(now)  # still to be done
                 raise
             else:
                 failures = 0
@@ -108,7 +108,7 @@ class ScheduleClock:
     async def _wait(self, now: Timestamp) -> None:
         rest_s = None if self._next is None else max((self._next - now) / US_PER_S, _LEAST_WAIT_S)
         try:
-            async with asyncio.timeout(rest_s):  # for as long as no schedule is due there is nothing to wait for
+            async with asyncio.timeout(rest_s):  # None if no schedule is due: wait for a change
                 await self._changed.wait()
         except TimeoutError:
             pass
@@ -129,10 +129,10 @@ class ScheduleClock:
             await self._fire_batch(batch)
 
     async def _planned(self, record: ScheduleRecord, now: Timestamp) -> Firing | None:
-        """None: it cannot be decided about now."""
+        """None: it cannot be decided now."""
         try:
             return await self.plan(record, decide(record, now, self._late_us), now)
-        except Exception as error:  # noqa: BLE001  whatever it is concerns this schedule only
+        except Exception as error:  # noqa: BLE001  any error concerns this schedule only
             await self._stumbled(record, error)
             return None
 
@@ -152,8 +152,8 @@ class ScheduleClock:
                 self._retries.pop(_key(firing.schedule), None)
 
     async def _stumbled(self, record: ScheduleRecord, error: Exception) -> None:
-        """Its own fault pauses a schedule; anything else is tried again, later and later. Raises an outage of the
-        store: that is nothing about this schedule."""
+        """Pauses a schedule that is itself at fault; otherwise retries with a growing delay. Raises an outage of the
+        store, which does not concern this schedule."""
         if _is_outage(error):
             raise error
         self._measurements.schedule_fires["failed"] += 1
@@ -183,14 +183,14 @@ class ScheduleClock:
         return retry is not None and now < retry.at
 
     async def _postpone(self, record: ScheduleRecord, until: Timestamp) -> None:
-        """In the store, too, as far as it takes it: those that can fire must not stand behind those that cannot."""
+        """Also in the store, if possible: schedules that cannot fire must not block those that can."""
         try:
             await self._store.put_schedule(msgspec.structs.replace(record, due_at=until), was=record, skips=())
         except (StoreBroken, StatementFailed) as error:
             logger.warning("schedule %r could not be postponed: %s", record.schedule_id, error)
 
     async def _pause(self, record: ScheduleRecord, error: RequestError) -> None:
-        """So that it harms nobody, and says why."""
+        """So that it does no harm, with the reason."""
         paused = msgspec.structs.replace(
             record,
             enabled=False,
@@ -204,12 +204,11 @@ class ScheduleClock:
     # --- also for triggers, backfills and changes ---------------------------------------------------------------------
 
     async def settle(self, record: ScheduleRecord, now: Timestamp) -> None:
-        """What of it is due becomes a run or a skip now, before it is changed: nothing is lost between two
-        revisions."""
+        """Starts or skips what is due before the schedule is changed: nothing is lost between two revisions."""
         await self.fire([await self.plan(record, decide(record, now, self._late_us, at_once=True), now)])
 
     async def plan(self, record: ScheduleRecord, decided: Decided, now: Timestamp) -> Firing:
-        """As starts. One that is refused already, because its version is deprecated, is a skip."""
+        """Converts the decision to starts. A start whose version is deprecated becomes a skip."""
         skips = list(decided.skips)
         scheduled_starts: tuple[ScheduledStart, ...] = ()
         if decided.runs:
@@ -266,7 +265,7 @@ class ScheduleClock:
     async def fire_now(
         self, record: ScheduleRecord, scheduled_starts: Sequence[ScheduledStart], overlap: Overlap
     ) -> FiredSchedule | None:
-        """Beside its own times. None: the schedule is gone."""
+        """Starts runs beside its own times. None: the schedule was deleted."""
         [fired] = await self.fire(
             [Firing(schedule=record, overlap=overlap, scheduled_starts=tuple(scheduled_starts), moves=False)]
         )
@@ -297,7 +296,7 @@ class ScheduleClock:
 
 
 def _is_outage(error: Exception) -> bool:
-    """Of the store as a whole. One that fails on a single schedule is not."""
+    """Whether the store as a whole is unavailable, rather than failing on a single schedule."""
     return isinstance(error, (Unavailable, TimeoutError)) and not isinstance(error, StoreBroken)
 
 

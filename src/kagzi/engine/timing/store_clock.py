@@ -1,8 +1,8 @@
-"""Keeps this server's clock on the store's clock, which decides: all servers of a store share it.
+"""Synchronises this server's clock with the store's clock, which is authoritative: all servers of a store share it.
 
-Between two polls this server counts elapsed time, so that setting its wall clock moves nothing. Whoever decides by the
-time calls `confirm` first: after a gap between polls (a suspended machine, a stopped process) the store is asked again
-before anything fires.
+Between two polls this server counts elapsed time, so that changes of its wall clock have no effect. Code that makes
+decisions by the time calls `confirm` first: after a gap between polls (a suspended machine, a stopped process) the
+store is polled before anything fires.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from ...store.protocol import Store
 logger = logging.getLogger("kagzi.engine")
 
 STEP_US = 1 * US_PER_S
-"""A difference beyond this is not drift: somebody set a clock."""
+"""A larger difference is not drift: a clock was set."""
 SETTLE_US = 900 * US_PER_S
-"""How long a step of the machine's own clock must stand before it counts, where the store has no other clock
+"""How long a step of the machine's own clock must last before it is followed, if the store has no other clock
 (SQLite)."""
-_TRUSTED_INTERVALS = 3  # polls come every interval or two
+_TRUSTED_INTERVALS = 3  # polls come every one or two intervals
 _CLOCK_TICK_US = 1_000
 _POLL_TIMEOUT_S = 30.0
 
@@ -34,7 +34,7 @@ class _Step(NamedTuple):
 
 
 class StoreClock:
-    """`alone`: the store's clock is this machine's own. `on_step` is called after the clock was moved by a step."""
+    """`alone`: the store's clock is this machine's own. `on_step` is called after the clock has followed a step."""
 
     def __init__(
         self, store: Store, *, clock: Clock, settings: Settings, alone: bool, on_step: Callable[[], None]
@@ -51,15 +51,15 @@ class StoreClock:
         self._turn = asyncio.Lock()
 
     async def start(self) -> None:
-        """Poll once before anything is decided. A store that is away is polled as soon as it is back."""
+        """Polls once before anything is decided. An unavailable store is polled as soon as it is back."""
         try:
             await self._poll()
         except (Unavailable, TimeoutError) as error:
             logger.warning("the store's clock is not known yet: %s", error)
 
     async def confirm(self) -> None:
-        """Returns when the clock was confirmed by a recent poll. Raises Unavailable, TimeoutError if the store is
-        away."""
+        """Returns when a recent poll has confirmed the clock. Raises Unavailable, TimeoutError if the store is
+        unavailable."""
         if self._is_recent():
             return
         async with self._turn:
@@ -67,7 +67,7 @@ class StoreClock:
                 await self._poll()
 
     def lag_us(self) -> int | None:
-        """How long the store took to answer the last poll; None: it has not answered yet."""
+        """How long the store took to respond to the last poll; None: no poll has succeeded yet."""
         return self._lag_us
 
     def _is_recent(self) -> bool:
@@ -82,10 +82,10 @@ class StoreClock:
             again = self.polled(work.store_now, sent_at, self._clock.now())
 
     def polled(self, store_now: Timestamp, sent_at: Timestamp, answered_at: Timestamp) -> bool:
-        """Take note of a poll. Returns whether to poll again at once: the store's clock has stepped, and it takes two
-        to say so.
+        """Processes a poll. Returns whether to poll again at once: the store's clock seems to have stepped, which a
+        second poll must confirm.
 
-        Within what the round trip leaves uncertain the clocks agree: following would only make this one tremble.
+        Differences within the uncertainty of the round trip are ignored: following them would only add jitter.
         """
         by_us = store_now - (sent_at + answered_at) // 2
         self._lag_us = max(answered_at - sent_at, 0)

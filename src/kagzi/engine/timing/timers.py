@@ -1,7 +1,7 @@
-"""Doing things when they are due: never early, and without asking the store all the time.
+"""Fires timers when they are due: never early, and without constant reads of the store.
 
-Due times that come up on this server are kept in memory as far as the next poll; each poll brings the nearest one that
-the store knows, so that the timers of a server that died fire, too. An idle server does nothing but poll.
+Due times that arise on this server are kept in memory up to the next poll; each poll returns the nearest due time in
+the store, so that timers of a dead server fire too. An idle server only polls.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from .due_times import DueTimes
 from .store_clock import StoreClock
 
 FIRE_RUNS = 500
-_JITTER = 0.1  # upwards only: polls are never closer than their interval
+_JITTER = 0.1  # upwards only: the interval is never shortened
 _LEAST_WAIT_S = 0.0005
 _STUCK_FIRST_US = 1 * US_PER_S
 _STUCK_MOST_US = 5 * US_PER_S
@@ -30,7 +30,7 @@ _CALL_TIMEOUT_S = 30.0
 
 
 class Timers:
-    """`on_poll` gets what each poll returned; it must not wait. `alone`: no other server is on this store."""
+    """`on_poll` gets the result of each poll; it must not wait. `alone`: this is the only server on the store."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Timers:
         self._alone = alone
         self._stuck_us = 0  # pause after a fire that found nothing to do although something was due
         self._stuck_until: Timestamp = 0
-        self._polled_to: TypeKey | None = None  # types behind it are for the next poll
+        self._polled_to: TypeKey | None = None  # the next poll returns the types after it
         self._poll_at = 0.0
 
     def clock_stepped(self) -> None:
@@ -113,7 +113,7 @@ class Timers:
 
     async def _fire_due(self) -> None:
         now, due = self._clock.now(), self._due.next()
-        if due is not None and due <= now:  # still, now that the time is confirmed
+        if due is not None and due <= now:  # still due by the confirmed time
             await self._fire(now, due)
 
     async def _fire(self, now: Timestamp, due: Timestamp) -> None:
@@ -127,17 +127,17 @@ class Timers:
                         now, end_leases=end_leases, limit=FIRE_RUNS, claim_cap=self._settings.claim_cap
                     )
         except BaseException:
-            self._due.add(now)  # it is still to be done
+            self._due.add(now)  # still to be done
             raise
         if not end_leases and (again_at := self._lease_times.end_from()) not in self._due:
-            self._due.add(again_at)  # a lease may be among what was due
+            self._due.add(again_at)  # expired leases may be among what was due
         if fired.more:
             self._due.add(now)
         if seen_by_poll:
             if effects is not NO_EFFECTS:
                 self._due.polled = None
                 self._stuck_us = 0
-                self._poll_at = 0.0  # what comes after it is not known
+                self._poll_at = 0.0  # the next due time is unknown
             else:
                 self._hold_off(now, end_leases=end_leases)
         log_fired(fired, effects.ended)
@@ -145,19 +145,19 @@ class Timers:
         self._dispatcher.dispatch(effects)
 
     def _count(self, fired: Fired, *, late_us: int | None) -> None:
-        """`late_us`: of the earliest of what was due; None: nothing came of it."""
+        """`late_us`: how late the earliest due time was; None: nothing was done."""
         self._measurements.leases_lost += len(fired.expired)
         self._measurements.runs_quarantined += sum(lease.problem is not None for lease in fired.expired)
         if late_us is not None:
             self._measurements.timer_fired("run", late_us)
 
     def _hold_off(self, now: Timestamp, *, end_leases: bool) -> None:
-        """What is due cannot be done: a lease whose holder gets a last chance, or a row that is locked."""
+        """What is due cannot be done: a lease whose worker gets a last chance to renew, or a locked row."""
         longest = _STUCK_MOST_US if end_leases else _STUCK_FIRST_US
         self._stuck_us = min(max(self._stuck_us * 2, _STUCK_FIRST_US), longest)
         self._stuck_until = now + self._stuck_us
         self._due.polled = self._stuck_until
-        self._poll_at = 0.0  # or is it done already? A lease that another server renewed is not due any more
+        self._poll_at = 0.0  # it may be done already: a lease that another server renewed is no longer due
 
     async def _poll(self) -> None:
         heartbeats = self._heartbeats.take()
@@ -170,8 +170,8 @@ class Timers:
             self._heartbeats.put_back(heartbeats)
             raise
         self._polled_to = work.pending[-1] if len(work.pending) >= POLL_TYPES else None
-        # Noting heartbeats may cost a second statement. Alone, nobody else's timers are to be found, so the next poll
-        # can wait.
+        # Writing heartbeats may cost a second statement. A single server need not find timers of others, so its next
+        # poll can wait.
         intervals = 2 if heartbeats and self._alone else 1
         self._poll_at = asyncio.get_running_loop().time() + intervals * self._interval_s(sent_at)
         if self._store_clock.polled(work.store_now, sent_at, self._clock.now()):
@@ -185,8 +185,8 @@ class Timers:
         self._on_poll(work)
 
     def _interval_s(self, now: Timestamp) -> float:
-        """Leases shorter than the interval would end unseen between two polls: then, and while they are used, here or
-        on another server that may die, poll more often."""
+        """Leases shorter than the interval could expire unnoticed between two polls: polls more often if they are in
+        use here, or may be in use on another server that may die."""
         interval_ms = self._settings.poll_interval_ms
         if not self._alone or self._lease_times.in_use(now):
             interval_ms = min(interval_ms, max(self._settings.lease_ms // 2, 50))

@@ -1,1 +1,1 @@
-"""Why a run is where it is, in words."""
+"""Explains the current state of a run."""

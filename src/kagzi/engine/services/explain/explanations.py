@@ -1,4 +1,4 @@
-"""Why a run is where it is, in words: one sentence, a word for programs, the facts, and what to do about it."""
+"""Explains the current state of a run: one sentence, a reason for programs, the facts, and the remedy."""
 
 from collections.abc import Sequence
 
@@ -64,7 +64,7 @@ class Explanations:
             case _:
                 return _ended(run, await not_retried(self._store, run))
 
-    # --- in somebody's hands ------------------------------------------------------------------------------------------
+    # --- held by a worker ---------------------------------------------------------------------------------------------
 
     async def _running(self, run: RunRecord) -> Explanation:
         steps = await self._open_steps(run)
@@ -75,7 +75,7 @@ class Explanations:
         facts = {"worker": run.worker_id or "", "started_at": time_words(run.started_at)}
         facts |= {"steps": ", ".join(step.step_id for step in steps[:_STEPS_NAMED])} if steps else {}
         doing = _doing(steps)
-        # Another worker may have begun it, so when it began says nothing about this one.
+        # Another worker may have begun it, so the begin does not tell how long this worker has had it.
         began = f"; it began at {time_words(run.started_at)}" if run.started_at is not None else ""
         if run.cancel_requested:
             return Explanation(
@@ -110,7 +110,7 @@ class Explanations:
         )
 
     async def _open_steps(self, run: RunRecord) -> list[StepRecord]:
-        """Open steps, the latest first. Of a very long run the last ones only: that is where it is."""
+        """Open steps, the latest first. Of a very long run only the last steps are read, where open ones are."""
         after = max(0, run.last_seq - _STEPS_READ)
         steps: list[StepRecord] = []
         more = True
@@ -124,7 +124,7 @@ class Explanations:
             after, more = rows.rows[-1].begun_seq, rows.has_more
         return steps[::-1]
 
-    # --- waiting for something ----------------------------------------------------------------------------------------
+    # --- waiting ------------------------------------------------------------------------------------------------------
 
     async def _sleeping(self, run: RunRecord) -> Explanation:
         if run.blocked_by is not None:
@@ -161,7 +161,7 @@ class Explanations:
         )
 
     async def _with_child(self, explained: Explanation, run: RunRecord, child_run_id: str) -> Explanation:
-        """A child that nobody serves is why its parent does not go on."""
+        """A child that no worker serves is why its parent does not continue."""
         child = await self._store.get_run(run.run.namespace, run_id=child_run_id)
         if child is None or child.status is not RunStatus.PENDING:
             return explained
@@ -305,7 +305,7 @@ def _ended(run: RunRecord, not_retried: str) -> Explanation:
     )
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- wording ----------------------------------------------------------------------------------------------------------
 
 
 def _with_common_facts(explanation: Explanation, run: RunRecord) -> Explanation:
@@ -316,7 +316,7 @@ def _with_common_facts(explanation: Explanation, run: RunRecord) -> Explanation:
 
 
 def _doing(steps: Sequence[StepRecord]) -> str:
-    """The steps in flight, in words; waits only if there is nothing else."""
+    """The steps in flight as text; waits only if there is nothing else."""
     busy = [step for step in steps if step.kind is StepKind.FUNCTION and step.status is StepStatus.RUNNING]
     named = ", ".join(f"{step.step_id} (attempt {step.attempt})" for step in busy[:_STEPS_NAMED])
     if not named:

@@ -1,4 +1,4 @@
-"""Why a failed run was not tried again, in words."""
+"""Explains why a failed run was not retried."""
 
 from ....core.records import RunRecord
 from ....core.retry.policy import SERVER_DEFAULT
@@ -8,8 +8,8 @@ from ....store.protocol import Store
 
 
 async def not_retried(store: Store, run: RunRecord) -> str:
-    """About the step that failed the run, else about the run itself, if it was to be retried. Empty if there is nothing
-    to say."""
+    """About the step that failed the run, else about the run itself, if it has a retry policy. Empty if there is
+    nothing to say."""
     error = run.error
     if run.status is not RunStatus.FAILED or error is None:
         return ""

@@ -1,4 +1,4 @@
-"""Why a run, or a whole queue, is held back by limits although workers have free slots: in words."""
+"""Explains which limit holds back a run, or a whole queue, although workers have free slots."""
 
 import msgspec
 
@@ -8,17 +8,17 @@ from ....core.workflow_types.queues import Pressure
 
 
 class LimitReason(msgspec.Struct, frozen=True):
-    """`reason`: a stable word."""
+    """`reason`: a stable word for programs."""
 
     reason: str
-    sentence: str  # without its first capital and full stop
+    sentence: str  # without initial capital and full stop
     remedy: str
 
 
 def limited_by(
     pressure: Pressure, workflow_type: str, key: str, now: Timestamp, *, begun: bool = False
 ) -> LimitReason | None:
-    """What keeps a run of this type and key from beginning. `begun`: rates do not count it. None: nothing."""
+    """Which limit keeps a run of this type and key from beginning. `begun`: rates do not apply. None: no limit."""
     limits = pressure.limits
     change = f"kagzi workflows limit {workflow_type}"
     if limits.paused:

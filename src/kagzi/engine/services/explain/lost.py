@@ -1,4 +1,4 @@
-"""What `explain` says of attempts that were lost with their workers."""
+"""Explains attempts that were lost with their workers."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ _NAMED = 3
 
 
 def lost_attempts(steps: Sequence[StepRecord]) -> tuple[str, dict[str, str]]:
-    """Of steps that have no result: a sentence about those that were begun before and lost, and the facts. Empty: there
-    are none."""
+    """For steps without a result: a sentence about earlier attempts that were lost, and the facts. Empty if there are
+    none."""
     lost = [(step, step.attempts[-1]) for step in steps if step.attempts and step.attempts[-1].lost]
     if not lost:
         return "", {}
@@ -27,6 +27,6 @@ def lost_attempts(steps: Sequence[StepRecord]) -> tuple[str, dict[str, str]]:
 
 
 def _runs_again(step: StepRecord) -> bool:
-    """Whether it was begun after that."""
+    """Whether it was begun again afterwards."""
     last = step.attempts[-1]
     return step.status is StepStatus.RUNNING and (step.started_at or 0) != (last.started_at or 0)

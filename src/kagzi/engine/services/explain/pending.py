@@ -1,4 +1,4 @@
-"""Why a run has not been taken by a worker, in words."""
+"""Explains why no worker has claimed a run."""
 
 from collections.abc import Sequence
 
@@ -99,13 +99,12 @@ class PendingExplanations:
         )
 
     def _in_use(self, worker: WorkerRecord) -> int:
-        """Of a worker connected here what it holds now; of another what it said with its last heartbeat, which may have
-        been seconds ago."""
+        """Current for a worker connected here; for others as of the last heartbeat, which may be seconds old."""
         session = self._sessions.get(worker.namespace, worker.worker_id)
         return worker.active_count if session is None else len(session.leased)
 
     async def _limit_waits(self, run: RunRecord) -> Explanation | None:
-        """Limits of its type, or of its key."""
+        """Limits of its type or its key."""
         key = run.concurrency_key
         pressure = await self._store.type_pressure(run.run.namespace, run.workflow_type, key)
         begun = run.started_at is not None
@@ -118,7 +117,7 @@ class PendingExplanations:
         )
 
     async def _workers(self, run: RunRecord) -> list[WorkerRecord]:
-        """Those that serve the type and have been heard of lately."""
+        """Workers that serve the type and have reported recently."""
         rows = await self._store.list_workers(
             run.run.namespace,
             workflow_type=run.workflow_type,

@@ -1,4 +1,4 @@
-"""How what is in an explanation is put into words."""
+"""Text for the values in an explanation."""
 
 from ....core.times import Timestamp, to_datetime
 

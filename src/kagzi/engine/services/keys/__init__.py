@@ -1,1 +1,1 @@
-"""API keys, and the audit of administrative changes."""
+"""API keys, and the audit log of administrative changes."""

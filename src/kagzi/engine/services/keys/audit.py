@@ -1,6 +1,6 @@
-"""What administrators did: entries for the transactions of their changes, and the list of them.
+"""The audit log of administrators: entries for the transactions of their changes, and the list of entries.
 
-Who it was is set once, where a call is let in (`CALLER`), and read here: no service hands it on.
+The caller is set once, where a call is authenticated (`CALLER`), and read here: services do not pass it on.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from ...checks import requests as checks
 from ..paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
 
 CALLER: ContextVar[Caller] = ContextVar("kagzi_caller", default=ANYONE)
-"""Of the call that is being served."""
+"""The caller of the current request."""
 _FORGOTTEN_AT_ONCE = 500
 
 
@@ -34,7 +34,7 @@ class Audit:
     def entry(
         self, action: Action, namespace: str, subject: str, details: Mapping[str, object] | None = None
     ) -> AuditEntry:
-        """That the caller of now does this, for the verb of the store that does it."""
+        """The entry for an action of the current caller, to be passed to the store method that does it."""
         now, caller = self._clock.now(), CALLER.get()
         return AuditEntry(
             audit_id=self._ids.run_id(now, namespace),
@@ -50,7 +50,7 @@ class Audit:
     async def list(
         self, namespace: str, page: PageAsk, *, since: Timestamp | None = None, until: Timestamp | None = None
     ) -> Page[AuditEntry]:
-        """Newest first, from `since` (inclusive) to `until` (exclusive); of one namespace, or of every one."""
+        """Newest first, from `since` (inclusive) to `until` (exclusive); of one namespace, or of all."""
         checks.name(namespace, "namespace_id")
         checks.timestamp(since, "since")
         checks.timestamp(until, "until")
@@ -77,6 +77,6 @@ class Audit:
 
 
 def _text(value: object) -> str:
-    """Values of the API are shown as they are there: true, null, 3, {"a":1}; text without quotes."""
+    """Values as in the API: true, null, 3, {"a":1}; text without quotes."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text[: limits.AUDIT_DETAIL_CHARACTERS]

@@ -1,4 +1,4 @@
-"""API keys: made, listed, rotated, revoked; and what a key that somebody sent is good for."""
+"""API keys: create, list, rotate, revoke; and find the keys of callers."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -31,15 +31,15 @@ _FORGOTTEN_AT_ONCE = 500
 
 
 class NewKey(NamedTuple):
-    """`text`: the whole key, which is shown this once."""
+    """`text`: the complete key, which is shown only once."""
 
     key: KeyRecord
     text: str
 
 
 class Keys:
-    """`announce` is called with the id of a key that has changed; `on_change`, if it is set, for those that changed
-    here or elsewhere: empty for all of them."""
+    """`announce` is called with the id of a key that has changed here; `on_change`, if set, for changes here or
+    elsewhere: an empty id stands for all keys."""
 
     def __init__(self, store: Store, *, clock: Clock, ids: Ids, audit: Audit, announce: Callable[[str], None]) -> None:
         self._store = store
@@ -60,8 +60,8 @@ class Keys:
         expires_at: Timestamp | None = None,
         request_id: str = "",
     ) -> NewKey:
-        """`namespace` EVERY_NAMESPACE: good for all of them. A repeat with the same request_id makes no second key:
-        its answer has another secret, and both are good. Raises InvalidArgument, AlreadyExists, ResourceExhausted."""
+        """`namespace` EVERY_NAMESPACE: valid in all of them. A repeat with the same request_id returns the same key
+        with another secret; both are valid. Raises InvalidArgument, AlreadyExists, ResourceExhausted."""
         checks.name(namespace, "namespace_id")
         checks.name(name, "name")
         checks.optional_name(request_id, "request_id")
@@ -86,7 +86,7 @@ class Keys:
         return NewKey(kept, key_text(kept.key_id, secret))
 
     async def list(self, namespace: str, page: PageAsk) -> Page[KeyRecord]:
-        """Newest first, also those that are not good any more. EVERY_NAMESPACE: of all of them."""
+        """Newest first, including keys that are no longer valid. EVERY_NAMESPACE: of all namespaces."""
         checks.name(namespace, "namespace_id")
         bound_to = msgspec.json.encode(("keys", namespace)).decode()
         cursor = page_cursor(page, bound_to)
@@ -95,8 +95,8 @@ class Keys:
         return await with_total(result, page, self._store, Counted(rows="keys", namespace=namespace))
 
     async def rotate(self, namespace: str, key_id: str, *, grace_us: int = 0, request_id: str = "") -> NewKey:
-        """A new secret; older ones are good for another `grace_us`. Repeats as in `create`. Raises NotFound,
-        PreconditionFailed if it was revoked."""
+        """Creates a new secret; older ones stay valid for `grace_us`. Repeats as in `create`. Raises NotFound,
+        PreconditionFailed if the key was revoked."""
         self._check(namespace, key_id)
         checks.optional_name(request_id, "request_id")
         checks.within(grace_us, 0, limits.DURATION_MAX_US, "grace")
@@ -118,7 +118,7 @@ class Keys:
         return NewKey(kept, key_text(key_id, secret))
 
     async def revoke(self, namespace: str, key_id: str) -> KeyRecord:
-        """For good, and on every server within seconds. Raises NotFound."""
+        """Permanently, and on every server within seconds. Raises NotFound."""
         self._check(namespace, key_id)
         entry = self._audit.entry(Action.KEY_REVOKE, namespace, key_id)
         kept = await self._store.revoke_key(namespace, key_id, self._clock.now(), entry)
@@ -136,21 +136,21 @@ class Keys:
         self.changed()
 
     def changed(self) -> None:
-        """Here or on another server."""
+        """A key changed here or on another server."""
         if self.on_change is not None:
             self.on_change()
 
-    # --- for those who let calls in -----------------------------------------------------------------------------------
+    # --- for authentication -------------------------------------------------------------------------------------------
 
     async def find(self, key_ids: Sequence[str]) -> Sequence[KeyWithSecrets]:
-        """Those that there are."""
+        """The keys that exist."""
         return await self._store.find_keys(key_ids)
 
     async def note_used(self, key_ids: Sequence[str]) -> None:
         await self._store.note_keys_used(key_ids, self._clock.now())
 
     async def open_session(self, credential: Credential) -> tuple[str, BrowserSession]:
-        """The token of a new browser session, shown this once. That the credential is good is for the caller to see."""
+        """The token of a new browser session, shown only once. The caller must have verified the credential."""
         now = self._clock.now()
         token = self._ids.secret()
         session = BrowserSession(
@@ -164,7 +164,7 @@ class Keys:
         return token, session
 
     async def session(self, session_hash: str) -> BrowserSession | None:
-        """None: there is none, or it is over."""
+        """None: there is none, or it has expired."""
         session = await self._store.get_browser_session(session_hash)
         return session if session is not None and session.expires_at > self._clock.now() else None
 
@@ -178,7 +178,7 @@ class Keys:
 
 
 def _scopes(words: Sequence[str]) -> tuple[Scope, ...]:
-    """Each once, in the order of Scope."""
+    """Without duplicates, in the order of Scope."""
     known = ", ".join(Scope)
     if not words:
         raise InvalidArgument(f"scopes is empty: the key could do nothing. Give some of: {known}.", field="scopes")
