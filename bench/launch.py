@@ -82,7 +82,7 @@ class Launched:
                 self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # unread requests
+                with suppress(BrokenPipeError):  # it did not read all requests
                     pipe.close()
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)  # children that are left in its session

@@ -59,7 +59,7 @@ class Mocks:
         if calls is not None and returns is not None:
             raise InvalidArgument("returns and calls are both given. Give one of them.", field="calls")
         for each in raises or ():
-            if not isinstance(each, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]  as above
+            if not isinstance(each, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
                 raise InvalidArgument(
                     f"raises has {each!r}, which is not an exception. Write raises=[TimeoutError()].", field="raises"
                 )

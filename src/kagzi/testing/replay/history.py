@@ -144,7 +144,7 @@ class History:
         created_at: datetime = BUILT_AT,
         finished_at: datetime | None = None,
     ) -> Self:
-        """Write a history in a test.
+        """Build a history in a test.
 
         Args:
             workflow: The workflow, or its name. input: The input of the run. steps: The recorded steps, in the order in
