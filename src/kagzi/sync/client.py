@@ -125,9 +125,10 @@ class Kagzi(KagziCalls):
         """Start a run for each of the `inputs`, in few messages, all with the same `options`.
 
         Args:
-            workflow: The workflow, or its name. inputs: The input of each run. on_error: `"raise"`: raise the first
-            error after all starts have been answered. `"collect"`: return errors in
-                the places of their runs.
+            workflow: The workflow, or its name.
+            inputs: The input of each run.
+            on_error: `"raise"`: raise the first error after all starts have been answered. `"collect"`: return errors
+                in the places of their runs.
             options: As in `start`.
         """
 

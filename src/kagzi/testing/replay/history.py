@@ -147,9 +147,10 @@ class History:
         """Build a history in a test.
 
         Args:
-            workflow: The workflow, or its name. input: The input of the run. steps: The recorded steps, in the order in
-            which they began. Numbers and times may be omitted: then each step
-                ends a second after the one before it.
+            workflow: The workflow, or its name.
+            input: The input of the run.
+            steps: The recorded steps, in the order in which they began. Numbers and times may be omitted: then each
+                step ends a second after the one before it.
             signals: Signals that arrived and that no step has received.
             status: The status of the run.
             output: Its result, if it completed.

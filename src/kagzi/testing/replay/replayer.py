@@ -61,9 +61,9 @@ class Replayer:
         """Replay the history against the code, and return the result.
 
         Args:
-            history: The history of a run. stubs: What steps do. `"recorded"`: each returns its recorded result, and no
-            body runs. `"live"`: steps beyond
-                the history run in this process; sleeps and backoffs end at once.
+            history: The history of a run.
+            stubs: What steps do. `"recorded"`: each returns its recorded result, and no body runs. `"live"`: steps
+                beyond the history run in this process; sleeps and backoffs end at once.
             until: The id of a step. With recorded stubs the replay stops there; with live ones the history ends there.
 
         It also returns if the code waits forever, and leaves nothing running. Raises NotFound if the workflow of the
