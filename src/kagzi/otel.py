@@ -22,7 +22,7 @@ from .sdk.tracing.pending import encode_requests, takes_encoded
 _log = logging.getLogger("kagzi.otel")
 
 _HEADERS_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
-_AGAIN = (429, 502, 503, 504)  # the statuses that the protocol allows to retry
+_AGAIN = (429, 502, 503, 504)  # the statuses after which the protocol allows a retry
 _FIRST_PAUSE_S = 0.5
 _GOOD = range(200, 300)
 

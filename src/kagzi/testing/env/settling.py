@@ -21,7 +21,7 @@ NEAR_S = 0.12
 """The longest of the server's own delays, such as those that batch notices or events. The clock is not moved for
 them."""
 LAST_S = 2.0
-"""How long the server's own delays get before the wait is given up: it polls what is watched."""
+"""Extra time for the server's own delays, such as its polls for watchers, before a wait is given up."""
 STANDING_S = 0.1
 """How long a body may run in real time before the clock follows real time."""
 RUNNING_MAX_S = 60.0
