@@ -1,1 +1,1 @@
-"""Kagzi against the clock: both stores, real processes, one machine-readable result. Not part of the tests."""
+"""Benchmarks: both stores, real processes, one machine-readable result. Not part of the tests."""

@@ -1,4 +1,4 @@
-"""What the default build id costs when a worker starts: python bench/build_id.py [MODULES]"""
+"""Measures what the default build id costs when a worker starts: python bench/build_id.py [MODULES]"""
 
 import importlib
 import sys

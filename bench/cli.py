@@ -24,13 +24,13 @@ RESULTS = Path(__file__).parent / "results"
 PAGE = ROOT / "docs" / "performance.md"
 PLOT = ROOT / "docs" / "performance.svg"
 COMPARISON = RESULTS / "comparison.json"
-"""What docs/performance.md is written from."""
+"""The source of docs/performance.md."""
 
 
 @click.group()
 def main() -> None:
     """Measure Kagzi, and compare it with its peers. Leave the machine alone meanwhile."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends everything that was started, as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops everything that was started, like Ctrl-C
 
 
 @main.command()
@@ -94,7 +94,7 @@ def compare_command(
             engines, workloads, plan, rounds=rounds, scale_rounds=scale_rounds, always=bool(only), say=click.echo
         ):
             document["results"].append(record)
-            write_document(document, path)  # after each one: what was measured is kept if it is interrupted
+            write_document(document, path)  # after each one, so that an interruption loses no results
     finally:
         click.echo(f"written: {path}")
     _summarise(document)
@@ -128,7 +128,7 @@ def soak_command(*, store: str, minutes: float, output: Path | None) -> None:
 
 
 def soaks() -> list[Document]:
-    """The soaks that docs/performance.md has."""
+    """The soaks in docs/performance.md."""
     return [read_document(path) for path in sorted(RESULTS.glob("soak-*.json"))]
 
 
@@ -139,7 +139,7 @@ def _engines(names: Sequence[str], *, only_kagzi: bool, servers: bool) -> list[t
 
 
 def _beside(engines: Sequence[type[Engine]], before: Sequence[type[Engine]]) -> list[type[Engine]]:
-    """Each followed by itself as it was: what the machine does meanwhile is the same for both."""
+    """Put each engine's earlier version next to it, so that both meet the same state of the machine."""
     was = {engine.name.removeprefix(BEFORE): engine for engine in before}
     return [each for engine in engines for each in (engine, was.get(engine.name)) if each]
 

@@ -1,4 +1,4 @@
-"""Measures engines in turn, round after round, each on an empty store with processes of its own."""
+"""Measures engines in turn, round after round, each on an empty store with its own processes."""
 
 import os
 import shutil
@@ -36,9 +36,9 @@ def compare(
     always: bool,
     say: Say,
 ) -> Iterator[Record]:
-    """One record for each engine, workload and round. Every other round has the engines in reverse order.
+    """One record for each engine, workload and round. Every other round reverses the order of the engines.
 
-    Workloads that are not part of a plain comparison are in the first `scale_rounds` only, unless `always`.
+    Workloads that are not part of a plain comparison run only in the first `scale_rounds`, unless `always`.
     """
     for number in range(rounds):
         due = [each for each in workloads if always or number < scale_rounds or each.name in COMPARED]
@@ -62,7 +62,7 @@ def measure(engine_type: type[Engine], workloads: Sequence[Workload], plan: Plan
                 engine.start()
                 engine.driver.call("throughput", in_flight=20, seconds=plan.warm_up_seconds)
                 engine.driver.call("latency", flow="fan_out", steps=100, runs=1)
-            except (EngineError, OSError) as error:  # one that fails does not keep the others from being measured
+            except (EngineError, OSError) as error:  # a failure does not stop the others
                 yield from ({**_record(engine_type, workload), "error": str(error)} for workload in can)
                 return
             for workload in can:
@@ -72,7 +72,7 @@ def measure(engine_type: type[Engine], workloads: Sequence[Workload], plan: Plan
 
 
 def summary_of(record: Record) -> str:
-    """One line."""
+    """The record as one line."""
     if record["error"]:
         return f"{record['workload']:<12} FAILED: {record['error'].splitlines()[0]}"
     cpu = record["cpu_seconds_per_1000"]
@@ -99,7 +99,7 @@ def _measure(engine: Engine, workload: Workload, plan: Plan, database_pid: int |
             do, arguments = workload.request(plan)
             answer = _perform(engine, do, arguments, meter)
             spent = meter.cpu_since(used)
-    except (EngineError, OSError) as error:  # one that fails does not keep the others from being measured
+    except (EngineError, OSError) as error:  # a failure does not stop the others
         return {**record, "error": str(error)}
     operations = answer.get("operations", 0)
     return {
@@ -148,7 +148,7 @@ def _replay(engine: Engine, meter: TreeMeter, *, steps: int) -> dict[str, Any]:
 
 
 def _idle(engine: Engine, meter: TreeMeter, *, seconds: float, pickups: int, sleepers: int = 0) -> dict[str, Any]:
-    """CPU of all processes while nothing is always of them; and what sleeping runs cost a pickup."""
+    """CPU of all processes while idle, in total and for each; and how much sleeping runs slow down a pickup."""
     before = engine.driver.call("latency", steps=1, runs=pickups)
     if sleepers:
         engine.driver.call("sleepers", count=sleepers)
@@ -166,7 +166,7 @@ def _idle(engine: Engine, meter: TreeMeter, *, seconds: float, pickups: int, sle
 
 
 def _await_rest(meter: TreeMeter, window_s: float) -> None:
-    """Until what was started has been put to sleep, and CPU does not fall any further; at most REST_TIMEOUT_S."""
+    """Wait until what was started sleeps and CPU use no longer falls; at most REST_TIMEOUT_S."""
     deadline = time.monotonic() + REST_TIMEOUT_S
     last = float("inf")
     while time.monotonic() < deadline:
@@ -182,7 +182,7 @@ def _beside_a_flood(engine: Engine, *, seconds: float) -> dict[str, Any]:
     request: dict[str, Any] = {"in_flight": 100, "seconds": seconds}
     alone = engine.driver.call("throughput", **request)
     with engine.flood():
-        engine.driver.call("throughput", in_flight=100, seconds=min(seconds, 2.0))  # until the flood is there
+        engine.driver.call("throughput", in_flight=100, seconds=min(seconds, 2.0))  # until the flood has begun
         beside = engine.driver.call("throughput", **request)
     share = (beside["operations"] / beside["seconds"]) / (alone["operations"] / alone["seconds"])
     return {**beside, "share": share}
@@ -190,7 +190,7 @@ def _beside_a_flood(engine: Engine, *, seconds: float) -> dict[str, Any]:
 
 @contextmanager
 def database_of(engine: type[Engine]) -> Iterator[tuple[str, int | None]]:
-    """The URL of an empty PostgreSQL database with durable defaults, and the postmaster if it is a private one."""
+    """The URL of an empty PostgreSQL database with durable defaults, and the postmaster's pid if it is private."""
     if engine.store != "postgresql":
         yield "", None
         return

@@ -1,4 +1,4 @@
-"""The result of a comparison: one JSON document with all figures, and everything that is needed to judge them."""
+"""The result of a comparison: one JSON document with all figures and everything needed to judge them."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ Document = dict[str, Any]
 def new_document(
     engines: Sequence[type[Engine]], workloads: Sequence[Workload], plan: Plan, *, rounds: int, scale_rounds: int
 ) -> Document:
-    """Without results. Raises EngineError if an engine is not installed."""
+    """A document without results. Raises EngineError if an engine is not installed."""
     versions = describe_versions()
     return {
         "format": FORMAT,
@@ -64,7 +64,7 @@ def write_document(document: Document, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     results = document["results"]
     head = json.dumps({**document, "results": []}, indent=1)
-    lines = ",\n".join("  " + json.dumps(result) for result in results)  # a line each: a difference can be read
+    lines = ",\n".join("  " + json.dumps(result) for result in results)  # one line each, so that diffs are readable
     path.write_text(head.removesuffix('"results": []\n}') + f'"results": [\n{lines}\n ]\n}}\n')
 
 
@@ -76,7 +76,7 @@ def read_document(path: Path) -> Document:
 
 
 def _database() -> dict[str, Any]:
-    """How durable the PostgreSQL is that engines are given."""
+    """The durability settings of the PostgreSQL that engines use."""
     try:
         with temporary_postgres() as url:
             return asyncio.run(describe_database(url))[0]

@@ -3,8 +3,8 @@
     python -m bench.embedded                 5 rounds of W1, W2 and W3 on a SQLite file, each transport in each round
     python -m bench.embedded --rounds 3 --only W2 --address :memory: --json result.json
 
-Rounds alternate between the transports, each in a process of its own, so that the drift of a machine affects both. What
-counts is the median of each, and their ratio. The workloads are those of `kagzi bench`.
+Rounds alternate between the transports, each in its own process, so that drift of the machine affects both. The result
+is the median of each, and their ratio. The workloads are those of `kagzi bench`.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ def main(
 
 
 def _apart(transport: str, plan: Plan, address: str, *, uvloop: bool) -> list[dict[str, Any]]:
-    """In a process of its own, so that no transport profits from a warm process."""
+    """Measure in a separate process, so that no transport profits from a warm one."""
     command = [sys.executable, "-m", "bench.embedded", "--one", transport, "--duration", str(plan.seconds)]
     command += ["--uvloop"] if uvloop else []
     command += [part for workload in plan.workloads for part in ("--only", workload)]
@@ -84,9 +84,9 @@ def _apart(transport: str, plan: Plan, address: str, *, uvloop: bool) -> list[di
 
 
 async def measure(transport: str, plan: Plan, address: str) -> list[Measurement]:
-    """In this process, which keeps the transport from then on."""
+    """Measure in this process, which keeps the transport from then on."""
     if transport == "grpc":
-        setattr(EmbeddedServer, "open_call", None)  # noqa: B010  as if the server were in another process
+        setattr(EmbeddedServer, "open_call", None)  # noqa: B010  as if the server ran in another process
     meter = ProcessMeter({"process": [os.getpid()]})
     async with (
         Worker(address, workflows=[sequence, fan_out], max_concurrent=max(plan.in_flight)),

@@ -1,14 +1,14 @@
-"""What keys, TLS, metrics and traces cost: W1 plain, and with them, in turn.
+"""Measures what keys, TLS, metrics and traces cost: W1 plain and with them, in turn.
 
     python -m bench.guarded                       15 rounds: plain, and all four
     python -m bench.guarded --only traces         plain, and traces alone; repeatable
     python -m bench.guarded --each                plain, each of the four alone, and all four
     python -m bench.guarded --rounds 30 --duration 2
 
-Server, worker and client are processes of their own, on a new SQLite file each; the collector of the spans is another
-one, whose CPU does not count. Every run is traced by client and worker, and calls by the server. Metrics are read once
-a second. All are started before the first is measured, and take short turns, so that what else happens on a machine
-affects all alike. What counts is the median of the ratios to the plain one of the same round.
+Server, worker and client are separate processes, on a new SQLite file each. The collector of the spans is another one,
+whose CPU does not count. Client and worker trace every run, and the server traces calls. Metrics are read once a
+second. All processes are started before the first measurement and take short turns, so that other load on the machine
+affects all alike. The result is the median of the ratios to the plain measurement of the same round.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ PLAIN, ALL = "plain", "all"
 PARTS = ("keys", "tls", "metrics", "traces")
 _NAMESPACE = "default"
 _READY = "ready"
-_SENT_MS = 250  # how often spans are sent, at least
-_SETTLED_S = 0.5  # after which the last ones have been, so that their cost is counted
+_SENT_MS = 250  # the longest interval between two exports of spans
+_SETTLED_S = 0.5  # after which the last spans have been exported, so that their cost is counted
 
 
 class SetUp(msgspec.Struct, frozen=True):
-    """One of those that are compared: files, addresses, and what is switched on."""
+    """One of the compared set-ups: files, addresses, and the enabled parts."""
 
     parts: frozenset[str]
     directory: Path
@@ -109,7 +109,7 @@ def main(  # noqa: PLR0917  options
 def client_with(
     parts: Sequence[str], collector: str, *options: object, environment: Mapping[str, str] | None = None
 ) -> Generator[Callable[[], Measurement]]:
-    """Measures once when it is called. In a process of its own: it is the client, and sets up its traces once."""
+    """Yields a function that measures once. It uses a separate process, which is the client and sets up traces once."""
     command = [sys.executable, "-m", "bench.guarded", "--one", ",".join(parts), "--collector", collector]
     command += map(str, options)
     with subprocess.Popen(
@@ -129,7 +129,7 @@ def client_with(
 
 
 async def serve(set_up: SetUp, plan: Plan) -> None:
-    """Measures for each line that is read, and prints the result, until there are no more."""
+    """Measure once for each line of the input and print the result, until the input ends."""
     async with AsyncExitStack() as stack:
         environment, options = await _prepare(set_up)
         ports = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
@@ -172,7 +172,7 @@ async def _measure(bench: Bench, meter: ProcessMeter) -> Measurement:
 
 
 async def _prepare(set_up: SetUp) -> tuple[dict[str, str], list[str]]:
-    """What all processes have in their environment, and the options of the server."""
+    """The environment of all processes, and the options of the server."""
     environment, options = dict[str, str](), list[str]()
     if "tls" in set_up.parts:
         authority = Authority(set_up.directory)
@@ -195,7 +195,7 @@ async def _prepare(set_up: SetUp) -> tuple[dict[str, str], list[str]]:
 
 @asynccontextmanager
 async def _metrics_read(url: str, environment: Mapping[str, str], *, on: bool) -> AsyncGenerator[None]:
-    """Meanwhile, as Prometheus does, but more often."""
+    """Read the metrics meanwhile, like Prometheus but more often."""
     reading = asyncio.create_task(_read_metrics(url, environment)) if on else None
     yield
     if reading is not None:
@@ -220,7 +220,7 @@ async def _read_metrics(url: str, environment: Mapping[str, str]) -> None:
 
 @contextmanager
 def collecting() -> Generator[str]:
-    """The address of a collector that keeps nothing."""
+    """The address of a collector that discards everything."""
     command = [sys.executable, "-m", "tests.support.otlp_sink"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -240,7 +240,7 @@ def _cpu_us(result: Measurement) -> float:
 
 
 def _ratio(over: Sequence[Measurement], under: Sequence[Measurement], figure: Callable[[Measurement], float]) -> float:
-    """Of what was measured one after the other."""
+    """The median ratio of measurements that were made one after the other."""
     return median(figure(one) / figure(other) for one, other in zip(over, under, strict=True))
 
 

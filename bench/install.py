@@ -1,7 +1,7 @@
-"""Installs the peers from PyPI and npm, by the clients that this machine has, each into an environment of its own.
+"""Installs the peers from PyPI and npm with this machine's clients, each into its own environment.
 
-Nothing of it is part of the project: it lies below build/peers, which git ignores; $KAGZI_BENCH_PEERS names another
-place. Versions are pinned in bench/peers.
+The peers are not part of the project: they are installed below build/peers, which git ignores; $KAGZI_BENCH_PEERS
+names another place. Versions are pinned in bench/peers.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ def place() -> Path:
 
 
 def install(say: Callable[[str], None]) -> None:
-    """Whatever is not there in the pinned versions. Raises EngineError if a client is missing or fails."""
+    """Install the pinned versions that are missing. Raises EngineError if a client is missing or fails."""
     for name in PYTHON_PEERS:
         pins = PINS / f"{name}.txt"
         if not _is_current(environment := place() / name, pins):
@@ -69,7 +69,7 @@ def restate_server() -> Path:
 
 
 def pinned(peer: str, *packages: str) -> dict[str, str]:
-    """Versions as bench/peers has them."""
+    """The versions that bench/peers pins."""
     python_of(peer)
     lines = dict(line.split("==") for line in (PINS / f"{peer}.txt").read_text().splitlines() if "==" in line)
     return {package: lines[package] for package in packages}

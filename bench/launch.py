@@ -1,4 +1,4 @@
-"""Starts the processes of an engine, and ends them: each by its process id, also when this process is killed."""
+"""Starts and ends the processes of an engine: each by its process id, also if this process is killed."""
 
 import json
 import os
@@ -22,18 +22,18 @@ _TAIL_LINES = 30
 
 
 class EngineError(Exception):
-    """An engine did not do what it was asked for; the text has the end of its output."""
+    """An engine did not do what was requested; the text has the end of its output."""
 
 
 class Launched:
-    """A process in a session of its own, whose output goes to a file."""
+    """A process in its own session, whose output goes to a file."""
 
     def __init__(
         self, role: str, command: Sequence[str | Path], log: Path, *, environment: Mapping[str, str], pipes: bool
     ) -> None:
         self.role = role
         self.log = log
-        # The launcher asks the kernel for a signal at the end of this process, and becomes the command.
+        # The launcher asks the kernel for a signal when this process ends, and then execs the command.
         launcher = [sys.executable, "-I", "-S", "-c", LAUNCHER, ""]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -51,7 +51,7 @@ class Launched:
         return self.process.pid
 
     def await_output(self, pattern: str) -> str:
-        """The first group of the first match in its output."""
+        """Wait for a match in the output, and return its first group."""
         deadline = time.monotonic() + READY_TIMEOUT_S
         while time.monotonic() < deadline:
             if match := re.search(pattern, self.log.read_text(errors="replace")):
@@ -65,11 +65,11 @@ class Launched:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
 
     def stop(self) -> None:
-        """SIGTERM; SIGKILL after a while. Does nothing if it has ended."""
+        """Send SIGTERM, and SIGKILL after a while. Does nothing if the process has ended."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """`kill -9`, of the process and of what it has started in its session."""
+        """`kill -9` of the process and of everything it started in its session."""
         self._end(signal.SIGKILL)
 
     def _end(self, how: signal.Signals) -> None:
@@ -82,14 +82,14 @@ class Launched:
                 self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # what was not read any more
+                with suppress(BrokenPipeError):  # it did not read all requests
                     pipe.close()
         with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # children that it left in its session
+            os.killpg(self.process.pid, signal.SIGKILL)  # children that are left in its session
 
 
 class Driver:
-    """The load generator of an engine, in a process of its own: a JSON object on a line asks, one on a line answers."""
+    """The load generator of an engine, in its own process: each request and each response is one line of JSON."""
 
     def __init__(self, launched: Launched) -> None:
         self.launched = launched
@@ -103,7 +103,7 @@ class Driver:
         return self.answer(timeout_s=timeout_s)
 
     def send(self, do: str, **arguments: Any) -> None:
-        """Ask, and do not wait; `answer` has the answer."""
+        """Send a request without waiting; `answer` returns the response."""
         stdin = self.launched.process.stdin
         assert stdin is not None
         try:
@@ -119,7 +119,7 @@ class Driver:
         return answer
 
     def _read(self, timeout_s: float) -> dict[str, Any]:
-        """Of the next line."""
+        """Read the next line."""
         stdout = self.launched.process.stdout
         assert stdout is not None
         deadline = time.monotonic() + timeout_s
@@ -138,7 +138,7 @@ class Driver:
 
 
 class Launcher:
-    """All processes of an engine. `directory`: where their output goes, and whatever they write."""
+    """All processes of an engine. `directory`: where they write their output and files."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -153,7 +153,7 @@ class Launcher:
 
     @property
     def roots(self) -> dict[str, int]:
-        """The process ids of those that have not been ended, by role."""
+        """The process ids of the running processes, by role."""
         return {each.role: each.pid for each in self._launched}
 
     def start(
@@ -164,7 +164,7 @@ class Launcher:
         environment: Mapping[str, str] | None = None,
         ready: str | None = None,
     ) -> Launched:
-        """`ready`: what it prints when it can be used."""
+        """`ready`: the output that shows that it can be used."""
         launched = self._launch(role, command, environment, pipes=False)
         if ready is not None:
             launched.await_output(ready)
@@ -176,7 +176,7 @@ class Launcher:
         return Driver(self._launch(role, command, environment, pipes=True))
 
     def kill(self, launched: Launched) -> None:
-        """`kill -9`; its role is free."""
+        """`kill -9`; frees its role."""
         launched.kill()
         self._launched.remove(launched)
 

@@ -1,4 +1,4 @@
-"""CPU and memory of trees of processes, read from /proc: a server with its children, a database with its backends."""
+"""CPU and memory of process trees, read from /proc: a server with its children, a database with its backends."""
 
 import os
 import threading
@@ -8,31 +8,31 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_PARENT_FIELD = 1  # of what follows the command's name in /proc/PID/stat
-_TIME_FIELDS = (11, 12, 13, 14)  # user and system time: its own, and that of children it has waited for
+_PARENT_FIELD = 1  # among the fields after the command's name in /proc/PID/stat
+_TIME_FIELDS = (11, 12, 13, 14)  # user and system time: its own, and that of children that it has waited for
 _SAMPLE_S = 0.5
 
 
 class TreeMeter:
-    """Reads named trees. `roots`: the process id at the root of each; it may be changed while nothing is measured."""
+    """Reads named trees. `roots`: the process id at the root of each; may be changed between measurements."""
 
     def __init__(self, roots: Mapping[str, int]) -> None:
         self.roots = dict(roots)
 
     def cpu(self) -> dict[str, float]:
-        """Seconds by name, of all processes that live and of all that have ended since the root began."""
+        """Seconds by name, of all living processes and of those that have ended since the root began."""
         return {name: sum(map(_cpu_seconds, pids)) for name, pids in self._trees().items()}
 
     def cpu_since(self, before: Mapping[str, float]) -> dict[str, float]:
         return {name: max(used - before.get(name, 0.0), 0.0) for name, used in self.cpu().items()}
 
     def memory_mb(self) -> dict[str, float]:
-        """By name, now: pages that processes share are divided among them."""
+        """Current memory by name: pages that processes share are divided among them."""
         return {name: sum(map(_memory_mb, pids)) for name, pids in self._trees().items()}
 
     @contextmanager
     def peak_memory(self) -> Iterator[dict[str, float]]:
-        """The dictionary has the peak of each tree, and `all`, of samples that are taken until the end of the block."""
+        """Samples until the end of the block. The dictionary gets the peak of each tree, and of `all`."""
         peaks: dict[str, float] = {}
         ended = threading.Event()
 
@@ -80,7 +80,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _memory_mb(pid: int) -> float:
-    """The proportional share; resident memory where that may not be read."""
+    """The proportional share; resident memory if that cannot be read."""
     for file, name in ((f"/proc/{pid}/smaps_rollup", "Pss:"), (f"/proc/{pid}/status", "VmRSS:")):
         try:
             lines = Path(file).read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Draws a document as SVG, by hand: one panel for each workload, one bar for each engine, the fastest on top."""
+"""Draws a document as SVG without a library: one panel for each workload, one bar for each engine, fastest first."""
 
 from xml.sax.saxutils import escape
 
@@ -21,7 +21,7 @@ _FONTS = "DejaVu Sans, Arial, sans-serif"
 
 
 def draw(document: Document) -> str:
-    """Bars are as long as an engine is fast: the fastest fills the width, one of half that length is half as fast."""
+    """Bars show relative speed: the fastest engine fills the width, and one half as long is half as fast."""
     panels = [
         (workload, by_engine)
         for workload, by_engine in figures(document).items()

@@ -1,6 +1,6 @@
-"""Writes the figures of a document as Markdown, and into docs/performance.md between marks of its own.
+"""Writes the figures of a document as Markdown, and into docs/performance.md between markers.
 
-Nobody types a figure: `python -m bench report FILE` writes them all, and a test compares the page with its document.
+No figure is typed: `python -m bench report FILE` writes them all, and a test compares the page with its document.
 """
 
 import re
@@ -15,7 +15,7 @@ _COST_WORKLOAD = "W1@100"
 
 
 def fill(page: str, document: Document, soaks: Sequence[Document] = ()) -> str:
-    """The page with every block written anew. Raises KeyError for a block that nobody knows."""
+    """The page with every block rewritten. Raises KeyError for an unknown block."""
 
     def written(name: str) -> str:
         return soaked(soaks) if name == "soak" else BLOCKS[name](document)
@@ -79,7 +79,7 @@ def against_the_best(document: Document) -> str:
 
 
 def who_is_ahead(document: Document) -> str:
-    """One sentence for each workload; those in which Kagzi is not ahead come first."""
+    """One sentence for each workload, starting with those in which Kagzi is not ahead."""
     compared = sorted(comparisons(document).values(), key=lambda each: each.best_ratio)
     lines: list[str] = []
     for each in compared:
@@ -96,7 +96,7 @@ def who_is_ahead(document: Document) -> str:
 
 
 def against_before(document: Document) -> str:
-    """Each set-up against itself in the other checkout; empty if the comparison had none."""
+    """Each set-up against the same set-up of the other checkout; empty if the comparison had none."""
     rows: list[tuple[str, ...]] = []
     for workload, by_engine in figures(document).items():
         unit, better = (document["workloads"][workload][key] for key in ("unit", "higher_is_better"))
@@ -159,7 +159,7 @@ def cost(document: Document) -> str:
 
 
 def at_rest(document: Document) -> str:
-    """CPU while nothing happens, and how much of it the database uses by itself."""
+    """CPU while idle, and how much of it the database uses by itself."""
     rows: list[list[str]] = []
     for record in document["results"]:
         if record["error"] or "percent_by_process" not in record or record["round"]:
@@ -228,7 +228,7 @@ def _title(document: Document, engine: str) -> str:
 
 
 def _wrapped(line: str, width: int = 120) -> list[str]:
-    """An item of a list."""
+    """Wrap an item of a list."""
     lines: list[str] = []
     for word in line.split(" "):
         if lines and len(lines[-1]) + 1 + len(word) <= width:

@@ -1,4 +1,4 @@
-"""Half of the peak for minutes: does throughput hold, does memory grow, does the store swell? Kagzi only."""
+"""Half of the peak load for minutes: does throughput hold, do memory and the store grow? Kagzi only."""
 
 import asyncio
 import shutil
@@ -29,7 +29,7 @@ select pg_database_size(current_database()) as database_bytes,
 
 
 def soak(store: str, seconds: float, say: Callable[[str], None]) -> Document:
-    """Figures of every INTERVAL_S. Raises EngineError."""
+    """Figures for every INTERVAL_S. Raises EngineError."""
     engine_type = KagziPostgres if store == "postgresql" else KagziSqlite
     document = new_document([engine_type], [], Plan(), rounds=1, scale_rounds=0)
     directory = Path(tempfile.mkdtemp(prefix="kagzi-soak-"))

@@ -8,12 +8,12 @@ from bench.document import Document
 
 KAGZI = "kagzi-"
 LEVEL = 0.05
-"""Two figures that differ by less are level: a machine drifts by more between hours."""
+"""Figures that differ by less than this are level: a machine drifts by more within hours."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Of one engine in one workload: the median of its rounds, and how far they lie apart."""
+    """The figure of one engine in one workload: the median of its rounds, and their range."""
 
     median: float
     low: float
@@ -26,7 +26,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Kagzi's best set-up, and each set-up, against the best peer of a workload. A ratio above 1: Kagzi is ahead."""
+    """Kagzi's best set-up, and each set-up, against the best peer of a workload. Above 1, Kagzi is ahead."""
 
     workload: str
     best_peer: str
@@ -54,7 +54,7 @@ def figures(document: Document) -> dict[str, dict[str, Figure]]:
 
 
 def failures(document: Document) -> list[tuple[str, str, str]]:
-    """Engine, workload, and the first line of what it said."""
+    """Engine, workload, and the first line of the error."""
     return [
         (record["engine"], record["workload"], record["error"].splitlines()[0])
         for record in document["results"]
@@ -63,7 +63,7 @@ def failures(document: Document) -> list[tuple[str, str, str]]:
 
 
 def advantage(ours: float, theirs: float, *, higher_is_better: bool) -> float:
-    """How many times better ours is; 0.5: half as good."""
+    """How many times better ours is; 0.5 means half as good."""
     better, worse = (ours, theirs) if higher_is_better else (theirs, ours)
     return better / worse if worse else float("inf")
 
@@ -73,7 +73,7 @@ def is_kagzi(engine: str) -> bool:
 
 
 def comparisons(document: Document) -> dict[str, Comparison]:
-    """Of every workload that has a ratio, and that both Kagzi and a peer have finished."""
+    """For every workload that has a ratio and that both Kagzi and a peer have finished."""
     compared: dict[str, Comparison] = {}
     for workload, by_engine in figures(document).items():
         if not document["workloads"][workload]["has_ratio"]:

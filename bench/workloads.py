@@ -1,4 +1,4 @@
-"""The workloads: what is asked of a load generator, and which figure its answer has."""
+"""The workloads: the request to the load generator, and the figure in its response."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _KILOBYTE = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long and how much. `BRIEF` has less of everything."""
+    """Durations and amounts. `BRIEF` has less of everything."""
 
     seconds: float = 10.0
     warm_up_seconds: float = 3.0
@@ -67,20 +67,20 @@ TINY = Plan(
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """`what`: with names of the plan in braces. `request`: the command of the load generator and its arguments.
-    `figures`: `value`, and perhaps more."""
+    """`what`: the description, with names of the plan in braces. `request`: the command of the load generator and its
+    arguments. `figures`: `value`, and possibly more."""
 
     name: str
     what: str
     unit: str
     higher_is_better: bool = False
-    has_ratio: bool = True  # nothing can be said about twice as little of almost nothing
+    has_ratio: bool = True  # ratios of figures close to zero mean nothing
     request: Callable[[Plan], tuple[str, dict[str, Any]]] = field(repr=False)
     figures: Callable[[Answer], Figures] = field(repr=False)
 
     @property
     def group(self) -> str:
-        """`W1` of `W1@100`."""
+        """`W1` for `W1@100`."""
         return self.name.partition("@")[0]
 
 
@@ -210,7 +210,7 @@ _ALL = (
         request=lambda plan: ("beside_a_flood", {"seconds": plan.seconds}),
         figures=lambda answer: {"value": answer["share"]},
     ),
-    # Last: what it starts stays in the store.
+    # Last, because the runs that it starts stay in the store.
     Workload(
         name="W4",
         what="durable starts, 50 in flight, no worker",
@@ -223,11 +223,11 @@ _ALL = (
 WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in _ALL}
 GROUPS = tuple(dict.fromkeys(workload.group for workload in _ALL))
 COMPARED = ("W1@100", "W1@500", "W1r", "W2", "W2@caller", "W3", "W5", "W8", "W4")
-"""What a brief comparison has."""
+"""The workloads of a brief comparison."""
 
 
 def chosen(names: tuple[str, ...], *, everything: bool) -> list[Workload]:
-    """In their order. `names`: of workloads or groups; none: those of a comparison, or all."""
+    """Workloads in their order. `names`: workloads or groups; if empty, those of a comparison, or all."""
     if not names:
         return [workload for workload in _ALL if everything or workload.name in COMPARED]
     return [workload for workload in _ALL if workload.name in names or workload.group in names]

@@ -1,8 +1,8 @@
-"""Writes docs/reference/python/*.md from the docstrings of what `kagzi` exports; with `--check`, fails if something
-public is not described or the committed pages differ.
+"""Writes docs/reference/python/*.md from the docstrings of the names that `kagzi` exports; with `--check`, fails if a
+public name is not described or the committed pages differ.
 
 Functions describe their arguments in an `Args:` section, or by naming them in backquotes. Fields of records, members of
-enums and attributes are described by a comment that begins with `#:` behind them, or by a docstring. griffe reads the
+enums and attributes are described by a trailing comment that begins with `#:`, or by a docstring. griffe reads the
 source: nothing is imported.
 """
 
@@ -28,7 +28,7 @@ class Page(NamedTuple):
     file: str
     title: str
     introduction: str
-    names: tuple[str, ...]  # exported ones, or paths of classes that users meet without importing them
+    names: tuple[str, ...]  # exported names, or paths of classes that users get without importing them
 
 
 PAGES = (
@@ -155,7 +155,7 @@ MADE_BY_KAGZI = frozenset(
         "History",
     }
 )  # fmt: skip
-# Public by name, because modules of the SDK share them, and not meant for users.
+# Public by name because modules of the SDK share them, but not meant for users.
 INTERNAL = frozenset(
     ["Workflow.runs_ahead", "Workflow.warned_of_foreign_wait", "StepInfo.run", "RequestError.default_subject"]
     + ["StepError.of", "RunError.of"]
@@ -180,7 +180,7 @@ class Api:
         self._pages = pages
         self._exported = _exports(package)
 
-    # --- is everything described? -----------------------------------------------------------------------------------
+    # --- completeness -----------------------------------------------------------------------------------------------
 
     def complaints(self) -> Iterator[str]:
         listed = [name for page in self._pages for name in page.names]
@@ -208,14 +208,14 @@ class Api:
                 yield f"{name} is not described: put a `#: comment` behind it"
         init = _constructor(cls)
         if init is not None:
-            fields = {name for each in (cls, *_bases(cls)) for name in each.members}  # described, or complained about
+            fields = {name for each in (cls, *_bases(cls)) for name in each.members}  # described, or already reported
             known = _described_arguments(cls) | _described_arguments(init) | fields
             for parameter in _parameters(init):
                 if parameter.name not in known:
                     yield f"{cls.name}: the argument {parameter.name!r} is not described"
 
     def _members(self, cls: griffe.Class) -> list[griffe.Function | griffe.Attribute]:
-        """Public ones, those of bases that are not exported included, in the order of the source."""
+        """Public members in source order, including those of bases that are not exported."""
         members: dict[str, griffe.Function | griffe.Attribute] = {}
         for owner in (cls, *self._hidden_bases(cls)):
             for name, member in owner.members.items():
@@ -228,12 +228,12 @@ class Api:
         return list(members.values())
 
     def _hidden_bases(self, cls: griffe.Class) -> list[griffe.Class]:
-        """Those that no page of an exported base describes."""
+        """Bases that are not described on the page of an exported base."""
         described = {each.path for base in _bases(cls) if base.name in self._exported for each in _bases(base)}
         return [base for base in _bases(cls) if base.name not in self._exported and base.path not in described]
 
     def _repeats_a_base(self, cls: griffe.Class, member: griffe.Function | griffe.Attribute) -> bool:
-        """A class attribute that an exported base describes, such as the code of an error."""
+        """Whether an exported base describes this class attribute, such as the code of an error."""
         described = (base.members.get(member.name) for base in _bases(cls))
         return (
             isinstance(member, griffe.Attribute)
@@ -256,7 +256,7 @@ class Api:
     # --- pages ------------------------------------------------------------------------------------------------------
 
     def pages(self) -> dict[str, str]:
-        """What each file should hold, README.md included."""
+        """The content of each file, including README.md."""
         files = {page.file: self._page(page) for page in self._pages}
         files["README.md"] = self._contents()
         return files
@@ -336,7 +336,7 @@ def _last(name: str) -> str:
 
 
 def _anchors(page: Page) -> dict[str, str]:
-    """Where GitHub puts the heading of each name: the second of two that differ by case only has a number."""
+    """GitHub's anchor of each heading: if two differ only by case, the second gets a number."""
     seen = [page.title.lower().replace(" ", "-")]
     anchors: dict[str, str] = {}
     for name in map(_last, page.names):
@@ -347,12 +347,12 @@ def _anchors(page: Page) -> dict[str, str]:
 
 
 def _bases(cls: griffe.Class) -> list[griffe.Class]:
-    """Within the package: griffe has not read others."""
+    """Bases within the package: griffe does not read other packages."""
     return [base for base in cls.mro() if base.path != cls.path]
 
 
 def _constructor(cls: griffe.Class) -> griffe.Function | None:
-    """Its own, if users call it; records are made by Kagzi."""
+    """The constructor, if users call it; Kagzi creates records itself."""
     if cls.name in MADE_BY_KAGZI:
         return None
     is_record = any("dataclass" in str(decorator.value) for decorator in cls.decorators)
@@ -367,7 +367,7 @@ def _text(thing: griffe.Object) -> str:
 
 
 def _comment(attribute: griffe.Attribute) -> str:
-    """What stands behind `#:` on the last line of the attribute."""
+    """The text after `#:` on the last line of the attribute."""
     if attribute.endlineno is None or not isinstance(attribute.filepath, Path):
         return ""
     line = attribute.lines_collection[attribute.filepath][attribute.endlineno - 1]
@@ -401,7 +401,7 @@ def _undescribed(function: griffe.Function, name: str) -> Iterator[str]:
 
 
 def _parameters(function: griffe.Function) -> list[Parameter]:
-    """Where overloads spell out the keywords that the implementation takes as one, those of the overloads."""
+    """If overloads list the keywords that the implementation takes as `**options`, returns those of the overloads."""
     own = [each for each in function.parameters if each.name not in ("self", "cls")]
     kinds = griffe.ParameterKind
     if own and own[-1].kind is kinds.var_keyword and function.overloads:
@@ -441,7 +441,7 @@ def _prose(thing: griffe.Object, called: griffe.Function | None) -> Iterator[str
 
 
 def _default(parameter: Parameter | None) -> str:
-    """Worth saying only if it is a value that people can read."""
+    """Shown only if it is a readable value."""
     if parameter is None or parameter.default in (
         "",
         "None",
@@ -458,7 +458,7 @@ def _default(parameter: Parameter | None) -> str:
 
 
 def _wrapped(page: str) -> str:
-    """Text and lists broken into lines; not tables, headings and code."""
+    """Wraps paragraphs and lists, but not tables, headings and code."""
     lines: list[str] = []
     is_code = False
     for line in page.split("\n"):
@@ -478,7 +478,7 @@ def _joined(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """For a cell of a table: one line that begins with a capital."""
+    """One line that begins with a capital, for a table cell."""
     joined = _joined(text.replace("|", "\\|"))
     return joined[:1].upper() + joined[1:]
 
@@ -490,7 +490,7 @@ def _code(signatures: Sequence[str]) -> str:
 def _signature(function: griffe.Function, name: str) -> str:
     parts = list(_signature_parts(function))
     returns = "" if function.returns is None or function.name == "__init__" else str(function.returns)
-    is_async = "async" in function.labels and not returns.startswith("Async")  # those are iterated over, not awaited
+    is_async = "async" in function.labels and not returns.startswith("Async")  # iterators are not awaited
     awaited = re.fullmatch(r"(?:Call\[|Coroutine\[Any, Any, )(.*)\]", returns)
     if awaited and not is_async:
         is_async, returns = True, awaited[1]

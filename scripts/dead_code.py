@@ -1,7 +1,7 @@
-"""Finds names in src/ that nothing uses: `python scripts/dead_code.py`. Exit status 1 if there is one.
+"""Finds unused names in src/: `python scripts/dead_code.py`. Exit status 1 if there is one.
 
-Tests are not users: what only they call is dead. Users are the package with its generated services, the examples, the
-benchmarks, the scripts, and readers of docs/reference/python, where each member of a public class is described.
+Tests do not count as users: code that only tests call is dead. Users are the package with its generated services, the
+examples, the benchmarks, the scripts, and docs/reference/python, which describes each member of a public class.
 """
 
 import ast
@@ -14,7 +14,7 @@ from vulture import Vulture
 
 ROOT = Path(__file__).resolve().parent.parent
 USERS = ("src", "examples", "bench", "scripts")
-GENERATED = ("*/kagzi/v1/*_pb2.py", "*/kagzi/v1/*.pyi")  # the services of *_pb2_grpc.py call what we implement
+GENERATED = ("*/kagzi/v1/*_pb2.py", "*/kagzi/v1/*.pyi")  # *_pb2_grpc.py calls our implementations
 CALLED_BY_OTHERS = (
     "__*__",  # Python
     "capture_signals", "main_loop",  # uvicorn
@@ -22,7 +22,7 @@ CALLED_BY_OTHERS = (
     "convert", "format_commands", "format_epilog", "get_metavar", "list_commands",  # click
     "Check", "List",  # gRPC's health service
     "pytest_*", "fixture_name",  # pytest, from kagzi.testing.pytest_plugin
-    "call_exception_handler", "get_debug", "get_task_factory", "_timer_handle_cancelled",  # asyncio, of a loop
+    "call_exception_handler", "get_debug", "get_task_factory", "_timer_handle_cancelled",  # asyncio, on an event loop
     "on_ws_*", "pause_writing", "resume_writing",  # picows
     "num_tickets",  # ssl
     "AesGcm",  # users, from kagzi.crypto
@@ -30,22 +30,22 @@ CALLED_BY_OTHERS = (
     # OpenTelemetry
     "export", "timeout_millis", "is_recording", "add_link", "add_event", "record_exception", "update_name",
 )  # fmt: skip
-BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED")  # they arrive as numbers: no code needs to spell them
+BY_VALUE = ("SIGNAL", "CHILD", "RACE", "PATCH", "ABANDONED")  # they arrive as numbers, so no code names them
 KEPT = ("_ending",)  # a task that would be garbage-collected without a reference
-BY_POSITION = ("f",)  # of the longest signature that Context.parallel offers
-# Used only by tests, still: the list may only shrink.
+BY_POSITION = ("f",)  # in the longest overload of Context.parallel
+# Still used by tests only: this list may only get shorter.
 KNOWN = ("NO_RETRY", "is_owner")
 DECORATORS = ["@*.command*", "@*.group*", "@overload", "@workflow*", "@step*", "@atexit.*"]
 
 
 def documented() -> set[str]:
-    """Members of public classes: `### Retry.forever`, and rows of the tables of attributes."""
+    """Members of public classes: `### Retry.forever`, and rows of the attribute tables."""
     pages = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference" / "python").glob("*.md"))
     return {*re.findall(r"^### \w+\.(\w+)$", pages, re.MULTILINE), *re.findall(r"^\| `(\w+)` \|", pages, re.MULTILINE)}
 
 
 def quoted() -> Iterator[str]:
-    """Names that are used as texts: of columns, of attributes that are read by name, and of statuses in SQL."""
+    """Names that are used in strings: columns, attributes that are read by name, and statuses in SQL."""
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():

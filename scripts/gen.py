@@ -1,8 +1,8 @@
-"""Generate `src/kagzi/v1` from `proto/` and `web/src/api/types.ts` from the table of routes, or with `--check` fail if
-the committed code differs from what would be made.
+"""Generates `src/kagzi/v1` from `proto/` and `web/src/api/types.ts` from the table of routes. With `--check`, fails if
+the committed code differs.
 
-Messages get their stubs (`_pb2.pyi`) from protoc, services theirs (`_pb2_grpc.pyi`) from mypy-protobuf. The path of a
-proto file is its package, so the generated imports need no patching. Both generators are pinned in `pyproject.toml`.
+protoc makes the stubs of messages (`_pb2.pyi`), mypy-protobuf those of services (`_pb2_grpc.pyi`). The path of a proto
+file is its package, so the generated imports need no patching. Both generators are pinned in `pyproject.toml`.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def generate(target: Path) -> None:
 
 
 def files(directory: Path) -> set[str]:
-    """The names a comparison is about; caches are not among them."""
+    """The names to compare, without caches."""
     return {path.name for path in directory.glob("*.py*") if path.is_file()}
 
 
@@ -78,7 +78,7 @@ def main() -> None:
             if not _is_current(TYPES, ts_types.text()):
                 sys.exit(f"{TYPES} is not what the table of routes generates; run `make gen`")
             return
-        if differences:  # an unchanged package keeps its mtimes, so that reloaders and caches stay quiet
+        if differences:  # an unchanged package keeps its mtimes, so reloaders and caches are not triggered
             shutil.rmtree(COMMITTED, ignore_errors=True)
             shutil.copytree(fresh, COMMITTED)
             print("\n".join(differences))

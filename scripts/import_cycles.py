@@ -1,7 +1,7 @@
 """Finds import cycles in src/kagzi: `python scripts/import_cycles.py`. Exit status 1 if there is one.
 
-Counts every import statement, including those under TYPE_CHECKING and inside functions: a cycle that is hidden from the
-interpreter is still one for readers. Prints each strongly connected component with the imports that make it.
+Counts every import statement, including those under TYPE_CHECKING and inside functions: a cycle that the interpreter
+does not see is still one for readers. Prints each strongly connected component with its imports.
 """
 
 import ast
@@ -16,7 +16,7 @@ Imports = dict[str, set[str]]  # by importing module
 
 
 def find_modules(source: Path = SOURCE) -> dict[str, Path]:
-    """The package's modules by dotted name; a package stands for its `__init__`."""
+    """The package's modules by dotted name; the name of a package means its `__init__`."""
     modules: dict[str, Path] = {}
     for path in sorted((source / PACKAGE).rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts

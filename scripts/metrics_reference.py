@@ -1,4 +1,4 @@
-"""Writes docs/reference/metrics.md from the catalogue of metrics; with `--check`, fails if the page is another one."""
+"""Writes docs/reference/metrics.md from the catalogue of metrics; with `--check`, fails if the page differs."""
 
 import argparse
 import sys

@@ -1,5 +1,5 @@
-"""Writes src/kagzi/store/sqlite/schema.sql from the migrations: what they make of an empty database, as the statements
-that SQLite itself keeps. With `--check`, fails if the file is another one."""
+"""Writes src/kagzi/store/sqlite/schema.sql: the schema that the migrations make from an empty database, as the
+statements that SQLite itself keeps. With `--check`, fails if the committed file differs."""
 
 import argparse
 import sys
@@ -19,14 +19,14 @@ HEADER = """\
 
 
 def schema() -> str:
-    """Raises ValueError if the migrations leave rows in an empty database: this file has none."""
+    """Raises ValueError if the migrations leave rows in an empty database: the file cannot have rows."""
     database = connect(MEMORY)
     apply_migrations(database, MEMORY, quick=False)
     objects = database.execute(
         "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT GLOB 'sqlite_*' ORDER BY rowid"
     )
     for kind, name, _ in objects:
-        if kind == "table" and name != "schema_migrations" and database.execute(f"SELECT 1 FROM {name} LIMIT 1"):  # noqa: S608  our own name
+        if kind == "table" and name != "schema_migrations" and database.execute(f"SELECT 1 FROM {name} LIMIT 1"):  # noqa: S608  the name is our own
             raise ValueError(f"the migrations put rows into {name}: schema.sql would lack them")
     version = load_migrations(PACKAGE)[-1].version
     statements = [f"{sql};" for _, name, sql in objects if name != "schema_migrations"]

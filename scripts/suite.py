@@ -1,9 +1,9 @@
 """Runs the whole test suite: `python scripts/suite.py [arguments of pytest]`. Exit status 0 if every test passed.
 
-Ten thousand tests share two processors, and a test may fail because it got none for seconds. So the few that failed
-are run again when the others are done, one by one and five times each. A test that fails again has failed. Tests that
-pass each time are named in a section of their own, below the failure that was seen, and in build/flaky-tests.txt: they
-are to be mended, but they do not hold up a change. More than three are never taken for chance.
+Ten thousand tests share two processors, and a test may fail because it got no CPU for seconds. So the few that failed
+are repeated after all others, one by one and five times each. A test that fails again has failed. Tests that pass each
+time are listed in a section below the original failure and in build/flaky-tests.txt: they must be repaired, but they do
+not block a change. More than three are always treated as failures.
 """
 
 import json
@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "build" / "flaky-tests.txt"
 MOST = 3
 TIMES = 5
-TESTS_FAILED = 1  # pytest's exit status; any other is not about a test
+TESTS_FAILED = 1  # pytest's exit status; any other has another cause than a test
 
 
 def main(arguments: list[str]) -> int:
     REPORT.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as cache:  # of this run only: it names the tests that failed
+    with tempfile.TemporaryDirectory() as cache:  # for this run only: it lists the failed tests
         status = pytest([*arguments, "-o", f"cache_dir={cache}"])
         failed = failed_tests(Path(cache)) if status == TESTS_FAILED else []
     if not failed or len(failed) > MOST:
@@ -37,7 +37,7 @@ def pytest(arguments: list[str]) -> int:
 
 
 def failed_tests(cache: Path) -> list[str]:
-    """Ids of the tests that failed; none if a whole file could not be read, or if only a skip made the run fail."""
+    """Ids of the failed tests; empty if a whole file could not be read, or if only a skip made the run fail."""
     kept = cache / "v" / "cache" / "lastfailed"
     failed: list[str] = sorted(json.loads(kept.read_text())) if kept.exists() else []
     return failed if all("::" in test for test in failed) else []

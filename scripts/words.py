@@ -1,7 +1,7 @@
 """Finds words that the project does not use: `python scripts/words.py`. Exit status 1 if there is one.
 
-A reader who knows the field should meet no word that has to be translated: docs/glossary.md has ours, EVERYWHERE and
-IN_NAMES the ones they replace, EXCEPTIONS the names that others have chosen.
+A reader who knows the field should not meet a word that needs translation. docs/glossary.md has our words, EVERYWHERE
+and IN_NAMES the ones that they replace, EXCEPTIONS the names that others have chosen.
 """
 
 import ast
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 THIS = "scripts/words.py"
 
-# In names, comments, documentation, messages and SQL; and what to write instead.
+# Not allowed in names, comments, documentation, messages and SQL; with the words to use instead.
 EVERYWHERE = {
     "letter letters parcel parcels": "message, request, response",
     "wave waves lane lanes": "batch, fast path; write queue",
@@ -29,7 +29,7 @@ EVERYWHERE = {
     "hinder hinders hindered hindering unhindered": "can_proceed",
     "cellar cellars dice seam seams mailbox duplex": "store harness; rng; providers; outbound queue; run both",
 }
-# In names: of modules, classes, functions, arguments, variables, tables and columns. They are good words of a sentence.
+# Not allowed in names of modules, classes, functions, arguments, variables, tables and columns; allowed in sentences.
 IN_NAMES = {
     "post house floor floors study door doors room rooms": "the class itself, what it holds",
     "families born": "parent and children; created",
@@ -50,10 +50,10 @@ SENTENCES = {
 }
 INSTEAD = {"Answers ...": "Returns ...", "is no ...": "is not a ..."}
 
-# Names that are not ours to choose.
+# Names that we cannot choose.
 EXCEPTIONS = (
-    re.compile(r"not_?found", re.IGNORECASE),  # gRPC's NOT_FOUND, and the field and the error of that name
-    re.compile(r"^post_to_slack$"),  # of an example that is kept as the design of the API has it
+    re.compile(r"not_?found", re.IGNORECASE),  # gRPC's NOT_FOUND, and the field and the error with that name
+    re.compile(r"^post_to_slack$"),  # in an example of the API's design
     re.compile(r"^__\w+__$"),  # Python's
     re.compile(r"^runs_to_go_on$"),  # an index that a migration made
 )
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def banned_in_glossary() -> Iterator[str]:
-    """The glossary explains no word that is not to be used."""
+    """The glossary must not explain a word that is not allowed."""
     terms = re.findall(r"^\| ([^|]+) \|", GLOSSARY.read_text(), re.MULTILINE) if GLOSSARY.exists() else []
     for term in terms:
         for word in BANNED.keys() & set(re.findall(r"[a-z]+", term.lower())):
@@ -117,7 +117,7 @@ def hits_in(path: Path) -> Iterator[Hit]:
 
 
 def banned_in(name: str) -> set[str]:
-    """The words of a name that are not used. What a test is called is a sentence."""
+    """The words of a name that are not allowed. The name of a test is a sentence."""
     banned = BANNED.keys() if name.startswith("test_") else (BANNED | NO_NAMES).keys()
     for exception in EXCEPTIONS:
         name = exception.sub("", name)
@@ -128,7 +128,7 @@ Lines = list[tuple[int, str]]
 
 
 def python_words(path: Path, text: str) -> tuple[Lines, Lines]:
-    """The names that are made here (where they are used they are the same); and the comments, docstrings, messages."""
+    """The names that are defined here; and the comments, docstrings and messages."""
     names: Lines = []
     sentences: Lines = []
     for node in ast.walk(ast.parse(text, str(path))):
@@ -148,7 +148,7 @@ def python_words(path: Path, text: str) -> tuple[Lines, Lines]:
 
 
 def plain_words(path: Path, text: str) -> tuple[Lines, Lines]:
-    """SQL and protos are names but for their comments; of a page all is text."""
+    """SQL and protos consist of names, except for their comments; a page is text."""
     names: Lines = []
     sentences: Lines = []
     comment = {".sql": "--", ".proto": "//"}.get(path.suffix)

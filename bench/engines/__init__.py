@@ -1,4 +1,4 @@
-"""One adapter for each engine: which processes it has, how they are started, and which workloads it can express."""
+"""One adapter for each engine: its processes, how to start them, and the workloads that it can express."""
 
 from bench.engines.absurd import Absurd
 from bench.engines.base import Engine
@@ -10,7 +10,7 @@ from bench.engines.temporal import Temporal
 
 KAGZI: tuple[type[Engine], ...] = (KagziPostgres, KagziSqlite, KagziEmbedded)
 SEVERAL_SERVERS: tuple[type[Engine], ...] = (KagziTwoServers, KagziFourServers)
-"""For W9: not part of a comparison with peers."""
+"""For W9, which is not part of a comparison with peers."""
 PEERS: tuple[type[Engine], ...] = (
     OpenWorkflowPostgres,
     OpenWorkflowSqlite,

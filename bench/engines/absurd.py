@@ -1,4 +1,4 @@
-"""Absurd: functions in PostgreSQL and a library; its workers are in the process of the caller."""
+"""Absurd: functions in PostgreSQL and a library; its workers run in the caller's process."""
 
 from typing import ClassVar
 

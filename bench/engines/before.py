@@ -1,4 +1,4 @@
-"""Kagzi as it is in another checkout: what a change has brought, in one comparison."""
+"""Kagzi from another checkout: shows the effect of a change in one comparison."""
 
 import subprocess
 from pathlib import Path
@@ -8,11 +8,11 @@ from bench.engines.kagzi import KagziEmbedded, KagziPostgres, KagziSqlite
 from bench.launch import EngineError
 
 BEFORE = "before-"
-"""Followed by the name of the set-up that it is compared with."""
+"""Prefix of the name of the set-up that it is compared with."""
 
 
 def engines_before(checkout: Path) -> tuple[type[Engine], ...]:
-    """Raises EngineError if the checkout has no environment: `make .venv/.installed-dev` makes it."""
+    """Raises EngineError if the checkout has no environment: `make .venv/.installed-dev` creates it."""
     python = checkout.absolute() / ".venv" / "bin" / "python"
     if not python.exists():
         raise EngineError(f"{python} does not exist; run `make .venv/.installed-dev` in {checkout}")

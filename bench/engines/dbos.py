@@ -1,4 +1,4 @@
-"""DBOS: a library, whose worker is in the process of the caller."""
+"""DBOS: a library, whose worker runs in the caller's process."""
 
 from typing import ClassVar
 

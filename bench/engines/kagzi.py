@@ -12,7 +12,7 @@ from kagzi.cli.bench.machine import describe_versions
 
 DRIVER = PROGRAMS / "kagzi_driver.py"
 FLOOD_IN_FLIGHT = 500
-FLOOD_SECONDS = 3_600.0  # longer than what is measured beside it
+FLOOD_SECONDS = 3_600.0  # longer than any measurement
 
 
 class _Kagzi(Engine):
@@ -24,7 +24,7 @@ class _Kagzi(Engine):
         return {name: str(version) for name, version in describe_versions().items() if version}
 
     def start(self) -> None:
-        """With several servers, the worker is at the first and the client at the last."""
+        """With several servers, the worker uses the first and the client the last."""
         addresses = [self._server(number) for number in range(self.servers)]
         self._address = addresses[0]
         self._worker = self._start_worker("worker", "bench")

@@ -1,4 +1,4 @@
-"""OpenWorkflow (npm): worker and client in one process of Node, as its documentation has them."""
+"""OpenWorkflow (npm): worker and client in one Node process, as in its documentation."""
 
 import json
 import subprocess

@@ -1,8 +1,8 @@
 """Absurd: workers and load generator in one process: python absurd_driver.py URL
 
-Its client polls for results with growing pauses; here the end of the function, which is in this process, says when to
-look, and then every 2 ms. That favours Absurd: nothing waits for a result longer than it takes. Each of its workers has
-one connection, claims a batch and waits for all of it: several small ones are faster than a large one.
+Its client polls for results with growing pauses. Here the function, which runs in this process, signals its end; then
+the result is polled every 2 ms. That favours Absurd: no result waits longer than necessary. Each worker has one
+connection, claims a batch and waits for all of it: several small workers are faster than a large one.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from absurdctl import BUNDLED_SCHEMA_SQL
 from protocol import load, run, serve
 
 WORKERS = 10
-SLOTS = 10  # of each
+SLOTS = 10  # per worker
 CLIENTS = 10
-POLL_S = 0.1  # ten workers: one of them looks every 10 ms
+POLL_S = 0.1  # with ten workers, one polls every 10 ms
 CLAIM_S = 30
 RESULT_POLL_S = 0.002
 
@@ -122,7 +122,7 @@ class Absurd:
         return await self.result(flow, await self.start(flow, value))
 
     async def start(self, flow: str, value: Any) -> str:
-        """A run that nobody serves waits in a queue that has no worker."""
+        """A run that no worker serves waits in a queue without a worker."""
         if flow == load.UNSERVED:
             return str((await next(self._next).spawn(flow, value, queue="nobody", max_attempts=5))["task_id"])
         serial = next(self._serial)
@@ -155,7 +155,7 @@ class Absurd:
 
 
 async def work(worker: AsyncAbsurd, number: int) -> None:
-    await asyncio.sleep(number * POLL_S / WORKERS)  # so that they do not poll all at once
+    await asyncio.sleep(number * POLL_S / WORKERS)  # so that they do not all poll at once
     await worker.start_worker(
         worker_id=f"worker-{number}", claim_timeout=CLAIM_S, concurrency=SLOTS, poll_interval=POLL_S
     )

@@ -1,4 +1,4 @@
-"""DBOS: worker and load generator in one process, as its documentation has them: python dbos_driver.py URL"""
+"""DBOS: worker and load generator in one process, as in its documentation: python dbos_driver.py URL"""
 
 import asyncio
 import logging
@@ -108,7 +108,7 @@ class Dbos:
         return await handle.get_result()
 
     async def start(self, flow: str, value: Any) -> str:
-        """A run that nobody serves waits in a queue to which nobody listens."""
+        """A run that no worker serves waits in a queue without a listener."""
         if flow == load.UNSERVED:
             waiting = await self._client.enqueue_async({"queue_name": "nobody", "workflow_name": flow}, value)
             return waiting.get_workflow_id()

@@ -1,6 +1,6 @@
 """Kagzi's load generator: python kagzi_driver.py ADDRESS NAMESPACE [SLOTS]
 
-With SLOTS the worker is in this process, too: for an embedded address.
+With SLOTS the worker also runs in this process: for an embedded address.
 """
 
 import sys

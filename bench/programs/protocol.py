@@ -1,4 +1,4 @@
-"""What the load generators in Python share. Standard library only: it runs in the environment of any engine."""
+"""Shared by the load generators in Python. Standard library only: it runs in the environment of any engine."""
 
 import asyncio
 import importlib.util
@@ -13,7 +13,7 @@ LOAD = Path(__file__).resolve().parents[2] / "src" / "kagzi" / "cli" / "bench" /
 
 
 def _load() -> Any:
-    """The module by its path: the environment of a peer has no Kagzi."""
+    """Load the module by its path: the environment of a peer has no Kagzi."""
     specification = importlib.util.spec_from_file_location("load", LOAD)
     assert specification is not None
     assert specification.loader is not None
@@ -37,8 +37,8 @@ COMMANDS = {
 
 
 async def serve(engine: Any) -> None:
-    """Do what is asked on stdin, line by line, until its end. Answers go to what was stdout; stdout is stderr from now
-    on, so that no library can print between them."""
+    """Execute the requests on stdin, line by line, until it ends. Responses go to the original stdout; stdout is
+    redirected to stderr, so that no library can print between them."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     print(json.dumps({"ready": True}), file=answers, flush=True)
@@ -48,13 +48,13 @@ async def serve(engine: Any) -> None:
         command = COMMANDS[request.pop("do")]
         try:
             answer = await command(engine, **request)
-        except Exception as error:  # noqa: BLE001  whatever it is, the harness reports it and goes on
+        except Exception as error:  # noqa: BLE001  the harness reports any error and continues
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where it is installed."""
+    """Use uvloop where it is installed."""
     try:
         import uvloop  # noqa: PLC0415
     except ImportError:

@@ -1,6 +1,6 @@
 """Restate's load generator: python restate_driver.py INGRESS_PORT
 
-Calls are plain HTTP/1.1 on connections that are kept, which costs less than any client library would.
+Calls are plain HTTP/1.1 on persistent connections, which costs less than any client library.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from protocol import load, run, serve
 
 
 class Http:
-    """Requests to one address, each on a connection of its own while it lasts."""
+    """Requests to one address, each on its own connection while it lasts."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -53,7 +53,7 @@ class Restate:
         return await self._http.call("POST", f"/bench/{flow}", value)
 
     async def start(self, flow: str, value: Any) -> str:
-        """A run that nobody serves is one that is due in a day: Restate would call a missing service for ever."""
+        """A run that no worker serves is due in a day: Restate would call a missing service forever."""
         path = "/bench/sequence/send?delay=1d" if flow == load.UNSERVED else f"/bench/{flow}/send"
         answer = await self._http.call("POST", path, 1 if flow == load.UNSERVED else value)
         return answer["invocationId"]

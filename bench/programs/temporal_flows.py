@@ -1,4 +1,4 @@
-"""Temporal's workflows. Steps are local activities, which are faster here than activities of a queue."""
+"""Temporal's workflows. Steps are local activities, which are faster here than activities on a task queue."""
 
 import asyncio
 from datetime import timedelta
@@ -90,7 +90,7 @@ class Sleeper:
 
 @workflow.defn(name="replayed")
 class Replayed:
-    """Stays where it is until a signal comes: without one, a new worker has no reason to take it up."""
+    """Waits until a signal arrives: without one, a new worker has no reason to resume it."""
 
     @workflow.run
     async def run(self, options: dict[str, Any]) -> int:
@@ -104,7 +104,7 @@ class Replayed:
 
     @workflow.signal
     def wake(self) -> None:
-        """It is the event that counts."""
+        """The event itself resumes the workflow."""
 
 
 WORKFLOWS = [Sequence, Timed, FanOut, Bodies, Payloads, Sleeper, Replayed]

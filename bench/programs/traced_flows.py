@@ -1,4 +1,4 @@
-"""The workflows of `kagzi bench` in a worker that sends a span of every step to a collector."""
+"""The workflows of `kagzi bench` in a worker that sends a span for every step to a collector."""
 
 import os
 
@@ -6,11 +6,11 @@ from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from kagzi.cli.bench.flows import *  # noqa: F403  what a worker finds here
+from kagzi.cli.bench.flows import *  # noqa: F403  the worker registers what it finds here
 from kagzi.otel import OtlpExporter
 
 COLLECTOR = "KAGZI_BENCH_COLLECTOR"
-"""The variable that names the collector, for a worker."""
+"""The environment variable with the collector's address, for a worker."""
 
 
 def provider_to(collector: str) -> TracerProvider:

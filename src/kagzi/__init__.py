@@ -2,9 +2,9 @@
 
     from kagzi import Context, Kagzi, Worker, workflow
 
-What this module exports is public; every module below it is private, and may move or change in any version.
+The names that this module exports are public. Every module below it is private and may move or change in any version.
 
-Names are loaded when first used: the command line and the server, which live in this package, do not pay for the SDK.
+Names are loaded on first use, so the command line and the server, which are in this package, do not load the SDK.
 """
 
 from typing import TYPE_CHECKING
@@ -217,13 +217,13 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # or every name would seem to be here
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> object:
         home = _HOME_OF.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module  # noqa: PLC0415  lazy, as everything here
+        from importlib import import_module  # noqa: PLC0415  lazy, like every import here
 
         value: object = getattr(import_module(f"{__name__}.{home}"), name)
         globals()[name] = value

@@ -24,12 +24,12 @@ class AesGcm:
     """A codec that encrypts with AES-GCM.
 
     Args:
-        keys: Secret keys of 32 bytes (16 and 24 work as well), by a name of your own. The name is stored with what is
-            encrypted, unencrypted itself.
+        keys: Secret keys of 32 bytes (16 and 24 also work), each under a name that you choose. The name is stored
+            unencrypted with the encrypted data.
         current: The name of the key to encrypt with. Default: the only key.
 
-    To rotate keys, first give the new key to all clients and workers beside the old one. Then make it the `current` one
-    everywhere. Keep the old key for as long as something is stored that was encrypted with it.
+    To rotate keys, first give the new key to all clients and workers in addition to the old one. Then make it the
+    `current` one everywhere. Keep the old key for as long as data that was encrypted with it is stored.
 
     Raises InvalidArgument for keys that cannot be used.
     """
@@ -54,12 +54,12 @@ class AesGcm:
 
     def encode(self, data: bytes) -> tuple[bytes, Mapping[str, str]]:
         """`data` encrypted with the current key."""
-        nonce = os.urandom(_NONCE_BYTES)  # noqa: TID251  it is never repeated, not in tests either
+        nonce = os.urandom(_NONCE_BYTES)  # noqa: TID251  a nonce is never repeated, not even in tests
         encrypted = self._ciphers[self._current].encrypt(nonce, data, _associated(self._current))
         return nonce + encrypted, {_ENCODING: AES_GCM, _KEY: self._current}
 
     def decode(self, data: bytes, metadata: Mapping[str, str]) -> bytes:
-        """What was encrypted to `data`, with the key that `metadata` names. Raises ValueError, which names the key."""
+        """Decrypt `data` with the key that `metadata` names. Raises ValueError, which names the key."""
         encoding, name = metadata.get(_ENCODING), metadata.get(_KEY, "")
         if encoding != AES_GCM:
             raise ValueError(f"it is encoded as {encoding!r}, and this codec knows {AES_GCM!r} only")
@@ -82,7 +82,7 @@ class AesGcm:
 
 
 def _associated(name: str) -> bytes:
-    """What is authenticated along with the data. Neither run nor step: forks, children and parents share the bytes."""
+    """The associated data to authenticate. It has no run or step: forks, children and parents share the bytes."""
     return f"kagzi {AES_GCM} {name}".encode()
 
 

@@ -1,8 +1,8 @@
 """Embedded addresses: a server in the user's own process for `sqlite:///file.db` and `:memory:`.
 
 The first process that opens a file serves it to itself and to every other process that opens the same file. It holds an
-OS lock beside the file; a note there has its address and a secret. When it ends, the others race for the lock; the
-winner serves, the rest connect to it. `:memory:` is one store per process, gone when its last user closes it.
+OS lock beside the file and writes its address and a secret there. When it ends, the others compete for the lock: the
+winner serves, and the rest connect to it. `:memory:` is one store per process, until its last user closes it.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _SOCKET_PREFIX = "kagzi-"
 
 
 class EmbeddedServer:
-    """One user of an embedded address. A server ends with the last of its users in its own process."""
+    """One user of an embedded address. The server stops when its last user in its own process closes it."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -53,7 +53,7 @@ class EmbeddedServer:
 
     @property
     def open_call(self) -> OpenCall | None:
-        """The way to the server if it is in this process; otherwise `target` is."""
+        """Opens calls on the server if it runs in this process. Otherwise None: connect to `target`."""
         return None if self._host is None else self._host.open_call
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
@@ -61,7 +61,7 @@ class EmbeddedServer:
             self._host.note_worker(namespace, worker_id)
 
     async def renew(self) -> None:
-        """Find out again who serves, and serve if nobody does. Raises Unavailable, PreconditionFailed, CannotStart."""
+        """Find the current server, or serve if nobody does. Raises Unavailable, PreconditionFailed, CannotStart."""
         _refuse_in_child(self._key)
         if self._closed:
             raise PreconditionFailed(f"this connection to {self._key} is closed. Open a new one.")
@@ -88,7 +88,7 @@ class EmbeddedServer:
             server = _find(self._key)
             if isinstance(server, _Host):
                 self._host = server
-                await asyncio.shield(asyncio.wrap_future(server.ready))  # other users wait for it, too
+                await asyncio.shield(asyncio.wrap_future(server.ready))  # shielded: other users wait for it, too
             if isinstance(server, Endpoint) and server.target.startswith("https://"):
                 raise PreconditionFailed(
                     f"{self._key} is served with TLS, by process {server.pid}. Connect to {server.target} instead."
@@ -96,7 +96,7 @@ class EmbeddedServer:
             if server is not None:
                 self.target, self.metadata = server.target, _proof(server.secret)
                 return
-            await asyncio.sleep(_POLL_S)  # the holder of the lock is about to publish its address
+            await asyncio.sleep(_POLL_S)  # the process that holds the lock has not published its address yet
 
 
 async def open_embedded(address: str) -> EmbeddedServer:
@@ -119,8 +119,8 @@ async def open_embedded(address: str) -> EmbeddedServer:
 
 
 class _Host:
-    """The server of one address, shared by all its users in this process. It has a loop and a thread of its own, so
-    that a user who blocks a loop blocks nobody else."""
+    """The server of one address, shared by all its users in this process. It has its own event loop and thread, so that
+    a user that blocks its loop does not block the others."""
 
     def __init__(self, key: str, lock: FileLock | None) -> None:
         self.users: list[asyncio.AbstractEventLoop] = []
@@ -142,7 +142,7 @@ class _Host:
         self.open_call = self._server.open_call
         self._loop = asyncio.new_event_loop()
         self._serving = self._loop.create_task(self._serve(), name="kagzi embedded server")
-        # A daemon: a program that ends without closing it does not wait, and the file is as safe as after a kill.
+        # A daemon thread: a program can exit without closing it, and the file is then as safe as after a kill.
         threading.Thread(target=self._run, name="kagzi-embedded", daemon=True).start()
 
     @property
@@ -186,7 +186,7 @@ class _Host:
         await asyncio.wait({asyncio.wrap_future(self.ended)}, timeout=_STOP_TIMEOUT_S)
 
     def end(self) -> None:
-        """Accept no new users; the next one serves again, when this server has ended."""
+        """Accept no new users. The next user starts a new server once this one has stopped."""
         if not self.is_ending:
             self.is_ending = True
             self._loop.call_soon_threadsafe(self._serving.cancel)
@@ -205,7 +205,7 @@ class _Host:
 
 
 _hosts: dict[str, _Host] = {}
-_guard = threading.RLock()  # users of one address may live on several loops
+_guard = threading.RLock()  # users of one address may run on several event loops
 _opened_in: dict[str, int] = {}  # the process that first opened an address
 
 
@@ -217,11 +217,11 @@ def _remove_sockets() -> None:
 
 
 def _find(key: str) -> _Host | Endpoint | None:
-    """The host in this process, made if nobody serves, with the caller as a user; the endpoint of another process; or
-    None while another process is about to serve, or this one has not yet ended."""
+    """Returns the host in this process, created if nobody serves, with the caller added as a user; or the endpoint of
+    another process; or None while another process is about to serve or the host of this one is stopping."""
     with _guard:
         host = _hosts.get(key)
-        if host is not None and all(loop.is_closed() for loop in host.users):  # they ended without closing it
+        if host is not None and all(loop.is_closed() for loop in host.users):  # they never closed it
             host.end()
         if host is not None and not host.alive:
             return None
@@ -238,7 +238,7 @@ def _find(key: str) -> _Host | Endpoint | None:
 
 
 def _remove_stale_socket(published: Endpoint | None) -> None:
-    """Of the last holder, if it was killed."""
+    """Remove the socket of the previous owner, which was killed."""
     if published is not None and published.target.startswith("unix:"):
         directory = Path(published.target.removeprefix("unix:")).parent
         if directory.name.startswith(_SOCKET_PREFIX) and directory.parent == Path(tempfile.gettempdir()):
@@ -250,7 +250,7 @@ def _proof(secret: str) -> tuple[tuple[str, str], ...]:
 
 
 def _refuse_in_child(key: str) -> None:
-    """A forked process has its parent's connections, and both break when both use them. Raises PreconditionFailed."""
+    """Raises PreconditionFailed: a forked process shares its parent's connections, and if both use them, both break."""
     if _opened_in.setdefault(key, os.getpid()) != os.getpid():
         raise PreconditionFailed(
             f"{key} was opened before this process was forked, and cannot be used on both sides. "

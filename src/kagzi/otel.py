@@ -1,5 +1,5 @@
-"""Sends spans to a collector, cheaply: `BatchSpanProcessor(OtlpExporter("http://collector:4318"))`. Needs the extra
-`otel`."""
+"""Sends spans to a collector with little CPU: `BatchSpanProcessor(OtlpExporter("http://collector:4318"))`. Needs the
+extra `otel`."""
 
 import http.client
 import logging
@@ -22,19 +22,19 @@ from .sdk.tracing.pending import encode_requests, takes_encoded
 _log = logging.getLogger("kagzi.otel")
 
 _HEADERS_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
-_AGAIN = (429, 502, 503, 504)  # what the protocol says may be sent again
+_AGAIN = (429, 502, 503, 504)  # the statuses after which the protocol allows a retry
 _FIRST_PAUSE_S = 0.5
 _GOOD = range(200, 300)
 
 
 class OtlpExporter(SpanExporter):
-    """An exporter of spans, by OTLP over HTTP, that encodes them with a quarter of the CPU that OpenTelemetry's own
-    one needs. It has no compression and no proxies; who needs those takes `OTLPSpanExporter`.
+    """Exports spans by OTLP over HTTP, and encodes them with a quarter of the CPU that OpenTelemetry's own exporter
+    needs. It supports neither compression nor proxies; if you need those, use `OTLPSpanExporter`.
 
     Args:
         url: The address of the collector, such as `http://collector:4318`.
-        headers: Of each request, for example with a key. Default: those of `OTEL_EXPORTER_OTLP_HEADERS`.
-        timeout_s: How long a batch may take, with repeats; then it is dropped.
+        headers: Sent with each request, for example a key. Default: those of `OTEL_EXPORTER_OTLP_HEADERS`.
+        timeout_s: How long sending a batch may take, including retries. After that the batch is dropped.
 
     Raises InvalidArgument if `url` is not an address.
     """
@@ -55,7 +55,7 @@ class OtlpExporter(SpanExporter):
         """Send a batch. Called by a span processor; blocks.
 
         Args:
-            spans: Those that have ended.
+            spans: The spans that have ended.
         """
         result = SpanExportResult.SUCCESS
         with self._lock:
@@ -66,21 +66,21 @@ class OtlpExporter(SpanExporter):
         return result
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing is kept here: a batch is sent when it is exported.
+        """Do nothing: every batch is sent when it is exported.
 
         Args:
-            timeout_millis: Not needed.
+            timeout_millis: Not used.
         """
         return True
 
     def shutdown(self) -> None:
-        """Give up what is under way, and disconnect."""
+        """Abort the request in progress, and disconnect."""
         self._closing.set()
         with self._lock:
             self._disconnect()
 
     def _send(self, data: bytes) -> str:
-        """What was wrong; empty if they were taken."""
+        """Returns the error text, or an empty string if the collector accepted the spans."""
         pause_s, left_s = _FIRST_PAUSE_S, self._timeout_s
         while True:
             problem, again = self._try(data)
@@ -89,7 +89,7 @@ class OtlpExporter(SpanExporter):
             left_s, pause_s = left_s - pause_s, pause_s * 2
 
     def _try(self, data: bytes) -> tuple[str, bool]:
-        """What was wrong, and whether it may be sent again."""
+        """Returns the error text, and whether the request may be retried."""
         try:
             connection = self._connection = self._connection or self._connect()
             connection.request("POST", self._path, body=data, headers=self._headers)
@@ -118,7 +118,7 @@ takes_encoded(OtlpExporter)
 
 
 def _headers_of_environment() -> dict[str, str]:
-    """`name=value`, separated by commas, with the escapes of URLs."""
+    """Headers as `name=value`, separated by commas and URL-encoded."""
     text = next((value for name in _HEADERS_VARIABLES if (value := os.environ.get(name))), "")
     pairs = (entry.partition("=") for entry in text.split(",") if "=" in entry)
     return {unquote(name.strip()).lower(): unquote(value.strip()) for name, _, value in pairs}

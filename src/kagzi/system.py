@@ -1,4 +1,4 @@
-"""The real clock, ids and rng: the only source of time, identity and chance. All other code gets them as parameters."""
+"""The real clock, ids and rng: the only source of time and randomness. All other code gets them as parameters."""
 
 import os
 import random
@@ -11,7 +11,7 @@ from .core.times import Timestamp
 _PAGE_BYTES = 4_096
 _PAGE_OF_NUMBERS = struct.Struct(f"={_PAGE_BYTES // 8}Q")
 _UNUSED_BITS = 64 - RUN_RANDOM_BITS
-_ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # BOOTTIME goes on while a laptop is suspended
+_ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # BOOTTIME also counts while a laptop is suspended
 
 
 def _elapsed_us() -> int:
@@ -19,9 +19,9 @@ def _elapsed_us() -> int:
 
 
 class SystemClock:
-    """Elapsed time since this machine's wall clock was read once; from then on the store's clock is followed.
+    """Reads the machine's wall clock once, then counts elapsed time; from then on it follows the store's clock.
 
-    Setting the wall clock, by hand or by NTP, does not move it: a timer would fire early, a lease would end.
+    Setting the wall clock, by hand or by NTP, does not change it: timers would fire early, leases would end.
     """
 
     def __init__(self) -> None:
@@ -31,15 +31,15 @@ class SystemClock:
         return time.clock_gettime_ns(_ELAPSED) // 1_000 + self._offset_us
 
     def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp) -> None:
-        """The store returned `store_now` between two readings of this clock: meet it in the middle."""
+        """The store returned `store_now` between two readings of this clock: assume that it was midway."""
         self._offset_us += store_now - (sent_at + received_at) // 2
 
 
 class _Randomness:
-    """The system's randomness, fetched by the page: a system call for each id costs more than the id.
+    """The system's randomness, read a page at a time: a system call for each id costs more than the id.
 
-    What is fetched is given out once: `pop` of a list is atomic, so threads do not share it, and a forked child begins
-    with nothing (see below), so it does not repeat what its parent gives out.
+    Each value is used once: `list.pop` is atomic, so two threads never get the same one. A forked child starts with
+    empty lists (see below), so it does not repeat its parent's values.
     """
 
     def __init__(self) -> None:
@@ -80,16 +80,16 @@ class SystemIds:
         self._last = (0, 0, 0)
 
     def run_id(self, now: Timestamp, namespace: str) -> str:
-        """Those of one moment count on, so that a batch never draws one twice; not in a child that was forked in that
-        moment."""
+        """Within one microsecond the ids count up, so that a batch never gets one twice. A child that was forked in
+        that microsecond draws a new number."""
         last_at, last, forks = self._last
         number = last + 1 if last_at == now and forks == _randomness.forks else _randomness.number() >> _UNUSED_BITS
         self._last = (now, number, _randomness.forks)
         return uuid7_of(namespace, now, number)
 
     def request_id(self) -> str:
-        """A new UUIDv7 of this moment. Stores keep an index of the request ids of runs: random ones would change a page
-        of it for each start, these change its last one."""
+        """A new UUIDv7 of the current time. Stores index the request ids of runs: random ids would change a different
+        index page for each start, these change the last one."""
         return uuid7(time.time_ns() // 1_000, _randomness.number())
 
     def token(self) -> str:

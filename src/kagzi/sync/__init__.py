@@ -1,11 +1,11 @@
-"""Kagzi without await, for Flask, Django and scripts: the same client, which waits for each answer.
+"""Kagzi without await, for Flask, Django and scripts: the same client, which waits for each response.
 
     from kagzi.sync import Kagzi
 
     with Kagzi.connect() as client:
         print(client.run("hello", "Ada"))
 
-Workflows, steps and workers are those of `kagzi`: only the client is another one.
+Workflows, steps and workers are those of `kagzi`: only the client differs.
 """
 
 from .client import Kagzi

@@ -1,4 +1,4 @@
-"""The event loop behind the clients that are used without await: one thread for all of them in a process."""
+"""The event loop of the clients without await: one thread for all of them in a process."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ _lock = threading.Lock()
 
 
 class Background:
-    """An event loop on a thread. Any number of threads may call at once."""
+    """An event loop on a thread. Any number of threads may call it at once."""
 
     _current: "Background | None" = None
 
@@ -29,7 +29,7 @@ class Background:
 
     @classmethod
     def acquire(cls) -> "Background":
-        """The one of this process, until `release`."""
+        """The event loop of this process, valid until `release`."""
         with _lock:
             current = cls._current
             if current is None or not current.is_of_this_process:
@@ -39,11 +39,11 @@ class Background:
 
     @property
     def is_of_this_process(self) -> bool:
-        """A fork leaves threads behind."""
+        """False after a fork, which does not copy threads."""
         return self._pid == os.getpid()
 
     def release(self) -> None:
-        """Whoever acquired it last ends the thread."""
+        """The last user to release it ends the thread."""
         with _lock:
             self.users -= 1
             if self.users or not self.is_of_this_process:
@@ -54,8 +54,8 @@ class Background:
         self._thread.join(_STOP_S)
 
     def call(self, act: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What the coroutine returns, or raises. Whoever is interrupted while it waits (Ctrl-C) cancels it. Raises
-        PreconditionFailed where waiting here would never end or stop others."""
+        """Returns or raises the result of the coroutine. A caller that is interrupted (Ctrl-C) cancels it. Raises
+        PreconditionFailed where waiting would never end, or would block an event loop."""
         self.check()
         future = asyncio.run_coroutine_threadsafe(act(), self._loop)
         try:
@@ -65,14 +65,14 @@ class Background:
             raise
 
     def iterate(self, make: Callable[[], AsyncIterator[T]], convert: Callable[[T], S]) -> Generator[S]:
-        """One row after the other, each converted; the source is closed with the iterator."""
+        """Yield one row after the other, each converted; closing the iterator closes the source."""
         rows = make()
         close = getattr(rows, "aclose", None)
 
         async def following() -> tuple[T] | None:
             try:
                 return (await anext(rows),)
-            except StopAsyncIteration:  # which no future can hold
+            except StopAsyncIteration:  # a future cannot hold it
                 return None
 
         try:

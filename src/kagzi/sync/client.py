@@ -1,4 +1,4 @@
-"""Kagzi, the client, without await: what is said differently. The rest is generated from the client itself."""
+"""Kagzi, the client, without await: the methods that differ. The others are generated from the async client."""
 
 from collections.abc import Iterable
 from types import TracebackType
@@ -25,7 +25,7 @@ O = TypeVar("O")  # noqa: E741  as above
 class Kagzi(KagziCalls):
     """A client for code without an event loop, such as Flask, Django and scripts: `with Kagzi.connect() as client:`.
 
-    Its methods are those of `kagzi.Kagzi`, and wait for the answer. Threads can share one client. Connect after a fork.
+    Its methods are those of `kagzi.Kagzi`, and wait for responses. Threads can share one client. Connect after a fork.
     """
 
     @classmethod
@@ -40,7 +40,7 @@ class Kagzi(KagziCalls):
         timeout: Duration | None = None,
         call_timeout: Duration = "30s",
     ) -> Self:
-        """Connect, as `kagzi.Kagzi.connect` does. Close the client, or use it with `with`."""
+        """Connect as `kagzi.Kagzi.connect` does. Close the client, or use it with `with`."""
 
         async def connect() -> AsyncKagzi:
             return await AsyncKagzi.connect(
@@ -61,7 +61,7 @@ class Kagzi(KagziCalls):
             raise
 
     def close(self) -> None:
-        """Close the connection. Calls that are still waiting fail; runs go on."""
+        """Close the connection. Calls that are still waiting fail; runs continue."""
         if not self._closed:
             self._closed = True
             try:
@@ -86,7 +86,7 @@ class Kagzi(KagziCalls):
     def start(self, workflow: Workflow[Any, Any] | str, input: Any = ABSENT, **options: Any) -> Run[Any]:
         """Start a run, durably. Arguments are those of `kagzi.Kagzi.start`; all options are keywords here.
 
-        If the run was there already, `run.created` is False. Raises InvalidArgument, AlreadyExists, ResourceExhausted,
+        If the run already existed, `run.created` is False. Raises InvalidArgument, AlreadyExists, ResourceExhausted,
         Unavailable.
         """
         chosen = None if input is ABSENT else input
@@ -126,9 +126,9 @@ class Kagzi(KagziCalls):
 
         Args:
             workflow: The workflow, or its name.
-            inputs: What each run is given.
-            on_error: `"raise"`: raise the first error once all starts are answered. `"collect"`: return errors in the
-                places of their runs.
+            inputs: The input of each run.
+            on_error: `"raise"`: raise the first error after all starts have been answered. `"collect"`: return errors
+                in the places of their runs.
             options: As in `start`.
         """
 
@@ -145,7 +145,7 @@ class Kagzi(KagziCalls):
     @overload
     def get(self, id: str, workflow: Workflow[Any, O], *, namespace: str | None = None) -> Run[O]: ...
     def get(self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None) -> Run[Any]:
-        """A handle to a run, as `kagzi.Kagzi.get` returns it. No call is made until you ask it something."""
+        """A handle to a run, as from `kagzi.Kagzi.get`. It makes no call until you use it."""
         if workflow is None:
             return Run(self._background, self._client.get(id, namespace=namespace))
         return Run(self._background, self._client.get(id, workflow, namespace=namespace))
@@ -160,7 +160,7 @@ class Kagzi(KagziCalls):
 
     @property
     def start_in(self) -> StartIn:
-        """Start a run with the commit of your own transaction: `client.start_in(connection, workflow, input)`."""
+        """Start a run when your own transaction commits: `client.start_in(connection, workflow, input)`."""
         return StartIn(self._client.start_in)
 
     @property

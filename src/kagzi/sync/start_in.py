@@ -1,4 +1,4 @@
-"""Starts in the user's own transaction, without await: on the connection's own thread."""
+"""Starts runs in the user's own transaction, without await, on the thread of the connection."""
 
 from typing import Any, TypeVar, Unpack, cast, overload
 
@@ -13,7 +13,7 @@ I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
 
 
 class StartIn:
-    """`client.start_in(connection, workflow, input)`, as `kagzi.Kagzi.start_in` does it; `connection` is not async."""
+    """`client.start_in(connection, workflow, input)`, like `kagzi.Kagzi.start_in`; `connection` is not async."""
 
     def __init__(self, start_in: AsyncStartIn) -> None:
         self._start_in = start_in

@@ -1,9 +1,9 @@
-"""The test kit: what helps to test workflows, and to find out what a recorded run did.
+"""The test kit: tests workflows, and shows what a recorded run did.
 
     from kagzi.testing import History, Replayer, TestEnv
 
-What this module exports is public; every module below it is private. Names are loaded when first used: a test suite
-pays for what it uses only.
+The names that this module exports are public; every module below it is private. Names are loaded on first use, so a
+test suite loads only what it uses.
 """
 
 from typing import TYPE_CHECKING
@@ -51,13 +51,13 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # or every name would seem to be here
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> object:
         home = _HOME_OF.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module  # noqa: PLC0415  lazy, as everything here
+        from importlib import import_module  # noqa: PLC0415  lazy, like every import here
 
         value: object = getattr(import_module(f"{__name__}.{home}"), name)
         globals()[name] = value

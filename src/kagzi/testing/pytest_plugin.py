@@ -1,5 +1,5 @@
-"""The pytest plugin: fixture `kagzi_env`, marker `kagzi_crash_everywhere`. Loaded at every start of pytest, so
-nothing is imported before it is used."""
+"""The pytest plugin: fixture `kagzi_env`, marker `kagzi_crash_everywhere`. pytest loads it at every start, so imports
+are deferred until they are used."""
 
 import inspect
 from collections.abc import Generator, Iterator
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """A marked test in which nothing was run would have shown nothing."""
+    """Fail a marked test that ran no workflow: it would have tested nothing."""
     env: TestEnv | None = getattr(item, "funcargs", {}).get("kagzi_env")
     if item.get_closest_marker(CRASH_MARKER) is None:
         yield
@@ -59,7 +59,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> Scope:
 def kagzi_env() -> "Iterator[TestEnv]":
     """A `kagzi.testing.TestEnv`: the real engine and SDK in this process, on SQLite in memory, in virtual time.
 
-    It opens with its first use, in the event loop of the test.
+    It opens on first use, in the event loop of the test.
     """
     from .env.env import TestEnv  # noqa: PLC0415  see above
 
@@ -69,7 +69,7 @@ def kagzi_env() -> "Iterator[TestEnv]":
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """An async test that nobody runs would be an error about coroutines, which does not say what to install."""
+    """Say what to install for async tests: pytest's own error, about coroutines, does not."""
     function = getattr(item, "function", None)
     if "kagzi_env" not in getattr(item, "fixturenames", ()) or not inspect.iscoroutinefunction(function):
         return

@@ -1,1 +1,1 @@
-"""The post room: messages to core and back. `read_*` reads a message, `write_*` writes one; status.py is for errors."""
+"""Converts messages to core and back. `read_*` reads a message, `write_*` writes one; status.py converts errors."""

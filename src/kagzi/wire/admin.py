@@ -1,4 +1,4 @@
-"""What administrators see: versions of workflow types, figures by the minute, API keys and what was done."""
+"""Messages for administrators: versions of workflow types, figures per minute, API keys and the audit."""
 
 from ..core.keys.audit import AuditEntry
 from ..core.keys.keys import KeyRecord

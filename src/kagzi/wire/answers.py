@@ -1,4 +1,4 @@
-"""What operations came to, as a session's acknowledgements. Plain ones are packed; no reflection, one look-up each."""
+"""Outcomes of operations as a session's acknowledgements. Plain ones are packed; no reflection, one look-up each."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -38,7 +38,7 @@ _PLAIN = (Recorded, Begun)
 
 
 def write_answers(response: pb.SessionResponse, answers: Sequence[tuple[int, Outcome]], now: Timestamp) -> None:
-    """Append the answers of one commit: plain ones packed into arrays, the rest one by one, each in the order given."""
+    """Append the answers of one commit: plain ones packed into arrays, the others singly, each in the given order."""
     group_at: Timestamp | None = None
     ids: list[int] = []
     seqs: list[int] = []
@@ -62,8 +62,7 @@ def write_answers(response: pb.SessionResponse, answers: Sequence[tuple[int, Out
 
 
 def write_answer(operation_id: int, outcome: Outcome, now: Timestamp) -> pb.OperationAnswer:
-    """An answer that says more than a seq. What remains of a wait is counted from `now`, the server's time of
-    writing."""
+    """An answer that needs more than a seq. Remaining times of waits are relative to `now`, the server's time."""
     writer = _WRITERS.get(type(outcome))
     if writer is None:
         return pb.OperationAnswer(id=operation_id, refused=write_error(refusal(outcome)))
@@ -77,8 +76,8 @@ def _plain(outcome: Recorded | Begun, now: Timestamp) -> pb.OperationAnswer:
 
 
 def _known(outcome: Known, now: Timestamp) -> pb.OperationAnswer:
-    """A repeat of what has a result by now: the answer is what the first one would have been, had it waited that
-    long."""
+    """The answer to a repeated operation that has a result by now: the one that the first would have received, had it
+    waited until now."""
     step = outcome.step
     match step.kind:
         case StepKind.SIGNAL:
@@ -125,7 +124,7 @@ def _exhausted(outcome: StepFailed, now: Timestamp) -> pb.OperationAnswer:
 def _timer(outcome: TimerSet, now: Timestamp) -> pb.OperationAnswer:
     if outcome.wake_at is None:
         return pb.OperationAnswer(seq=outcome.seq, at_us=outcome.at, timer=pb.TimerSet())
-    # At least 1: a remaining time of 0 says that the sleep is recorded as over, and this one is not.
+    # At least 1: a remaining time of 0 would mean that the sleep is recorded as ended, and this one is not.
     timer = pb.TimerSet(wake_at_us=outcome.wake_at, remaining_us=max(outcome.wake_at - now, 1))
     return pb.OperationAnswer(seq=outcome.seq, at_us=outcome.at, timer=timer)
 
@@ -198,14 +197,14 @@ _REFUSALS: dict[type, ErrorDetail] = {
     DeadlinePassed: _of_the_run(ErrorCode.TIMEOUT, ErrorKind.TIMEOUT, "the run's deadline has passed"),
     Busy: _LOCKED,
     Deferred: _LOCKED,
-    Failed: _of_the_run(  # its reason is not for clients
+    Failed: _of_the_run(  # clients must not see its reason
         ErrorCode.UNAVAILABLE, ErrorKind.TRANSIENT, "the store failed on this operation: try again"
     ),
 }
 
 
 def refusal(outcome: Outcome) -> ErrorDetail:
-    """Why nothing was recorded, in words."""
+    """The reason why nothing was recorded."""
     if isinstance(outcome, Refused):
         return outcome.error
     if type(outcome) not in _REFUSALS:

@@ -1,6 +1,6 @@
-"""Converts what messages are made of: payloads, errors, retry policies, leases, points in time.
+"""Converts the common parts of messages: payloads, errors, retry policies, leases, times.
 
-Reading translates and does not check: limits and ranges are checked by the engine, so that all callers have the same.
+Reading does not check limits and ranges: the engine does, so that they are the same for all callers.
 """
 
 from functools import lru_cache
@@ -21,12 +21,12 @@ from .enums import ERROR_CODE_FROM_WIRE, ERROR_CODE_TO_WIRE, ERROR_KIND_FROM_WIR
 NULL = Payload(b"null")
 
 _NONCE_MAX = (1 << 63) - 1
-_NO_NONCE = 0  # no claim draws it, so it fits no run
+_NO_NONCE = 0  # no claim draws it, so it matches no run
 _NS_PER_US = 1_000
 
 
 def read_type(name: str) -> str:
-    """The name of a workflow, as it is registered, stored and matched, in whichever spelling it came."""
+    """The name of a workflow in the one spelling in which it is registered, stored and matched."""
     return canonical_type(name)
 
 
@@ -97,15 +97,15 @@ def write_error_if(error: ErrorDetail | None) -> pb.ErrorDetail | None:
 
 
 def read_retry(message: pb.RetryPolicy) -> RetryPolicy:
-    """A policy with what it leaves out taken from the server's default.
+    """A policy with omitted fields taken from the server's default.
 
-    An initial interval of 0 is "at once" only in a policy that also says coefficient and maximum; otherwise it is left
-    out.
+    An initial interval of 0 means "at once" only in a policy that also sets coefficient and maximum; otherwise it
+    counts as omitted.
     """
     return _read_retry(message.SerializeToString(deterministic=True))
 
 
-@lru_cache(maxsize=1_024)  # a program has few policies and sends them with every first attempt
+@lru_cache(maxsize=1_024)  # a program has few policies, and sends one with every first attempt
 def _read_retry(data: bytes) -> RetryPolicy:
     message = pb.RetryPolicy.FromString(data)
     whole = message.backoff_coefficient != 0 and message.maximum_interval_ms != 0
@@ -127,7 +127,7 @@ def write_retry(policy: RetryPolicy) -> pb.RetryPolicy:
         maximum_attempts=policy.maximum_attempts,
         initial_interval_ms=policy.initial_interval_ms,
         backoff_coefficient=policy.backoff_coefficient,
-        maximum_interval_ms=max(policy.maximum_interval_ms, 1),  # 0 would read as the default
+        maximum_interval_ms=max(policy.maximum_interval_ms, 1),  # 0 would mean the default
         non_retryable_errors=policy.non_retryable_errors,
         jitter=policy.jitter,
         retry_on_errors=policy.retry_on_errors,
@@ -138,7 +138,7 @@ def write_retry(policy: RetryPolicy) -> pb.RetryPolicy:
 
 
 def read_lease(message: pb.Lease) -> Lease:
-    """A nonce no claim can have drawn becomes one that fits no run."""
+    """A nonce that no claim can have drawn is read as one that matches no run."""
     nonce = message.nonce
     return Lease(message.counter, nonce if nonce <= _NONCE_MAX else _NO_NONCE)
 
@@ -159,7 +159,7 @@ def write_leased(leased: RunLease) -> worker_pb2.LeasedRun:
 
 
 def read_time(message: TimestampMessage) -> Timestamp:
-    """Parts of a microsecond round up, so that nothing becomes due early."""
+    """Fractions of a microsecond round up, so that nothing becomes due early."""
     return message.seconds * US_PER_S + -(-message.nanos // _NS_PER_US)
 
 
@@ -177,12 +177,12 @@ def write_time_if(at: Timestamp | None) -> TimestampMessage | None:
 
 
 def read_duration_us(message: Duration) -> int:
-    """Microseconds; parts of one round up."""
+    """In microseconds; fractions round up."""
     return message.seconds * US_PER_S + -(-message.nanos // _NS_PER_US)
 
 
 def read_duration_ms(message: Duration) -> int:
-    """Milliseconds; parts of one round up."""
+    """In milliseconds; fractions round up."""
     return -(-read_duration_us(message) // US_PER_MS)
 
 

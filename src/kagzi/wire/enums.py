@@ -1,4 +1,4 @@
-"""The words of core and their numbers on the wire, as tables: converting one is a look-up."""
+"""Tables of core's enum members and their numbers on the wire: converting one is a look-up."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Word = TypeVar("Word")
 
 
 def words_of(enum: EnumDescriptor, kind: Any) -> dict[int, Any]:
-    """The members of an Enum or a Literal, by the numbers of the values that have their names."""
+    """The members of an Enum or a Literal, by the numbers of the enum values with the same names."""
     prefix = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper()
     words: list[Any] = list(get_args(kind) or kind)
     names = {word: f"{prefix}_{word.name if isinstance(word, Enum) else word.upper()}" for word in words}
@@ -24,7 +24,7 @@ def words_of(enum: EnumDescriptor, kind: Any) -> dict[int, Any]:
 
 
 def word_of(words: Mapping[int, Word], number: int, enum: EnumDescriptor, field: str) -> Word:
-    """Raises InvalidArgument for a number that has no word."""
+    """Raises InvalidArgument for an unknown number."""
     word = words.get(number)
     if word is None:
         known = ", ".join(value.name for value in enum.values if value.number)
@@ -33,7 +33,7 @@ def word_of(words: Mapping[int, Word], number: int, enum: EnumDescriptor, field:
 
 
 def numbers_of(words: Mapping[int, Word]) -> dict[Word, Any]:
-    """The stubs say `int` where a number comes out, and want the enum where it goes in: hence Any."""
+    """Any, because the stubs return `int` when reading a number but require the enum when setting it."""
     return {word: number for number, word in words.items()}
 
 
@@ -52,4 +52,4 @@ ERROR_CODE_TO_WIRE = numbers_of(ERROR_CODE_FROM_WIRE)
 ERROR_KIND_TO_WIRE = numbers_of(ERROR_KIND_FROM_WIRE)
 
 RECORD_STEP = "record-step"
-"""The feature by which a server's welcome says that it reads record_step operations."""
+"""The feature with which a server's welcome says that it can read record_step operations."""

@@ -1,4 +1,4 @@
-"""What happened to runs, for those who watch."""
+"""Events of runs, for clients that watch them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ _write_mark = writer(pb.WatchResponse, RunMark, unsent=("run", "seq", "created_a
 
 
 def write_watch(mark: RunMark, events: Sequence[RunEvent]) -> Iterator[pb.WatchResponse]:
-    """One message, or several if they would be too large for one."""
+    """One message, or several if one would be too large."""
     response = _write_mark(mark)
     size = response.ByteSize()
     for event in events:

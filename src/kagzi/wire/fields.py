@@ -1,8 +1,8 @@
 """Converts records to messages and back by the names of their fields.
 
-A field of a record and the field of a message with its name are converted by their types; only what has another name or
-another form is written out. Both sides are compared when a module is imported: a field that would be lost in silence is
-a TypeError there. Messages that are sent with every step are converted by hand, for speed.
+A record's field and the message's field of the same name are converted by their types; only fields with another name or
+form are given explicitly. Both sides are compared when a module is imported: a field that would silently be lost raises
+TypeError there. Messages that are sent with every step are converted by hand, for speed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -65,13 +65,13 @@ _FORMS: dict[tuple[str, type[Any]], _Form] = {}
 
 
 def _not_written(value: object) -> NoReturn:
-    """Of types that only users see."""
+    """For types that only users read."""
     raise TypeError(f"{value!r} is not written")
 
 
 def form(message: type[Message], kind: type[Any], read: Get, write: Get = _not_written) -> None:
-    """Says how a `kind` of value is read from and written as a `message` that is a field of another one. A record that
-    has the same fields as the message needs none."""
+    """Define how a value of `kind` is read from and written to a `message` that is a field of another one. A record
+    with the same fields as the message needs no definition."""
     _FORMS[message.DESCRIPTOR.full_name, kind] = _Form(read, write)
 
 
@@ -97,11 +97,11 @@ def reader(
     unread: Collection[str] = (),
     **written_out: Callable[[Sent], Any],
 ) -> Callable[[Sent], Record]:
-    """Returns a function that reads a `record` from a `message`. What a message leaves out is the record's default.
+    """Returns a function that reads a `record` from a `message`. Omitted fields get the record's defaults.
 
     `names`: fields of the message by those of the record, where they differ. `unsent`: fields of the record that keep
-    their defaults. `unread`: fields of the message that are not read here. `written_out`: how a field of the record is
-    read.
+    their defaults. `unread`: fields of the message that are not read here. `written_out`: functions that read a field
+    of the record.
     """
     pairs = _Pairs(message, names or {})
     read = _reader(record, pairs, unsent, written_out)
@@ -135,7 +135,7 @@ def _reader(
 
 
 class _Arguments:
-    """The keyword arguments of a record or a message, as the text of a call: it is made often (see `compiled`)."""
+    """The keyword arguments of a record or a message, as source of a call: it is executed often (see `compiled`)."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -143,7 +143,7 @@ class _Arguments:
         self._names: dict[str, Any] = {}
 
     def make(self, name: str, convert: Get) -> None:
-        """From the source as a whole."""
+        """Convert the source as a whole."""
         self._values[name] = f"{self._name('make', name, convert)}({self._source})"
 
     def copy(self, name: str, path: str, convert: Get | None) -> None:
@@ -151,13 +151,13 @@ class _Arguments:
         self._values[name] = value if convert is None else f"{self._name('convert', name, convert)}({value})"
 
     def copy_present(self, name: str, path: str, convert: Get | None, default: Any) -> None:
-        """From a field of a message that may be left out."""
+        """Copy a field of a message that may be absent."""
         self.copy(name, path, convert)
         default_name = "None" if default is None else self._name("default", name, default)
         self._values[name] += f" if {self._source}.HasField('{path}') else {default_name}"
 
     def copy_set(self, name: str, path: str, convert: Get) -> None:
-        """From a field of a record that may be None: protobuf leaves out what is None."""
+        """Copy a field of a record that may be None: protobuf omits None."""
         convert_name = self._name("convert", name, convert)
         self._values[name] = f"None if (value := {self._source}.{path}) is None else {convert_name}(value)"
 
@@ -170,7 +170,7 @@ class _Arguments:
 
 
 def _whole_reader(sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> Get | None:
-    """How a field is read that is always there, and whose value is not converted one to one."""
+    """The reader of a field that is always present and whose value is not converted one to one."""
     get, kind = attrgetter(sent.name), _without_none(field.type)
     if sent.name == "namespace_id":
         return lambda message: get(message) or DEFAULT_NAMESPACE
@@ -194,7 +194,7 @@ def _whole_reader(sent: FieldDescriptor, field: Field, names: Mapping[str, str])
 
 
 def _value_reader(sent: FieldDescriptor, field: Field, names: Mapping[str, str]) -> Get | None:
-    """How a value is read; None: it stays as it is. Raises TypeError if the types do not fit."""
+    """The reader of a value; None if it is not converted. Raises TypeError if the types do not match."""
     kind = _element(sent, field)
     if sent.message_type is not None:
         known = _form_of(sent.message_type, kind, field.name)
@@ -222,7 +222,7 @@ def writer(
     """Returns a function that writes a `record` as a `message`.
 
     `names`: as in `reader`. `unsent`: fields of the record that are not sent, or that a function of `written_out`
-    reads. `unset`: fields of the message that are not set here. `written_out`: what a field of the message is set to.
+    reads. `unset`: fields of the message that are not set here. `written_out`: how a field of the message is set.
     """
     pairs = _Pairs(message, names or {})
     parts = _Arguments("record")
@@ -263,17 +263,17 @@ def _value_writer(sent: FieldDescriptor, field: Field, names: Mapping[str, str])
 
 
 class _Pairs:
-    """Which field of a message stands for a field of a record, and which of them do so already."""
+    """Which field of a message matches a field of a record, and which fields have been matched."""
 
     def __init__(self, message: type[Message], names: Mapping[str, str]) -> None:
         self._message = message.DESCRIPTOR
-        self._fields = dict(self._message.fields_by_name)  # protobuf makes objects for each look-up
+        self._fields = dict(self._message.fields_by_name)  # protobuf creates an object for each look-up
         self._left = set(self._fields)
         self.names = names
 
     def fields_of(self, record: type[Any], named: Collection[str]) -> tuple[Field, ...]:
-        """Raises TypeError if one that was named is not there."""
-        fields = _fields_of(cast("Any", record))  # mypy: a class is not hashable
+        """Raises TypeError if a named field does not exist."""
+        fields = _fields_of(cast("Any", record))  # for mypy a class is not hashable
         if unknown := set(named) - {field.name for field in fields}:
             raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")
         return fields
@@ -282,30 +282,30 @@ class _Pairs:
         for known in (self.names.get(name, name), _ALIASES.get(name, name), name.removesuffix(_DURATION_SUFFIX)):
             if known in self._fields:
                 self._left.discard(known)
-                return cast("FieldDescriptor", self._fields[known])  # the stubs know two classes of them
+                return cast("FieldDescriptor", self._fields[known])  # the stubs have two classes for it
         return None
 
     def struct(self, record: type[Any], field: Field) -> type[msgspec.Struct]:
-        """A part of a record whose fields are the message's own. Raises TypeError for anything else."""
+        """A part of a record whose fields are fields of the message itself. Raises TypeError for anything else."""
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             return field.type
         raise TypeError(f"{self._message.full_name} has no field for {record.__name__}.{field.name}")
 
     def check(self, record: type[Any], others: Iterable[str]) -> None:
-        """Raises TypeError for a field of the message that nothing was said about."""
+        """Raises TypeError for a field of the message that is not mentioned."""
         if left := self._left - set(others):
             raise TypeError(
                 f"{record.__name__} has no field for {', '.join(sorted(left))} of {self._message.full_name}"
             )
 
 
-@cache  # a record is read, written, and part of others
+@cache  # a record is read, written, and used in other records
 def _fields_of(record: type[Any]) -> tuple[Field, ...]:
     return tuple(fields_of(record))
 
 
 def _form_of(message: Descriptor, kind: Any, name: str) -> _Form | None:
-    """None: a record, which is converted by its fields."""
+    """None for a record, which is converted by its fields."""
     known = _FORMS.get((message.full_name, kind))
     is_record = is_dataclass(kind) or hasattr(kind, "__struct_fields__")
     is_wrong_unit = kind is int and (message.name == "Duration") != name.endswith(_DURATION_SUFFIX)
@@ -329,7 +329,7 @@ def _is_optional(field: Field) -> bool:
 
 
 def _without_none(kind: Any) -> Any:
-    """`X` of `X | None`, and anything else as it is."""
+    """`X` for `X | None`; anything else unchanged."""
     choices = get_args(kind)
     return next(each for each in choices if each is not NoneType) if NoneType in choices else kind
 

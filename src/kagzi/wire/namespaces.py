@@ -1,4 +1,4 @@
-"""Namespaces, and which of their fields are to be changed."""
+"""Namespaces, and the fields of them that a request changes."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, cast
@@ -20,7 +20,7 @@ _MASK_OF_FIELD = {fields[0]: mask for mask, fields in _RECORD_FIELDS.items() if 
 
 
 def limit_reader(name: Any) -> Callable[[pb.Namespace], Any]:
-    """Reads a limit of a namespace; None: it has none."""
+    """Reads a limit of a namespace; None if it has none."""
     return lambda message: getattr(message.limits, name) if message.limits.HasField(name) else None
 
 
@@ -40,7 +40,7 @@ write_namespace = writer(
 
 
 def read_new_namespace(message: pb.Namespace, namespace_id: str) -> NamespaceRecord:
-    """Of a request that names it in one place, or twice alike. Raises InvalidArgument."""
+    """The request names the namespace once, or twice alike. Raises InvalidArgument."""
     if message.namespace_id and namespace_id not in ("", message.namespace_id):
         raise InvalidArgument(
             f"namespace_id={namespace_id!r} and namespace.namespace_id={message.namespace_id!r} differ. Leave one out.",
@@ -53,14 +53,14 @@ def read_new_namespace(message: pb.Namespace, namespace_id: str) -> NamespaceRec
 
 
 def write_changes(record: NamespaceRecord, fields: Iterable[str]) -> tuple[pb.Namespace, list[str]]:
-    """A request's namespace and mask, for a change of these fields of a record."""
+    """The namespace and the field mask of a request that changes these fields of a record."""
     message = write_namespace(record)
     message.ClearField("created_at")
     return message, [_MASK_OF_FIELD[field] for field in fields]
 
 
 def read_namespace_fields(fields: Iterable[str]) -> frozenset[str]:
-    """The fields of a record that a mask names. Raises InvalidArgument for one that is none."""
+    """The fields of a record that a mask names. Raises InvalidArgument for an unknown field."""
     named: set[str] = set()
     for field in fields:
         if field not in _RECORD_FIELDS:

@@ -1,4 +1,4 @@
-"""The session's hot path: operations become commands. No reflection, one look-up each. What they came to: `answers`."""
+"""The session's hot path: operations become commands. No reflection, one look-up each. For outcomes see `answers`."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -47,9 +47,9 @@ _Reader = Callable[[pb.Operation, RunKey, Lease], StepCommand | ClosingCommand]
 def read_operation(
     operation: pb.Operation, run: RunKey, lease: Lease, now: Timestamp = 0
 ) -> StepCommand | ClosingCommand | Refused:
-    """The command an operation means; Refused if it means none. Never raises for what a worker may have sent.
+    """The command for an operation; Refused if it is invalid. Never raises for anything a worker can send.
 
-    `now`: what the times of a child's start are counted from. Its ids are left empty: the engine draws them.
+    `now`: the time to which the times of a child's start are relative. Its ids stay empty: the engine draws them.
     """
     kind = operation.WhichOneof("kind")
     reader = _READERS.get(kind or "")
@@ -86,7 +86,7 @@ def _record_step(operation: pb.Operation, run: RunKey, lease: Lease) -> RecordSt
         run=run,
         lease=lease,
         step_id=step_id,
-        name=body.name or step_id,  # the same object, which is checked once
+        name=body.name or step_id,  # the same object, so it is checked once
         attempt=body.attempt,
         retry=read_retry(body.retry_policy) if body.HasField("retry_policy") else None,
         timeout_ms=body.timeout_ms,

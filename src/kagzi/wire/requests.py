@@ -1,6 +1,6 @@
 """Requests as clients and workers write them, and the few responses that they read as records of core.
 
-Servers read and write with the modules of the nouns, which programs need not load.
+Servers use the modules of the individual records, which programs need not load.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ OF_THE_FIRST_CONTRACT = ("task_queue", "queue_concurrency_limit", "workflow_type
 
 
 class ScheduleRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule to create or to change. `enabled` None: as it is, and a new one is enabled."""
+    """A schedule to create or change. `enabled` None: unchanged; a new schedule is enabled."""
 
     namespace: str
     schedule_id: str
@@ -61,8 +61,8 @@ _ON_CONFLICT = numbers_of(words_of(workflow_pb2.OnConflict.DESCRIPTOR, OnConflic
 
 
 def write_start(start: StartRequest) -> workflow_pb2.StartWorkflowRequest:
-    """Most starts have an input, a context if they are traced, and no options: their few fields are set one by one, in
-    a quarter of the time."""
+    """Most starts have an input, a context if they are traced, and no options. Setting these few fields one by one
+    takes a quarter of the time."""
     if _unusual(start) != _UNUSUAL:
         return _write_start(start)
     message = workflow_pb2.StartWorkflowRequest()
@@ -80,7 +80,7 @@ def write_start(start: StartRequest) -> workflow_pb2.StartWorkflowRequest:
 
 
 def _set_payload(message: common_pb2.Payload, payload: Payload) -> None:
-    message.data = payload.data  # which makes it present, empty or not
+    message.data = payload.data  # setting it makes the payload present, even if empty
     if payload.metadata:
         message.metadata.update(payload.metadata)
 

@@ -39,7 +39,7 @@ _ON_CONFLICT = words_of(pb.OnConflict.DESCRIPTOR, OnConflict)
 
 
 def _read_any_start(message: pb.StartWorkflowRequest) -> StartRequest:
-    """Most starts have an input, a context if they are traced, and no options: their few fields are read by hand, in
+    """Most starts have an input, a context if they are traced, and no options. Reading these few fields by hand takes
     half the time."""
     on_conflict = _ON_CONFLICT.get(message.on_conflict)
     if on_conflict is None or _is_unusual(message):
@@ -56,7 +56,7 @@ def _read_any_start(message: pb.StartWorkflowRequest) -> StartRequest:
 
 
 def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -> StartRequest:
-    """`batch_namespace`: of the message around it, which this one may repeat. Raises InvalidArgument."""
+    """`batch_namespace`: the namespace of the enclosing message, which this one may repeat. Raises InvalidArgument."""
     if batch_namespace:
         if message.namespace_id not in ("", batch_namespace):
             raise InvalidArgument(
@@ -69,8 +69,8 @@ def read_start(message: pb.StartWorkflowRequest, *, batch_namespace: str = "") -
 
 
 def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Timestamp) -> StartRun:
-    """The start of a child of a run in `namespace`, with its times counted from `now`. Ids that were not given are left
-    empty: the engine draws them. Raises InvalidArgument."""
+    """The start of a child of a run in `namespace`, with times relative to `now`. Omitted ids stay empty: the engine
+    draws them. Raises InvalidArgument."""
     if message.on_conflict not in (pb.ON_CONFLICT_UNSPECIFIED, pb.ON_CONFLICT_EXISTING, pb.ON_CONFLICT_FAIL):
         raise InvalidArgument(
             "on_conflict of a child's start is not supported: set attach to wait for a run that is already open.",
@@ -79,7 +79,7 @@ def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Time
     request = read_start(message, batch_namespace=namespace)
     if request.start_at is not None and request.delay_us is not None:
         raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
-    # Before they are counted from now: of the sum nobody could say which of them was out of range.
+    # Checked before they are added up: an error about the sum could not name the field that is out of range.
     check_time(request.start_at, "start_at")
     check_duration(request.delay_us, "delay")
     check_duration(request.timeout_us, "timeout", least_us=1)
@@ -88,7 +88,7 @@ def read_child_start(message: pb.StartWorkflowRequest, namespace: str, now: Time
 
 
 def write_started(outcome: Started | Existing, answer: pb.StartWorkflowResponse, *, url: str) -> None:
-    """Into an `answer`, which may be a part of another one: made apart and copied it would take four times as long."""
+    """Write into `answer`, which may be part of another message: copying a separate one takes four times as long."""
     answer.run_id = outcome.run_id
     answer.workflow_id = outcome.workflow_id
     answer.status = RUN_STATUS_TO_WIRE[outcome.status]
@@ -108,20 +108,20 @@ class SignalMessage(Protocol):
 
 
 def read_signal(message: SignalMessage) -> SendSignal:
-    """No payload is null."""
+    """A missing payload is null."""
     payload = read_payload(message.payload) if message.HasField("payload") else NULL
     return SendSignal(name=message.signal_name, payload=payload, request_id=message.request_id)
 
 
 def read_replacement(message: pb.ReplaceSignalRequest) -> SignalReplacement:
-    """Raises InvalidArgument if it is neither a replacement nor a drop."""
+    """Raises InvalidArgument if the request neither replaces nor drops the signal."""
     payload = read_payload(message.payload) if message.HasField("payload") else None
     if payload is None and not message.drop:
         raise InvalidArgument("neither payload nor drop is set. Set one of them.", field="change")
     return SignalReplacement(name=message.signal_name, payload=payload, request_id=message.request_id)
 
 
-# --- runs as people see them ------------------------------------------------------------------------------------------
+# --- views of runs ----------------------------------------------------------------------------------------------------
 
 
 _write_run = writer(
@@ -156,12 +156,12 @@ _RUN_ORDER: dict[int, RunOrder] = words_of(pb.RunOrder.DESCRIPTOR, RunOrder)
 
 
 def read_order(message: pb.ListWorkflowsRequest) -> RunOrder | None:
-    """None: nothing is said. Raises InvalidArgument."""
+    """None if no order is given. Raises InvalidArgument."""
     return word_of(_RUN_ORDER, message.order, pb.RunOrder.DESCRIPTOR, "order") if message.order else None
 
 
 def read_filter(message: pb.ListWorkflowsRequest) -> RunFilter:
-    """Both places for statuses (the first contract's and the filter's) mean the same; one of them may be used."""
+    """Both places for statuses (the first contract's and the filter's) mean the same; only one of them may be used."""
     where = read_where(message.filter)
     if not message.status_filter:
         return where

@@ -20,12 +20,12 @@ from .requests import OVERLAP_FROM_WIRE, ScheduleRequest
 _read_request = reader(
     pb.CreateWorkflowScheduleRequest,
     ScheduleRequest,
-    unread=("task_queue",),  # checked
+    unread=("task_queue",),  # by check_task_queue
 )
 
 
 def read_schedule_request(message: pb.CreateWorkflowScheduleRequest, *, namespace_id: str = "") -> ScheduleRequest:
-    """`namespace_id`: of the message around it. Raises InvalidArgument."""
+    """`namespace_id`: the namespace of the enclosing message. Raises InvalidArgument."""
     if namespace_id:
         if message.namespace_id not in ("", namespace_id):
             raise InvalidArgument(
@@ -40,8 +40,8 @@ def read_schedule_request(message: pb.CreateWorkflowScheduleRequest, *, namespac
 
 
 def read_changes(message: pb.UpdateWorkflowScheduleRequest) -> dict[str, Any]:
-    """The fields of a spec that the message changes. A time of 0 takes a bound away, a timeout of 0 that, and an empty
-    payload the input or context. Raises InvalidArgument."""
+    """The fields of a spec that the message changes. A time of 0 removes a bound, a timeout of 0 the timeout, and an
+    empty payload the input or context. Raises InvalidArgument."""
     if message.labels and not message.set_labels:
         raise InvalidArgument("labels are given without set_labels. Set it: they replace all labels.", field="labels")
     changes = {
@@ -62,7 +62,7 @@ def _as_it_is(value: object) -> object:
     return value
 
 
-# Fields of an update that have a presence: what they are called in a spec, and how they are read.
+# Optional fields of an update: their names in a spec, and how they are read.
 _UPDATES: dict[Any, tuple[str, Callable[[Any], object]]] = {
     **{field: (field, _as_it_is) for field in ("cron_expr", "timezone", "version", "max_catchup", "priority", "owner")},
     "workflow_type": ("workflow_type", read_type),

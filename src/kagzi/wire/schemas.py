@@ -1,4 +1,4 @@
-"""Schemas of workflow types: as workers register them, and as they are told."""
+"""Schemas of workflow types: as workers register them, and as clients get them."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ _read_schemas = reader(pb.WorkflowTypeVersion, TypeSchemas, unread=_IDENTITY)
 write_schema = writer(
     pb_admin.WorkflowSchema,
     SchemaRecord,
-    registered_at=lambda record: write_time_if(record.registered_at or None),  # absent: none were ever registered
+    registered_at=lambda record: write_time_if(record.registered_at or None),  # absent if none were ever registered
 )
 
 
@@ -25,7 +25,7 @@ def read_served(pair: pb.WorkflowTypeVersion) -> Served:
 
 
 def write_served(served: Served) -> pb.WorkflowTypeVersion:
-    """Without schemas: they are not told with a worker."""
+    """Without schemas: a worker's record does not contain them."""
     return pb.WorkflowTypeVersion(workflow_type=served.workflow_type, version=served.version)
 
 
@@ -33,13 +33,13 @@ form(pb.WorkflowTypeVersion, Served, read_served, write_served)
 
 
 def read_schemas(message: pb.RegisterRequest) -> Mapping[Served, TypeSchemas]:
-    """Of those types that have any."""
+    """The schemas of the types that have any."""
     read = ((read_served(pair), _read_schemas(pair)) for pair in message.served)
     return {served: schemas for served, schemas in read if schemas}
 
 
 def add_schemas(message: pb.RegisterRequest, schemas: Mapping[Served, TypeSchemas]) -> pb.RegisterRequest:
-    """The message, with the schemas of the types that it names."""
+    """Add the schemas of the types that the message names."""
     for pair in message.served:
         known = schemas.get(read_served(pair))
         if known is not None:

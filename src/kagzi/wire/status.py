@@ -1,8 +1,8 @@
-"""Exceptions <-> status codes: the one place where errors cross the wire.
+"""Exceptions <-> status codes: the only place that converts errors for the wire.
 
 A status carries, in `grpc-status-details-bin`, a google.rpc.Status with an ErrorInfo (for tools) and a
-kagzi.v1.ErrorDetail (for SDKs). Only the texts of Kagzi's own errors leave the house; anything else is an incident with
-a number.
+kagzi.v1.ErrorDetail (for SDKs). Only the texts of Kagzi's own errors are sent; any other error is an incident with a
+number.
 """
 
 from datetime import timedelta
@@ -44,7 +44,7 @@ from .common import read_error, write_error
 DETAILS_KEY = "grpc-status-details-bin"
 DOMAIN = "kagzi"
 
-# Metadata of an answer are limited to 8 KiB in all, and a text is in them three times, once percent-encoded.
+# Metadata of a response are limited to 8 KiB in total, and they contain a text three times, once percent-encoded.
 _TEXT_BYTES = 1_024
 _METADATA_ENTRIES = 8
 
@@ -60,7 +60,7 @@ _STATUS_OF_CODE = {
     ErrorCode.TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,
     ErrorCode.LEASE_LOST: grpc.StatusCode.ABORTED,
     ErrorCode.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    ErrorCode.CANCELLED: grpc.StatusCode.FAILED_PRECONDITION,  # the status CANCELLED means that the caller hung up
+    ErrorCode.CANCELLED: grpc.StatusCode.FAILED_PRECONDITION,  # the status CANCELLED means that the caller gave up
     ErrorCode.UNIMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
     ErrorCode.USER: grpc.StatusCode.UNKNOWN,
 }
@@ -82,8 +82,8 @@ _ERROR_OF_CODE: dict[ErrorCode, type[KagziError]] = {
     ErrorCode.USER: InternalError,
 }
 
-# For statuses without our details: they come from the transport, a proxy, or something else than a Kagzi server. Kagzi
-# never answers INTERNAL or UNKNOWN without details, so those two mean a broken connection, too.
+# For statuses without our details: they come from the transport, a proxy, or a server that is not Kagzi. Kagzi never
+# returns INTERNAL or UNKNOWN without details, so these two also mean a broken connection.
 _CODE_OF_BARE_STATUS = {
     grpc.StatusCode.NOT_FOUND: ErrorCode.NOT_FOUND,
     grpc.StatusCode.INVALID_ARGUMENT: ErrorCode.INVALID_ARGUMENT,
@@ -99,7 +99,7 @@ _CODE_OF_BARE_STATUS = {
 
 
 class RpcStatus(NamedTuple):
-    """What a call is ended with."""
+    """The status with which a call ends."""
 
     code: grpc.StatusCode
     details: str
@@ -107,12 +107,12 @@ class RpcStatus(NamedTuple):
 
 
 def is_incident(error: BaseException) -> bool:
-    """Whether the error is nobody's answer: a bug, whose text stays in the log."""
+    """Whether the error is a bug, not a response to the caller: its text is only logged."""
     return not isinstance(error, KagziError) or isinstance(error, InternalError)
 
 
 def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
-    """The status an exception ends a call with. Of an incident nothing is told but its number."""
+    """The status with which an exception ends a call. For an incident it contains only the number."""
     detail = detail_of(public_error(error, incident=incident))
     code = _STATUS_OF_CODE[detail.code]
     info = ErrorInfo(reason=detail.code.name, domain=DOMAIN, metadata=detail.metadata)
@@ -125,12 +125,12 @@ def to_status(error: BaseException, *, incident: str = "") -> RpcStatus:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the store is away, or something else that a server needs: where it is stays in the log."""
+    """Whether the store, or something else that the server needs, is unreachable: its address is only logged."""
     return isinstance(error, Unavailable) and not isinstance(error, ServerUnavailable)
 
 
 def public_error(error: BaseException, *, incident: str = "") -> KagziError:
-    """What clients are told instead of an error whose text is not for them; any other error as it is."""
+    """The error that clients get in place of one whose text they must not see; any other error unchanged."""
     if is_incident(error):
         number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
         return incident_error(incident or number or "unknown")
@@ -140,7 +140,7 @@ def public_error(error: BaseException, *, incident: str = "") -> KagziError:
 
 
 def detail_of(error: KagziError) -> ErrorDetail:
-    """The error as a value, cut to what fits into an answer's metadata."""
+    """The error as a value, truncated to fit into the metadata of a response."""
     retry_after_ms = 0 if error.retry_after is None else error.retry_after // timedelta(milliseconds=1)
     metadata = list(error.metadata.items())[:_METADATA_ENTRIES]
     return ErrorDetail(
@@ -157,7 +157,7 @@ def detail_of(error: KagziError) -> ErrorDetail:
 
 
 def error_of(detail: ErrorDetail) -> KagziError:
-    """The exception a detail stands for: the inverse of `detail_of`."""
+    """The exception for a detail: the inverse of `detail_of`."""
     kind = _ERROR_OF_CODE[detail.code]
     field = {"field": detail.subject_id if detail.subject == "field" else ""} if issubclass(kind, RequestError) else {}
     return kind(
@@ -171,8 +171,8 @@ def error_of(detail: ErrorDetail) -> KagziError:
 
 
 def from_rpc_error(error: grpc.RpcError) -> KagziError:
-    """The exception a failed call raises in the SDK. Without details: by the status code; what cannot be told is
-    Unavailable."""
+    """The exception that a failed call raises in the SDK. Without details it follows from the status code; if that is
+    unclear, it is Unavailable."""
     call = cast("grpc.Call", error)
     detail = _detail_in(call)
     if detail is not None:

@@ -1,4 +1,4 @@
-"""Steps as people see them, and what they log."""
+"""Views of steps, and their log lines."""
 
 from collections.abc import Iterable
 
@@ -20,8 +20,8 @@ write_step = writer(
 
 
 def read_step_logs(messages: Iterable[pb.StepLog], namespace: str) -> list[StepLogLines]:
-    """What a worker sends. A line that is not a text, or has a time that cannot be, is left out: there is nobody to
-    tell."""
+    """Log lines from a worker. A line that is not text or has an impossible time is dropped: there is no one to report
+    it to."""
     return [_read_log(message, namespace) for message in messages]
 
 

@@ -1,4 +1,4 @@
-"""A claimed run and its history: what a worker needs to go on."""
+"""A claimed run and its history: what a worker needs to continue it."""
 
 from ..core.records import ClaimedRun, HistoryPage, HistoryStep
 from ..core.schedules.scheduled_time import split_scheduled_time

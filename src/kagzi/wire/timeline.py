@@ -1,4 +1,4 @@
-"""Steps as a timeline draws them."""
+"""Steps for drawing a timeline."""
 
 from ..core.pages.pauses import Pause
 from ..core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery, TimelineStep

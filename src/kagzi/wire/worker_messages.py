@@ -1,4 +1,4 @@
-"""The unary requests of workers as the operations of a session: both are read in one place, `operations`."""
+"""Converts the unary requests of workers to operations of a session, so that both are read in `operations`."""
 
 from typing import Any, Protocol, TypeVar
 
@@ -36,15 +36,15 @@ def read_lease_of(request: RunRequest) -> Lease:
 
 
 def operation_of(request: Message, kind: type[Operation], **others: Any) -> Operation:
-    """An operation with what the request says in fields of the same names, and `others`."""
+    """An operation with the fields that the request has under the same names, and `others`."""
     known = kind.DESCRIPTOR.fields_by_name
     return kind(**{field.name: value for field, value in request.ListFields() if field.name in known} | others)
 
 
 def begin_and_completion(operation: pb.Operation) -> tuple[pb.Operation, pb.Operation]:
-    """A step that is recorded by one operation, as the two that it stands for. Both have its id."""
+    """Split an operation that records a whole step into the two that it stands for. Both have its id."""
     record, begin = operation.record_step, pb.Operation(id=operation.id)
-    begin.begin_step.MergeFromString(record.SerializeToString())  # the same fields, and the output, which is not
+    begin.begin_step.MergeFromString(record.SerializeToString())  # the same fields; the output is ignored
     begin.begin_step.DiscardUnknownFields()
     completion = pb.CompleteStepOperation(step_id=record.step_id, attempt=record.attempt, output=record.output)
     return begin, pb.Operation(id=operation.id, complete_step=completion)

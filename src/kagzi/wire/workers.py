@@ -1,4 +1,4 @@
-"""Workers: registration and what is known of them."""
+"""Workers: registration, and the records about them."""
 
 from collections.abc import Iterable
 
@@ -18,8 +18,7 @@ DEFAULT_MAX_CONCURRENT = 100
 
 
 def read_register(message: pb.RegisterRequest) -> WorkerRecord:
-    """Raises InvalidArgument for the limits of the first contract: they are a resource of the server, not of a
-    worker."""
+    """Raises InvalidArgument for the limits of the first contract: limits belong to the server, not to a worker."""
     for field, is_set in (
         ("queue_concurrency_limit", message.HasField("queue_concurrency_limit")),
         ("workflow_type_concurrency", bool(message.workflow_type_concurrency)),

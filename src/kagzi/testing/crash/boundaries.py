@@ -10,10 +10,10 @@ NAMES: dict[int, str] = {FUNCTION: "step", SLEEP: "sleep", SIGNAL: "signal", CHI
 
 
 class Boundary(NamedTuple):
-    """A moment in the life of a run, the same in every run of the workflow that is given the same.
+    """A moment of a run. Runs of the workflow with the same input have the same boundaries.
 
-    Before: nothing of the call has reached the server. In: its beginning is recorded, and the body of a step has run,
-    but its result is lost. After: its result is recorded, and the workflow has not seen it.
+    Before: nothing of the call has reached the server. In: the call is recorded as begun, and the body of a step has
+    run, but its result is lost. After: the result is recorded, but the workflow has not seen it.
     """
 
     run: str
@@ -27,5 +27,5 @@ class Boundary(NamedTuple):
 
 
 def kind_of(kind: "pb.StepKind | int") -> str | None:
-    """None for a note that something changed, which has no boundaries."""
+    """None for a patch marker, which has no boundaries."""
     return NAMES.get(kind)

@@ -1,5 +1,4 @@
-"""What differs between a run that was disturbed and one that was not; and within a run, between one execution of its
-code and the next."""
+"""Compares a disturbed run with an undisturbed one, and each execution of a run's code with the next."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ _RESULT = (
 
 @dataclass(slots=True)
 class Baseline:
-    """What nobody disturbed."""
+    """The undisturbed run."""
 
     ended: Ended
     result: str
@@ -55,8 +54,8 @@ def findings_of(
     *,
     any_order: bool = True,
 ) -> Iterator[Finding]:
-    """The most telling first. Without a baseline: what can be said about a single run. `any_order`: it must end the
-    same also if results came in another order."""
+    """The clearest findings first. Without a baseline: only those that a single run shows. `any_order`: the run must
+    end the same way even if results arrive in another order."""
     observer, plan = performance.observer, performance.plan
     if performance.diverged.done():
         yield _divergence(*performance.diverged.result(), observer, plan)
@@ -81,7 +80,7 @@ def findings_of(
 
 
 def unawaited(observer: Observer, plan: Plan) -> Iterator[Finding]:
-    """Calls that were made, and whose results nobody waited for before the function returned."""
+    """Calls whose results were not awaited before the function returned."""
     for execution in observer.executions:
         if not execution.returned:
             continue
@@ -109,7 +108,7 @@ def _not_awaited(execution: Execution, step_id: str, what: str, plan: Plan) -> F
 
 
 def _divergence(run: Any, error: Diverged, observer: Observer, plan: Plan) -> Finding:
-    """The engine's own words name the line."""
+    """The text of the engine's error names the line."""
     place = _PLACE.search(error.message)
     line = None if place is None else line_at(place["file"], int(place["line"]))
     step_id = str(error.metadata.get("step_id", ""))
@@ -155,7 +154,7 @@ def _differences(
 ) -> Iterator[Finding]:
     observer, plan = performance.observer, performance.plan
     if plan.kill_at is not None and _is_raced(plan.kill_at.step_id, baseline.calls):
-        return  # whoever is executed again may come later than another one
+        return  # a branch that is executed again may finish after another one
     yield from _other_steps(performance, baseline)
     got = _text_of(ended, workflow, observer)
     if got == baseline.result:
@@ -176,7 +175,7 @@ def _differences(
 
 
 def _other_steps(performance: Performance, baseline: Baseline) -> Iterator[Finding]:
-    """Calls that the last execution made, and that of the undisturbed run did not; or the other way round."""
+    """Calls that only one of the two runs made: the last execution of this one, or that of the undisturbed run."""
     expected, got = _last_calls(baseline.observer), _last_calls(performance.observer)
     if expected == got:
         return
@@ -194,7 +193,7 @@ def _other_steps(performance: Performance, baseline: Baseline) -> Iterator[Findi
 
 
 def _last_calls(observer: Observer) -> dict[str, str]:
-    """By id: the kind. Without the branches of races, of which any may win."""
+    """The kind of each call by its id, without the branches of races: any of them may win."""
     executions = [each for each in observer.executions if not each.run]
     calls = executions[-1].calls if executions else {}
     return {step_id: call.kind for step_id, call in calls.items() if not call.in_race and "race[" not in step_id}
@@ -205,12 +204,12 @@ def _is_raced(step_id: str, calls: dict[str, Call]) -> bool:
 
 
 def _order(observer: Observer) -> list[str]:
-    """Of the results of the run itself."""
+    """The order of the run's own results, without those of its children."""
     return [each.step_id for each in observer.boundaries if each.moment == "after" and not each.run]
 
 
 def _calls(observer: Observer) -> dict[str, Call]:
-    """Of the run itself."""
+    """The run's own calls, without those of its children."""
     return {step_id: call for each in observer.executions if not each.run for step_id, call in each.calls.items()}
 
 
@@ -220,13 +219,13 @@ def _line_of(step_id: str, observer: Observer) -> Line | None:
 
 
 def _raised_at(observer: Observer) -> Line | None:
-    """Where an error left the workflow."""
+    """The line at which an error left the workflow."""
     raised = [each.raised for each in observer.executions if not each.run and each.raised is not None]
     return raised[-1].line if raised else None
 
 
 def _text_of(ended: Ended, workflow: AnyWorkflow, observer: Observer) -> str:
-    """Ids of runs are other ones each time."""
+    """The result as text, without run ids: these differ in every run."""
     if ended.failed:
         text = f"failed: {ended.failed}"
     else:

@@ -1,12 +1,12 @@
-"""Crash everywhere: a workflow is run once for each of its boundaries, and its worker is killed there.
+"""Crash everywhere: runs a workflow once for each of its boundaries, and kills its worker there.
 
-A workflow that is replay-safe ends each time as it does when nobody disturbs it, and repeats nothing that is recorded.
-The runs, of which there are as many as boundaries and a few more:
+A replay-safe workflow ends each time as it does undisturbed, and repeats nothing that is recorded. There are as many
+runs as boundaries, and a few more:
 
-1. undisturbed, and watched: what its code calls and changes outside of steps (`suspects`, `global_state`);
-2. with a fresh worker for every result, on which sets are iterated backwards, watched as well;
-3. for each boundary that the first run came to, with the worker killed there;
-4. with results in another order, with one task layer more, with signals that come before they are waited for.
+1. undisturbed, watching what the code calls and changes outside of steps (`suspects`, `global_state`);
+2. with a fresh worker for every result, on which sets are iterated backwards, also watched;
+3. for each boundary that the first run reached, with the worker killed there;
+4. with results in another order, with one more task layer, and with signals that arrive before the run waits for them.
 """
 
 import itertools
@@ -74,11 +74,11 @@ class _Campaign:
         self._workflow_id = f"crash-everywhere/{workflow.name}/{next(_numbers)}"
         self._baseline: Baseline | None = None
         self.report = CrashReport(workflow.name)
-        self._mocks = env._mocks  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the kit's own
+        self._mocks = env._mocks  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  within the test kit
         self._mocks_before = self._mocks_after = self._mocks.state()
 
     async def run(self) -> None:
-        """Up to the first run in which something is found."""
+        """Stops after the first run with a finding."""
         try:
             await self._undisturbed()
             await self._fresh_workers()
@@ -119,8 +119,8 @@ class _Campaign:
         self._mocks_after = self._mocks.state()
 
     async def _fresh_workers(self) -> None:
-        """Sets are iterated backwards by every execution but the first. If that makes a difference, it is their
-        order."""
+        """Every execution but the first iterates sets backwards. If only that makes a difference, the workflow depends
+        on their order."""
         lines: list[Line] = []
         findings = await self._perform(Plan(_FRESH, kill_after_each=True, watched=True, backwards=_noting(lines)))
         if findings and lines:
@@ -183,7 +183,7 @@ class _Campaign:
             if not (finding.is_cause and finding.line is not None and is_suppressed(finding.line, finding.kind)):
                 self.report.add(finding)
 
-    # --- what is seen while a run is watched --------------------------------------------------------------------------
+    # --- watching a run -----------------------------------------------------------------------------------------------
 
     @contextmanager
     def _watching(self, performance: Performance) -> Generator[None]:

@@ -1,8 +1,8 @@
-"""Watches whether workflow code changes something that outlives the run: module globals and variables of an enclosing
+"""Detects workflow code that changes state which outlives the run: module globals and variables of an enclosing
 function.
 
-By a tracing hook of the event loop's thread: after each line of workflow code, what that line could have changed is
-looked at.
+It traces the event loop's thread: after each line of workflow code it compares the values that the line could have
+changed.
 """
 
 import sys
@@ -21,7 +21,7 @@ from ...sdk.workflow.workflow import Workflow
 from .sources import Culprit, culprit_of, line_at, owner_of
 
 OnChange = Callable[[str, str, str, Culprit], None]
-"""Called with the name of what was changed, what it was and what it is, and who did it."""
+"""Called with the name of the variable, its value before and after, and the code that changed it."""
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 _FIXED = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, Workflow, Step, Signal)
@@ -32,8 +32,8 @@ _SHOWN_CHARS = 200
 
 @contextmanager
 def watching_globals(on_change: OnChange, in_threads: Callable[[], bool]) -> "Generator[dict[CodeType, int]]":
-    """`in_threads`: whether bodies of steps run beside the workflow, which may change whatever they like. Yields the
-    line at which each function was left last."""
+    """`in_threads`: whether bodies of steps run in threads meanwhile; these may change anything. Yields the line at
+    which each function last returned."""
     before = sys.gettrace()
     tracer = _Tracer(on_change, in_threads)
     sys.settrace(tracer.on_call)
@@ -47,15 +47,15 @@ class _Tracer:
     def __init__(self, on_change: OnChange, in_threads: Callable[[], bool]) -> None:
         self._on_change = on_change
         self._in_threads = in_threads
-        self._bodies = 0  # how often code was entered that is a step's, and none of the workflow's
-        self._frames: dict[int, tuple[FrameType, _Lines]] = {}  # of workflow code, by number
-        self.left_at: dict[CodeType, int] = {}  # the line at which a function was left last
+        self._bodies = 0  # how often step code, rather than workflow code, was entered
+        self._frames: dict[int, tuple[FrameType, _Lines]] = {}  # of workflow code, by id
+        self.left_at: dict[CodeType, int] = {}  # the line at which each function last returned
 
     def on_call(self, frame: FrameType, event: str, _: Any) -> Any:
         if event != "call" or owner_of(frame.f_code.co_filename) != "user":
             return None
         present = self._frames.get(id(frame))
-        if present is not None and present[0] is frame:  # it goes on; perhaps within the body of a step that it awaits
+        if present is not None and present[0] is frame:  # resumed, perhaps within a step body that it awaits
             present[1].remember(frame)
             return present[1].on_event
         if type(place.get()) is not Scope:
@@ -70,7 +70,7 @@ class _Tracer:
         return self._bodies + (1 << 32 if self._in_threads() else 0)
 
     def changed(self, name: str, before: object, after: object, frame: FrameType, line: int) -> None:
-        """By this line of the frame, which is one further by now."""
+        """`line` of the frame made the change; the frame has moved on since."""
         culprit, file = culprit_of(frame), frame.f_code.co_filename
         if culprit is not None:
             if culprit.line[:2] == (file, frame.f_lineno):
@@ -79,7 +79,7 @@ class _Tracer:
 
 
 class _Lines:
-    """A function of the user's, line by line."""
+    """Traces one of the user's functions line by line."""
 
     def __init__(self, tracer: _Tracer, frame: FrameType) -> None:
         self._tracer = tracer
@@ -102,7 +102,7 @@ class _Lines:
 
     def on_event(self, frame: FrameType, event: str, detail: Any) -> Any:
         if event == "exception":
-            self._raises = not issubclass(detail[0], StopIteration)  # which is how what it awaited returns
+            self._raises = not issubclass(detail[0], StopIteration)  # StopIteration is how an awaited call returns
             return self.on_event
         if self._tracer.bodies == self._bodies and not self._tracer.bodies >> 32:
             now = self._state(frame)
@@ -118,13 +118,13 @@ class _Lines:
 
 
 def _names_of(code: CodeType) -> frozenset[str]:
-    """All names that may be globals."""
+    """All names in the code that may be globals."""
     return frozenset(code.co_names)
 
 
 def fingerprint(value: Any, depth: int = 0) -> Any:
-    """Differs if the value has changed in a way that code can see: equal for equal content of plain values, containers
-    and the user's own objects. What cannot be looked into is taken for unchanging."""
+    """Changes if the value changes in a way that code can see. Equal for equal content of plain values, containers and
+    the user's own objects. Values that cannot be inspected count as unchanged."""
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, _FIXED) or depth > _DEPTH_MAX:
@@ -143,7 +143,7 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
 
 
 def _attributes(value: Any, depth: int) -> Any:
-    """Of an object of the user's own class, or of that class."""
+    """Fingerprint an instance of one of the user's classes, or the class itself."""
     owner = value if isinstance(value, type) else type(value)
     module = sys.modules.get(owner.__module__)
     if module is None or owner_of(getattr(module, "__file__", None) or "<none>") != "user":
@@ -165,7 +165,7 @@ def _shown(state: object) -> str:
 
 
 def _plain(state: Any) -> Any:
-    """The fingerprint of a container, as its content."""
+    """Convert the fingerprint of a container back to its content."""
     parts: list[Any] = list(cast("Iterable[Any]", state)) if type(state) is tuple else []
     if not parts:
         return cast("object", state)

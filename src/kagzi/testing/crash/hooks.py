@@ -1,5 +1,4 @@
-"""Where the observer is hooked in: the parts of the SDK that every call of a workflow passes through are replaced for a
-while, and put back afterwards."""
+"""Hooks the observer in: temporarily replaces the parts of the SDK that every call of a workflow passes through."""
 
 import hashlib
 import sys
@@ -21,7 +20,7 @@ from .observation import Observer
 
 @contextmanager
 def observing(observer: Observer) -> Generator[None]:
-    """Every run that this process executes meanwhile is observed."""
+    """Observe every run that this process executes within the block."""
     with ExitStack() as replaced:
         _replace(replaced, RunExecution, "__init__", _observed_init(observer))
         _replace(replaced, RunExecution, "take", _observed_take(observer))
@@ -103,14 +102,14 @@ def _observed_allot(observer: Observer) -> Callable[[Any], Any]:
 
 
 def _outermost_of_sdk(frame: FrameType) -> FrameType:
-    """The frame of the public method that workflow code has called."""
+    """The frame of the public method that the workflow code called."""
     while frame.f_back is not None and frame.f_back.f_code.co_filename == frame.f_code.co_filename:
         frame = frame.f_back
     return frame
 
 
 def _same_in_every_run() -> Callable[[Any], Any]:
-    """ctx.uuid() and ctx.random() give the same in every run that was given the same, so that results can be
+    """ctx.uuid() and ctx.random() return the same values in every run with the same input, so that results can be
     compared."""
 
     def make(original: Callable[..., bytes]) -> Any:
@@ -139,7 +138,7 @@ def _observed_wait(observer: Observer) -> Callable[[Any], Any]:
     def make(original: Callable[..., Any]) -> Any:
         def add(self: TimedWaits, step_id: str, kind: Any, *args: Any) -> Any:
             wait = original(self, step_id, kind, *args)
-            run: Any = self._run  # pyright: ignore[reportPrivateUsage]  the kit's own
+            run: Any = self._run  # pyright: ignore[reportPrivateUsage]  within the test kit
             observer.waits(run, step_id, kind)
             return wait
 

@@ -1,8 +1,8 @@
-"""What the SDK does with a workflow while `crash_everywhere` has it in hand.
+"""Records what a workflow and the SDK do during `crash_everywhere`.
 
-The parts of an execution that every call passes through are replaced for that time, and put back afterwards: nothing
-of it costs anything in a program that does not test. Of each execution it is noted which calls its code made, where,
-and with which arguments; which bodies ran; and whoever drives the run is told of each boundary before anything goes on.
+The parts of an execution that every call passes through are replaced for that time and restored afterwards, so programs
+outside of tests pay nothing. For each execution it records which calls the code made, where, and with which arguments,
+and which bodies ran. It reports each boundary to the director before the run continues.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ from .boundaries import Boundary, Moment, kind_of
 from .sources import Line, culprit_of, is_async, line_at, owner_of
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_GROUPING = "branching.py"  # parallel, map and race: their branches are calls, they are not
+_GROUPING = "branching.py"  # parallel, map and race: only their branches count as calls
 
 
 @dataclass(slots=True)
 class Call:
-    """A call of a ctx method by workflow code. `arguments`: as JSON, for comparison."""
+    """A call of a ctx method by workflow code. `arguments` is JSON, for comparison."""
 
     step_id: str
     kind: str
@@ -51,21 +51,21 @@ class Raised(NamedTuple):
 
 @dataclass(slots=True)
 class Execution:
-    """One execution of a workflow function, from its beginning."""
+    """One execution of a workflow function, from its start."""
 
     run: str
     run_id: str
     number: int
     lines: dict[str, Line] = field(default_factory=dict[str, Line])
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
-    made: dict[str, Scope] = field(default_factory=dict[str, Scope])  # calls that were not awaited yet
+    made: dict[str, Scope] = field(default_factory=dict[str, Scope])  # calls that are not awaited yet
     bodies: list[str] = field(default_factory=list[str])
-    left_open: list[str] = field(default_factory=list[str])  # when the function returned
+    left_open: list[str] = field(default_factory=list[str])  # steps that were open when the function returned
     raised: "Raised | None" = None
     returned: bool = False
 
     def line_of(self, step_id: str) -> Line | None:
-        """Where it is called; for a step of `ctx.map`, where that is."""
+        """The line of the call; for a step of `ctx.map`, the line of the map."""
         return self.lines.get(step_id) or self.lines.get(step_id.rpartition("[")[0])
 
 
@@ -73,12 +73,12 @@ class Director(Protocol):
     """Decides what happens at a boundary."""
 
     def at(self, boundary: Boundary, *, at_claim: bool) -> None:
-        """A run is at this boundary, for the first time. Its worker may be killed here; `at_claim`: in the next pass of
-        the loop, which is before the run has begun."""
+        """A run has reached this boundary for the first time. Its worker may be killed here; with `at_claim`, in the
+        next iteration of the event loop, before the run begins."""
         ...
 
     async def body_ended(self, boundary: Boundary, run: RunExecution, body: StepBody) -> None:
-        """The body of a step has returned. It goes on when this does."""
+        """The body of a step has returned. The step waits until this method returns."""
         ...
 
     def began(self, run: RunExecution, execution: Execution) -> None:
@@ -90,31 +90,31 @@ class Director(Protocol):
         ...
 
     def diverges(self, run: RunExecution, error: Diverged) -> None:
-        """The code does not fit what is recorded."""
+        """The code does not match the history."""
         ...
 
 
 class Observer:
-    """Of one run of the workflow, its children included. `workflow_id` is that of the run itself."""
+    """Observes one run of the workflow and its children. `workflow_id` is the id of the run itself."""
 
     def __init__(self, workflow_id: str, director: Director) -> None:
         self._workflow_id = workflow_id
         self._director = director
-        self.names: dict[str, str] = {}  # of runs, by id
+        self.names: dict[str, str] = {}  # of runs, by run id
         self._used: Counter[str] = Counter()
         self._passed: set[Boundary] = set()
         self._execution_of: dict[int, Execution] = {}
         self._run_of_ledger: dict[int, RunExecution] = {}
-        self._running: list[RunExecution] = []  # kept, so that no number is given to another one
+        self._running: list[RunExecution] = []  # referenced, so that no id() is reused
         self.executions: list[Execution] = []
         self.boundaries: list[Boundary] = []
         self.bodies_running = self.threads_running = 0
         self.ran_again: list[tuple[Execution, str]] = []
-        self.left_at: dict[CodeType, int] = {}  # of functions that are traced: the line at which each was left last
+        self.left_at: dict[CodeType, int] = {}  # the line at which each traced function last returned
         self.returned_at: Line | None = None
 
     def name_of(self, run: RunExecution) -> str:
-        """Which run it is, in the same words in every run of the workflow; empty for the run itself."""
+        """A name of the run that is the same in every run of the workflow; empty for the run itself."""
         name = self.names.get(run.run_id)
         if name is None:
             task = run.task
@@ -130,7 +130,7 @@ class Observer:
     def execution(self, run: RunExecution) -> Execution:
         return self._execution_of[id(run)]
 
-    # --- what the SDK does --------------------------------------------------------------------------------------------
+    # --- called by the SDK's hooks ------------------------------------------------------------------------------------
 
     def began(self, run: RunExecution) -> None:
         name = self.name_of(run)
@@ -192,7 +192,7 @@ class Observer:
         finally:
             self.bodies_running -= 1
             self.threads_running -= not body.is_async
-        if not body.options.once:  # which says itself what it is if its worker is lost meanwhile
+        if not body.options.once:  # a step with `once` reports the loss of its worker itself
             self._note(boundary)
             await self._director.body_ended(boundary, run, body)
         return outcome
@@ -224,7 +224,7 @@ class Observer:
             self._director.at(boundary, at_claim=at_claim)
 
     def _note(self, boundary: Boundary) -> bool:
-        """Whether it is passed for the first time."""
+        """Returns whether the boundary is new."""
         if boundary in self._passed:
             return False
         self._passed.add(boundary)
@@ -233,7 +233,7 @@ class Observer:
 
 
 def _line_of(error: BaseException) -> Line | None:
-    """Of the workflow code that it left last. Behind that follows what the code was waiting for."""
+    """The last line of workflow code in the traceback. The frames after it belong to the call that it awaited."""
     line: Line | None = None
     trace = error.__traceback__
     while trace is not None:
@@ -251,7 +251,7 @@ def _line_of(error: BaseException) -> Line | None:
 
 
 def _arguments(frame: FrameType) -> tuple[str | None, str]:
-    """Of the call whose implementation this frame is, as JSON; and the name of the signal that it waits for."""
+    """The arguments of the call that this frame implements, as JSON; and the name of the signal that it waits for."""
     local = frame.f_locals
     match frame.f_code.co_name:
         case "execute_step":

@@ -30,26 +30,26 @@ AnyWorkflow: TypeAlias = Workflow[Any, Any]
 Sent: TypeAlias = tuple[Signal[Any] | str, Any]
 Drive: TypeAlias = Callable[["Environment", Run[Any]], Awaitable[None]]
 
-_DELAY_MAX_S = 5.0  # a body that waits for another one is not delayed for ever
+_DELAY_MAX_S = 5.0  # a body that waits for another one is not delayed forever
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a run differs from one that nobody disturbs. `seen`: in words, after "seen"."""
+    """How a run differs from an undisturbed one. `seen` describes it in a report, after the word "seen"."""
 
     seen: str = "in a run without crashes"
     kill_at: Boundary | None = None
-    kill_after_each: bool = False  # a fresh worker for every result
-    last_first: bool = False  # of results that are there at the same time, the last is delivered first
-    layered: bool = False  # the function is called in a task of its own
-    backwards: Turns | None = None  # which sets are iterated backwards, when the function is executed again
-    early_signals: bool = False  # they are sent before the run waits for them
+    kill_after_each: bool = False  # start a fresh worker for every result
+    last_first: bool = False  # deliver the last of several results that are ready at the same time first
+    layered: bool = False  # call the function in a task of its own
+    backwards: Turns | None = None  # which sets to iterate backwards when the function is executed again
+    early_signals: bool = False  # send signals before the run waits for them
     watched: bool = False
 
 
 @dataclass(slots=True)
 class Ended:
-    """How a run ended: with `value`, with an error, or not at all."""
+    """How a run ended: with `value`, with an error, or stuck."""
 
     value: Any = None
     failed: str = ""
@@ -57,7 +57,7 @@ class Ended:
 
 
 class Performance:
-    """Implements observation.Director. `play` it once."""
+    """Implements observation.Director. Call `play` once."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Performance:
     # --- the run ------------------------------------------------------------------------------------------------------
 
     async def play(self) -> Ended:
-        """See the run through to its end, or to what keeps it from one."""
+        """Execute the run until it ends, diverges or is stuck."""
         env = self._env
         with ExitStack() as entered:
             entered.enter_context(_without_warnings())
@@ -136,11 +136,11 @@ class Performance:
             task.result()
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Outside of the workflow whose code may be running at this moment: a task made there is one of its own."""
+        """Start a task outside of the workflow, whose code may be running: a task created there would belong to it."""
         task: asyncio.Task[Any] = Variables().run(asyncio.get_running_loop().create_task, work)
         self._tasks.add(task)
 
-    # --- what differs -------------------------------------------------------------------------------------------------
+    # --- the plan -----------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _variant(self) -> Generator[None]:
@@ -170,7 +170,7 @@ class Performance:
                 self._kill()
 
     def _kill(self) -> None:
-        workers = self._env._workers  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the kit's own
+        workers = self._env._workers  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  within the test kit
         self.kills += 1
         workers.kill()
         self._in_background(workers.start())
@@ -206,7 +206,7 @@ class Performance:
     # --- results in another order -------------------------------------------------------------------------------------
 
     async def _delay(self) -> None:
-        """Returns when all bodies that run at the same time have ended, and the later ones were let go on."""
+        """Returns when all concurrent bodies have ended and those that ended later have been released."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._delayed.append(future)
@@ -215,7 +215,7 @@ class Performance:
         await future
 
     def _check_delayed(self, passes: int) -> None:
-        """After some passes of the loop, in which other bodies may begin."""
+        """Release the last body, after some iterations of the event loop in which other bodies may begin."""
         if passes:
             asyncio.get_running_loop().call_soon(self._check_delayed, passes - 1)
         elif self._delayed and not self.observer.bodies_running:
@@ -233,7 +233,7 @@ _LOGGERS = ("kagzi.worker", "kagzi.engine")
 
 @contextmanager
 def _without_warnings() -> Generator[None]:
-    """Of lost workers there would be many, and they are meant."""
+    """Suppress warnings: the many lost workers are intended."""
 
     def is_error(record: logging.LogRecord) -> bool:
         return record.levelno >= logging.ERROR
@@ -255,7 +255,7 @@ def _set(future: "asyncio.Future[None]") -> None:
 
 @contextmanager
 def _in_step(run: RunExecution) -> Generator[None]:
-    """The waiting counts as part of the body."""
+    """Count the wait as part of the body."""
     task = asyncio.current_task()
     assert task is not None
     run.tasks.in_step.add(task)
@@ -269,7 +269,7 @@ def _in_step(run: RunExecution) -> Generator[None]:
 
 
 async def _begun(run: RunExecution) -> None:
-    """Returns when everything that the run has sent is recorded, the begin of the step among it."""
+    """Returns when everything that the run has sent is recorded, including the begin of the step."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     operation = run.claim.port.send(lambda _: _set(future))
     operation.fetch_results.known_seq = run.ledger.known_seq

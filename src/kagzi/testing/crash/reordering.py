@@ -1,7 +1,7 @@
-"""Sets in another order: a copy of a workflow function whose sets are iterated backwards.
+"""Iterates sets in another order: makes a copy of a workflow function whose sets are iterated backwards.
 
-The order of a set of strings is another one in every process, so a workflow that follows it takes another way on the
-next worker. Within one process that would never be seen.
+The order of a set of strings differs between processes, so a workflow that depends on it behaves differently on the
+next worker. Within one process that would never show.
 """
 
 import ast
@@ -15,11 +15,11 @@ from typing import Any
 from .sources import Line, line_at
 
 Turns = Callable[[Line], bool]
-"""Called with the line that iterates a set: whether it gets it backwards."""
+"""Called with a line that iterates a set; returns whether to iterate it backwards."""
 
 _HELPER = "__kagzi_reordered__"
 _OUTER = "__kagzi_outer__"
-_FUTURE_FLAGS = 0x1FF0000  # `from __future__ import ...`, as code objects carry it
+_FUTURE_FLAGS = 0x1FF0000  # of `from __future__ import ...`, in code objects
 _TAKES_ORDER = frozenset({
     "deque", "dict", "enumerate", "filter", "fromkeys", "iter", "join", "list", "map", "next", "parallel", "race",
     "sorted", "tuple", "zip",
@@ -28,8 +28,8 @@ _TAKES_ORDER = frozenset({
 
 @contextmanager
 def reordered(fn: Callable[..., Any], turns: Turns) -> "Generator[Callable[..., Any] | None]":
-    """The same function with sets in another order, to be used in the block. None if there is no source code to make
-    it of."""
+    """Yields the same function with sets in another order, valid within the block; None if its source code is not
+    available."""
     code = _code_of(fn)
     if code is None or not isinstance(fn, FunctionType):
         yield None
@@ -40,7 +40,7 @@ def reordered(fn: Callable[..., Any], turns: Turns) -> "Generator[Callable[..., 
     copy.__kwdefaults__, copy.__annotations__ = fn.__kwdefaults__, fn.__annotations__
     fn.__globals__[_HELPER] = _reorder_by(
         turns, code.co_filename
-    )  # a function has the globals of its module, and no others
+    )  # a function can only read the globals of its own module
     try:
         yield copy
     finally:
@@ -66,7 +66,7 @@ def _reorder_by(turns: Turns, file: str) -> Callable[[Any, int], Any]:
 
 
 def _code_of(fn: Callable[..., Any]) -> CodeType | None:
-    """The function's code with every place that may follow the order of a set wrapped in the helper."""
+    """The function's code, with every expression that may depend on the order of a set wrapped in the helper."""
     own: CodeType | None = getattr(fn, "__code__", None)
     if own is None:
         return None

@@ -1,4 +1,4 @@
-"""What `crash_everywhere` found, in the words that the author of a workflow reads."""
+"""The findings of `crash_everywhere`, worded for the author of the workflow."""
 
 import textwrap
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 from .sources import Line
 
 Kind = Literal[
-    # What the code does: the rules of `kagzi lint`, by their names.
+    # Causes: the rules of `kagzi lint`, by name.
     "clock", "random", "blocking", "network", "thread", "unordered", "not-awaited", "global-state",
-    # What it led to.
+    # Consequences.
     "diverged", "ran-again", "argument", "result", "steps", "stuck",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -23,8 +23,8 @@ _WIDTH = 118
 class Finding:
     """Something in a workflow that is not replay-safe.
 
-    `line` is the line of the workflow to look at. `seen` says in which run it was seen: the boundary at which the
-    worker was killed, or how that run differed.
+    `line` is the line of the workflow to look at. `seen` says which run showed it: the boundary at which the worker was
+    killed, or how that run differed.
     """
 
     kind: Kind
@@ -37,7 +37,7 @@ class Finding:
 
     @property
     def is_cause(self) -> bool:
-        """Whether the line itself is wrong; otherwise it is where the difference shows."""
+        """Whether the line itself is wrong. Otherwise it is where the difference became visible."""
         return self.kind in _CAUSES
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What to write instead, in lines."""
+        """What to write instead, line by line."""
         return textwrap.fill(self.remedy, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
@@ -69,10 +69,10 @@ def _short(text: str | None) -> str:
 
 @dataclass(slots=True)
 class CrashReport:
-    """What `crash_everywhere` did, and what it found.
+    """What `crash_everywhere` did and found.
 
-    `result` is what the undisturbed run returned, `failed` how it failed; `boundaries` are the places where the worker
-    was killed, one run each; `runs` counts all runs, `kills` the workers; `skipped` names what could not be tried.
+    `result` is what the undisturbed run returned, `failed` how it failed. `boundaries` are the places where the worker
+    was killed, one run each. `runs` counts all runs, `kills` the workers. `skipped` lists what could not be tried.
     """
 
     workflow: str
@@ -86,18 +86,18 @@ class CrashReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     def add(self, finding: Finding) -> None:
-        """Once for each line and kind; without a line, once for each kind."""
+        """Keep one finding for each line and kind; without a line, one for each kind."""
         known = {(each.kind, each.line and each.line[:2]) for each in self.findings}
         if (finding.kind, finding.line and finding.line[:2]) not in known:
             self.findings.append(finding)
-            self.findings.sort(key=_weight)  # what was found first stays first
+            self.findings.sort(key=_weight)  # a stable sort: earlier findings stay first
 
     def raise_if_wrong(self) -> None:
-        """Raises NotReplaySafe if something was found."""
+        """Raises NotReplaySafe if there are findings."""
         if self.findings:
             raise NotReplaySafe(self)
 
@@ -118,8 +118,7 @@ class CrashReport:
 
 
 class NotReplaySafe(AssertionError):
-    """A run of the workflow does not survive the loss of its worker. `report` has the findings, the most telling
-    first."""
+    """A run of the workflow does not survive the loss of its worker. `report` has the findings, the clearest first."""
 
     def __init__(self, report: CrashReport) -> None:
         super().__init__(str(report))

@@ -1,4 +1,4 @@
-"""Which line of the user's code is at work: the frames of a stack, sorted into the user's, libraries' and Kagzi's."""
+"""Finds the line of the user's code that runs: sorts the frames of a stack into the user's, libraries' and Kagzi's."""
 
 import inspect
 import linecache
@@ -21,14 +21,14 @@ _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class Line(NamedTuple):
-    """A line of source code. Its text is the source line itself; empty if there is no source."""
+    """A line of source code. `text` is the source line itself; empty if the source is not available."""
 
     file: str
     line: int
     text: str = ""
 
     def __str__(self) -> str:
-        """As seen from the current directory, if the file is below it."""
+        """Relative to the current directory, if the file is below it."""
         return f"{self.file.removeprefix(f'{Path.cwd()}{os.sep}')}:{self.line}"
 
 
@@ -52,8 +52,8 @@ def is_async(code: CodeType) -> bool:
 
 
 class Culprit(NamedTuple):
-    """`line`: of the workflow's code; `via`: the line of a plain function that it called, if the call was made there;
-    `through`: files of libraries in between; `entry`: the library's function that the user's code has called."""
+    """`line`: of the workflow's code; `via`: the line of a plain function that it called, if that made the call;
+    `through`: files of libraries in between; `entry`: the library function that the user's code called."""
 
     line: Line
     via: Line | None
@@ -62,8 +62,8 @@ class Culprit(NamedTuple):
 
 
 def culprit_of(frame: FrameType | None) -> Culprit | None:
-    """The user's code that this frame works for: the innermost `async def`, since that is workflow code; otherwise the
-    outermost function that Kagzi called. None if Kagzi itself is at work."""
+    """The user's code on whose behalf this frame runs: the innermost `async def`, since that is workflow code;
+    otherwise the outermost function that Kagzi called. None if Kagzi itself runs."""
     libraries: list[str] = []
     entry = ""
     innermost: FrameType | None = None
@@ -92,7 +92,7 @@ _SUPPRESSION = re.compile(r"#\s*kagzi:\s*ignore\[(?P<rules>[^\]]*)\]\s*\S")
 
 
 def is_suppressed(line: Line, rule: str) -> bool:
-    """Whether a comment on the line, or alone on the one above, switches the rule off with a reason:
+    """Whether a comment on the line, or alone on the line above, disables the rule with a reason:
     `# kagzi: ignore[clock] it is only logged`."""
     above = linecache.getline(line.file, line.line - 1).strip()
     texts = [linecache.getline(line.file, line.line), above if above.startswith("#") else ""]

@@ -1,11 +1,11 @@
-"""Watches what workflow code calls, outside of steps: clocks, chance, threads, and effects on the world.
+"""Watches what workflow code calls outside of steps: clocks, random numbers, threads, and external effects.
 
-By a profiling hook of the event loop's thread, set for the runs that are watched and taken away afterwards.
+It uses a profiling hook on the event loop's thread, set only while runs are watched.
 """
 
 import asyncio
 import concurrent.futures
-import random  # noqa: TID251  to know what others draw from it
+import random  # noqa: TID251  to recognise its functions
 import subprocess
 import sys
 import threading
@@ -83,7 +83,7 @@ _BUILTINS: dict[str, Rule] = {
 }  # fmt: skip
 _RANDOM_METHODS = frozenset({"random", "getrandbits"})
 
-# Functions written in Python, by their code.
+# Functions written in Python, by their code object.
 _FUNCTIONS: dict[CodeType, tuple[str, Rule]] = {
     threading.Thread.start.__code__: ("threading.Thread.start", _THREAD),
     concurrent.futures.ThreadPoolExecutor.submit.__code__: ("ThreadPoolExecutor.submit", _THREAD),
@@ -93,7 +93,7 @@ _FUNCTIONS: dict[CodeType, tuple[str, Rule]] = {
     asyncio.create_subprocess_shell.__code__: ("asyncio.create_subprocess_shell", _EFFECT),
     asyncio.open_connection.__code__: ("asyncio.open_connection", _NETWORK),
 }
-# What these libraries look up for themselves does not reach the workflow.
+# What these libraries call for their own purposes does not reach the workflow.
 _INWARD = frozenset({
     "asyncio", "concurrent", "contextlib", "contextvars", "copy", "importlib", "inspect", "json", "linecache",
     "logging", "pydantic", "queue", "re", "selectors", "threading", "tokenize", "traceback", "typing", "warnings",
@@ -105,7 +105,7 @@ OnSuspect = Callable[[str, Rule, Culprit], None]
 
 @contextmanager
 def watching(on_suspect: OnSuspect) -> Generator[None]:
-    """Calls `on_suspect` for every call of workflow code that is not replay-safe, while the block lasts."""
+    """Call `on_suspect` for every call of workflow code in the block that is not replay-safe."""
     before = sys.getprofile()
     sys.setprofile(_Watch(on_suspect))
     try:
@@ -131,7 +131,7 @@ class _Watch:
                 self._note(*_FUNCTIONS[code], frame.f_back)
 
     def _note_time_of_loop(self, frame: FrameType) -> None:
-        """It is for asyncio's own timers, but for code that asks for it itself."""
+        """Report the loop's time only if user code reads it: asyncio's timers use it, too."""
         culprit = culprit_of(frame.f_back)
         if type(place.get()) is Scope and culprit is not None and not culprit.through:
             self._on_suspect("loop.time()", _CLOCK, culprit)
@@ -150,7 +150,7 @@ def _rule_of(called: Any) -> tuple[str, Rule] | None:
     name: str = getattr(called, "__name__", "")
     owner = getattr(called, "__self__", None)
     if name in _RANDOM_METHODS and isinstance(owner, random.Random):
-        # One that the workflow has seeded itself gives the same on replay.
+        # An instance that the workflow has seeded itself returns the same values on replay.
         shared = owner is getattr(random, "_inst", None) or isinstance(owner, random.SystemRandom)
         return (f"random.{name}", _RANDOM) if shared else None
     module = getattr(called, "__module__", None)

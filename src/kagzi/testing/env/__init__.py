@@ -1,1 +1,1 @@
-"""The test environment: a whole Kagzi in the process and the event loop of a test, in a time of its own."""
+"""The test environment: a complete Kagzi in the process and event loop of a test, with a clock of its own."""

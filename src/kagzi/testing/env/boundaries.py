@@ -1,6 +1,6 @@
-"""Where a worker can be struck: around each body, and around each operation that it sends.
+"""The points at which a worker can be killed: around each body, and around each operation that it sends.
 
-Who listens is told of every boundary, in the order in which they are come to, and may kill the workers there.
+The listener gets every boundary, in order, and may kill the workers there.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ _STEPS = {"begin_step", "record_step", "complete_step", "fail_step", "step_heart
 class Boundary(NamedTuple):
     """`what`: "body", "begin" (a step's announcement), or the kind of an operation (`record_step`, `complete_step`,
     `fail_step`, `sleep`, `finish_sleep`, `wait_signal`, `start_child`, `race`, `patch`, `park`, `complete_run`,
-    `fail_run`, ...). `when`: of a body "before" it is called and "after" it has returned or raised; of an operation
-    "before" it has left the worker, and "after" it is durable and before the worker has heard of it.
+    `fail_run`, ...). `when`: for a body, "before" it is called or "after" it has returned or raised; for an operation,
+    "before" it leaves the worker or "after" it is durable but not yet acknowledged to the worker.
 
     `step_id` is empty for operations of the run itself; `attempt` is 0 where it does not apply.
     """
@@ -33,14 +33,14 @@ OnBoundary = Callable[[Boundary], None]
 
 
 class ObservedCalls:
-    """An OpenCall whose sessions tell `on_boundary` what passes. What is sent after `break_off` never arrives, and
-    what is answered is not received."""
+    """An OpenCall whose sessions report boundaries to `on_boundary`. After `break_off`, nothing that is sent arrives
+    and no response is received."""
 
     def __init__(self, open_call: OpenCall, on_boundary: Callable[[Boundary], None]) -> None:
         self._open_call = open_call
         self._on_boundary = on_boundary
         self._is_broken = False
-        self._sent: dict[int, Boundary] = {}  # by the id of the operation
+        self._sent: dict[int, Boundary] = {}  # by operation id
 
     def break_off(self) -> None:
         self._is_broken = True

@@ -1,4 +1,4 @@
-"""The parts of a client that differ in a test: waiting lets time pass, and what is started is served."""
+"""The parts of a client that differ in a test: waiting advances the clock, and workflows that it starts are served."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -41,7 +41,7 @@ class Waiting(Protocol):
 
 
 async def _let_time_pass(waiting: Coroutine[Any, Any, T], run: RunKey, env: Waiting) -> T:
-    """What is waited for, of this run. Raises WaitsForever."""
+    """Await something of this run while the clock advances. Raises WaitsForever."""
     future = asyncio.ensure_future(waiting)
     try:
         await env.wait_for_run(future, run.namespace, run.run_id)
@@ -81,12 +81,12 @@ class TestBackend(Backend):
 
 
 async def _next(events: AsyncGenerator[dict[str, Any]]) -> dict[str, Any] | None:
-    """None: there are no more. A future cannot have the exception that says so."""
+    """The next event, or None after the last one: a future cannot hold StopAsyncIteration."""
     return await anext(events, None)
 
 
 class _TimeLimit(AbstractAsyncContextManager[None]):
-    """By the clock of the environment."""
+    """A timeout by the clock of the environment."""
 
     def __init__(self, limit: Duration, what: str, env: Waiting) -> None:
         self._limit = limit
@@ -147,11 +147,11 @@ class _SchedulesOperation:
     def __get__(self, client: _Client | None, owner: type) -> Any:
         if client is None:
             return self
-        return _schedules_of(client._backend, client._namespace, client)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its own
+        return _schedules_of(client._backend, client._namespace, client)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  within the kit
 
 
 def schedules_operation() -> Any:
-    """An attribute of a client: its schedules; what they start is served."""
+    """An attribute of a client: its schedules. The workflows that they start are served."""
     return _SchedulesOperation()
 
 

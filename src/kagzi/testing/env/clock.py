@@ -1,10 +1,10 @@
-"""Time, ids and chance of a test environment: set by the test, and the same each time."""
+"""Time, ids and randomness of a test environment: set by the test, and reproducible."""
 
 import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
-from random import Random  # noqa: TID251  a seed is the point
+from random import Random  # noqa: TID251  seeded on purpose
 from typing import Any
 
 from ...core.ids import RUN_RANDOM_BITS, uuid4, uuid7_of
@@ -21,22 +21,22 @@ class VirtualClock:
         return self._now
 
     def follow(self, store_now: Timestamp, sent_at: Timestamp, received_at: Timestamp) -> None:
-        """The store has the same clock."""
+        """Do nothing: the store uses this clock."""
 
     def move_to(self, now: Timestamp) -> None:
-        """Never backwards."""
+        """Never moves backwards."""
         self._now = max(now, self._now)
 
 
 class SeededIds:
-    """A `core.providers.Ids`: the same ones in the same order, with each environment."""
+    """A `core.providers.Ids` that returns the same ids in the same order in each environment."""
 
     def __init__(self) -> None:
         self._random = Random(1)
         self._last = (0, 0)
 
     def run_id(self, now: Timestamp, namespace: str) -> str:
-        """Those of one moment count on: they sort in the order in which they were drawn."""
+        """Within one microsecond the ids count up, so they sort in the order in which they were drawn."""
         last_at, last = self._last
         number = last + 1 if last_at == now else self._random.getrandbits(RUN_RANDOM_BITS - 1)
         self._last = (now, number)
@@ -68,7 +68,7 @@ class _Timer(asyncio.TimerHandle):
             self._run()
 
     def cancel(self) -> None:
-        """The loop does not know of it: there is nothing to tell it."""
+        """Only mark it as cancelled: the loop does not know this handle."""
         asyncio.Handle.cancel(self)
 
 
@@ -102,7 +102,7 @@ class VirtualTimers:
         return -int(-self._timers[0][0] * US_PER_S // 1) if self._timers else None
 
     def fire_due(self) -> None:
-        """To be called when the clock was moved."""
+        """Call this after moving the clock."""
         while (due := self.next_due()) is not None and due <= self._clock.now():
             _, _, loop, timer = heapq.heappop(self._timers)
             if not loop.is_closed():

@@ -1,4 +1,4 @@
-"""A connection to the server of the test environment: there from the first moment, and never broken by itself."""
+"""A connection to the server of the test environment: open from the start, and never interrupted by itself."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ _ADDRESS = Address(text="the test environment", embedded="test")
 
 
 class InProcessConnection(Connection):
-    """`find_server`: the way to the server, asked for with the first call."""
+    """`find_server` returns the server; it is called on the first call."""
 
     def __init__(self, find_server: Callable[[], OpenCall], clock: Clock, codec: Codec | None) -> None:
         super().__init__(
@@ -37,10 +37,10 @@ class InProcessConnection(Connection):
         return super().link
 
     async def open(self, *, timeout_s: float | None = None) -> None:
-        """Nothing has to be found out first."""
+        """Do nothing: there is no server to find."""
 
     async def move(self, failed: Link) -> None:
-        """There is one server."""
+        """Do nothing: there is only one server."""
 
     async def close(self) -> None:
         self._is_closed = True

@@ -17,17 +17,17 @@ class TestEnv(Environment):
     """A client whose server and workers are in the process of the test: `async with TestEnv.open() as env:`, or the
     fixture `kagzi_env` of pytest.
 
-    Everything a client does works. Workflows that are started, and their children, are executed here. The clock stands
-    still until the test waits for a run (`await run.result()`) or calls `advance`: sleeps, retries, timeouts and
-    schedules then take no real time. It belongs to the event loop in which it is first used.
+    A client's whole interface works. Workflows that are started, and their children, are executed here. The clock
+    stands still until the test waits for a run (`await run.result()`) or calls `advance`, so sleeps, retries, timeouts
+    and schedules take no real time. The environment belongs to the event loop in which it is first used.
     """
 
     __test__ = False
 
     @contextmanager
     def crashing_runs(self) -> "Generator[list[CrashReport]]":
-        """As long as the block lasts, `run` does what `crash_everywhere` does: that is the marker
-        `kagzi_crash_everywhere`. Yields the list of the reports, which grows."""
+        """Within the block, `run` does what `crash_everywhere` does: this implements the marker
+        `kagzi_crash_everywhere`. Yields the list to which the reports are added."""
         reports: list[CrashReport] = []
 
         async def crash(workflow: Workflow[Any, Any], input: Any) -> "CrashReport":
@@ -52,23 +52,23 @@ class TestEnv(Environment):
         check: bool = True,
     ) -> "CrashReport":
         """Run the workflow once for each of its boundaries (before, in and after each step, sleep, signal and child),
-        with the worker killed there: it must end as it does undisturbed, and repeat nothing that is recorded.
+        with the worker killed there. It must end as it does undisturbed, and repeat nothing that is recorded.
 
-        It is also run with a fresh worker after every result, with results in another order, with one task layer more,
-        and is watched for what is not replay-safe: clocks, chance, threads, effects outside of steps, changed globals,
-        the order of sets, calls that are not awaited.
+        It is also run with a fresh worker after every result, with results in another order and with one more task
+        layer. It is watched for code that is not replay-safe: clocks, randomness, threads, effects outside of steps,
+        changed globals, dependence on the order of sets, calls that are not awaited.
 
         Args:
             workflow: The workflow.
-            input: What each run is given.
+            input: The input of each run.
             signals: Pairs of signal and value: each is sent when a run waits for it.
-            drive: Called with the environment and each run after its start, for whatever else has to happen to it.
-            same: Whether two results are the same. Default: if their JSON is.
-            any_order: Whether results that are there at the same time may come in any order.
-            check: Raise if something is found. Otherwise look at `report.findings`.
+            drive: Called with the environment and each run after its start, for anything else the run needs.
+            same: Compares two results. Default: they are the same if their JSON is.
+            any_order: Whether results that are ready at the same time may arrive in any order.
+            check: Raise if there are findings. Otherwise look at `report.findings`.
 
-        Returns what was done. Raises NotReplaySafe, which names the line and what to write instead. Mocks are as after
-        the undisturbed run when it ends.
+        Returns a report. Raises NotReplaySafe, which names the line and what to write instead. Afterwards mocks are in
+        the state in which the undisturbed run left them.
         """
         from ..crash.everywhere import crash_everywhere  # noqa: PLC0415  many tests never crash
 
@@ -77,7 +77,7 @@ class TestEnv(Environment):
             workflow,
             input,
             signals=signals,
-            drive=cast("Any", drive),  # it is called with this very environment
+            drive=cast("Any", drive),  # it is always called with this environment
             same=same,
             any_order=any_order,
             check=check,

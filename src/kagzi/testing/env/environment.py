@@ -1,19 +1,19 @@
-"""The environment of a test: a client, with everything behind it in the same process.
+"""The environment of a test: a client, with its server and workers in the same process.
 
-The server (engine, store, services) is the real one, on SQLite in memory and a loop of its own inside the loop of the
-test (`guest_loop`, `server`); the workers are the SDK's executor and session on the loop of the test itself, so that
-bodies of steps can use what the test has there (`workers`). Between them is the in-process transport. All of it goes by
-one clock that moves only when the test says so or waits for a run (`settling`).
+The server (engine, store, services) is the real one, on SQLite in memory and on its own event loop inside the loop of
+the test (`guest_loop`, `server`). The workers are the SDK's executor and session on the loop of the test itself, so
+that bodies of steps can use the test's objects (`workers`). The in-process transport connects them. All of them use one
+clock, which moves only when the test moves it or waits for a run (`settling`).
 
 For tests of crashes, inside the kit:
 
-* `env._workers.kill()` ends all workers as SIGKILL would; `await env._workers.start()` starts new ones, for the same
-  workflows. Leases of the dead end 10 ms later by the clock, so `await run.result()` or `await env.settle()` after
-  `await env.advance("1s")` lets the new workers take their runs over.
-* `env._workers.on_boundary = hook`, set before the first start, is told of every `boundaries.Boundary`: before and
-  after each body, before and after each operation (step, sleep, signal, child, race, park, end of the run). The hook is
+* `env._workers.kill()` ends all workers as SIGKILL would; `await env._workers.start()` starts new ones for the same
+  workflows. The leases of the killed workers end 10 ms later by the clock, so `await run.result()`, or
+  `await env.settle()` after `await env.advance("1s")`, lets the new workers take over their runs.
+* `env._workers.on_boundary = hook`, set before the first start, receives every `boundaries.Boundary`: before and after
+  each body, before and after each operation (step, sleep, signal, child, race, park, end of the run). The hook is
   called in the loop of the test and may call `kill()`.
-* `env._workers.running()` names the bodies that run at the moment.
+* `env._workers.running()` names the bodies that are running.
 """
 
 import asyncio
@@ -55,14 +55,14 @@ __tracebackhide__ = True  # pytest shows the line of the test instead
 O = TypeVar("O")  # noqa: E741  output, as in the documentation
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""What the clock shows at first."""
+"""The initial time of the clock."""
 
 
 class Environment(Kagzi):
-    """What TestEnv is, without crashes."""
+    """TestEnv without `crash_everywhere`."""
 
     __test__ = False
-    schedules: "Schedules" = schedules_operation()  #: schedules, as of any client; they fire by this clock
+    schedules: "Schedules" = schedules_operation()  #: the client's schedules; they fire by this clock
 
     def __init__(
         self,
@@ -112,14 +112,14 @@ class Environment(Kagzi):
         retry: Retry | None = None,
         codec: Codec | None = None,
     ) -> "AsyncGenerator[Self]":
-        """An environment for as long as the block lasts.
+        """Open an environment for the duration of the block.
 
         Args:
-            workflows: Workflows to execute. Those that are started need not be named, nor their children; only those
-                that are started by their names.
-            namespace: Where the client works.
-            start_at: What the clock shows at first. Default: 2026-01-01 00:00 UTC.
-            retry: The default for steps, as of a worker.
+            workflows: Workflows to execute. Only workflows that are started by name have to be listed; the others, and
+                their children, are found when they are started.
+            namespace: The namespace of the client.
+            start_at: The initial time of the clock. Default: 2026-01-01 00:00 UTC.
+            retry: The default retry policy of steps, as for a worker.
             codec: As in `Kagzi.connect`.
         """
         env = cls(*workflows, namespace=namespace, start_at=start_at, retry=retry, codec=codec)
@@ -129,7 +129,7 @@ class Environment(Kagzi):
             await env.close()
 
     def _opened(self) -> "tuple[TestServer, Settling]":
-        """With the first use: here and now is where it belongs."""
+        """Open the environment on first use, in the event loop that runs."""
         try:
             here = asyncio.get_running_loop()
         except RuntimeError:
@@ -155,7 +155,7 @@ class Environment(Kagzi):
         return self._opened()[0].open_call
 
     async def close(self) -> None:
-        """End the workers and the server. Nothing of it is left."""
+        """Stop the workers and the server. Nothing is kept."""
         if self._is_closed:
             return
         if self._server is not None:
@@ -166,23 +166,23 @@ class Environment(Kagzi):
             self._server.close()
 
     def drop(self) -> None:
-        """As `close`, for those who cannot await it: a fixture whose event loop may be over."""
+        """Like `close`, for callers that cannot await: a fixture whose event loop may be closed."""
         if not self._is_closed and self._server is not None:
             self._workers.drop()
             self._server.close()
         self._is_closed = True
 
-    # --- what is executed ---------------------------------------------------------------------------------------------
+    # --- workflows and steps ------------------------------------------------------------------------------------------
 
     def register(self, *workflows: Workflow[Any, Any]) -> None:
-        """Execute these, too. Needed for workflows that are started by name only."""
+        """Execute these workflows, too. Needed only for workflows that are started by name."""
         for workflow in workflows:
             if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
                 raise InvalidArgument(f"{workflow!r} is not a workflow. Decorate it with @workflow.", field="workflows")
         self._workers.know(self._namespace, workflows)
 
     async def serve(self, workflow: Workflow[Any, Any] | str | None, namespace: str | None) -> None:
-        """Returns when a worker is there for it."""
+        """Returns when a worker serves the workflow."""
         self._opened()
         if isinstance(workflow, Workflow):
             self._workers.know(namespace or self._namespace, (workflow,))
@@ -201,11 +201,11 @@ class Environment(Kagzi):
         Args:
             step: Its name; the id of one of its executions (`"llm#2"`, `"enrich[3]"`); or the `@step` function.
             returns: What it returns.
-            raises: What its first attempts raise, one each. After that it returns, or calls.
-            calls: What is called instead, sync or async, with the arguments of the step.
+            raises: What its first attempts raise, one each. After that, `returns` or `calls` applies.
+            calls: A function, sync or async, that is called instead with the arguments of the step.
 
-        Returns the list of its calls, each a tuple of arguments; it grows as the step is executed. A mock that is given
-        again replaces the first. Raises InvalidArgument.
+        Returns the list of its calls, each a tuple of arguments; it grows as the step is executed. A second mock of the
+        same step replaces the first. Raises InvalidArgument.
         """
         return self._mocks.add(step, returns, raises, calls)
 
@@ -213,25 +213,25 @@ class Environment(Kagzi):
 
     @property
     def now(self) -> datetime:
-        """What the clock shows."""
+        """The time of the clock."""
         return to_datetime(max(self._clock.now(), self._start_at))
 
     async def advance(self, duration: Duration) -> None:
-        """Move the clock by exactly so much. Whatever becomes due on the way happens, in order; runs that can go on do
-        so until they wait again."""
+        """Move the clock by exactly this duration. Everything that becomes due meanwhile happens in order; runs that
+        can continue do so until they wait again."""
         _, settling = self._opened()
         by_us = us_from_timedelta(parse_duration(duration, what="duration"))
         await self._workers.serve()
         await settling.advance_to(self._clock.now() + by_us)
 
     async def settle(self) -> None:
-        """Let everything happen that can happen before time passes. Returns when all runs wait or have ended."""
+        """Let everything happen that needs no time. Returns when all runs wait or have ended."""
         _, settling = self._opened()
         await self._workers.serve()
         await settling.settle()
 
     async def wait_for_run(self, future: "asyncio.Future[Any]", namespace: str, run_id: str) -> None:
-        """Let time pass until `future` is done: the end of this run, or what happens to it next. Raises
+        """Advance the clock until `future` is done: the run has ended, or its next event has happened. Raises
         WaitsForever."""
         _, settling = self._opened()
         await self._workers.serve()
@@ -249,11 +249,11 @@ class Environment(Kagzi):
     # --- replay -------------------------------------------------------------------------------------------------------
 
     async def replay(self, run: Run[O]) -> O:
-        """Execute the workflow again from the history of the `run` alone, as after a crash: no body of a step runs, and
-        the code must make the calls that are recorded.
+        """Execute the workflow again from the history of `run` alone, as after a crash: no body of a step runs, and the
+        code must make the recorded calls.
 
-        Returns, or raises, what the run ended with. Raises Diverged, which names the line, if the code does not fit;
-        AssertionError if it ends differently; PreconditionFailed if the run has not ended.
+        Returns or raises what the run ended with. Raises Diverged, which names the line, if the code does not match the
+        history; AssertionError if it ends differently; PreconditionFailed if the run has not ended.
         """
         from .replaying import replay  # noqa: PLC0415  many tests never replay
 

@@ -1,15 +1,14 @@
-"""What goes wrong in a test, in words."""
+"""Errors that tests get from the environment."""
 
 from collections.abc import Sequence
 
 
 class WaitsForever(AssertionError):
-    """A test waits for a run that waits for what will not come: no signal, worker or time will change that. The text
-    is what `explain` says of it."""
+    """A test waits for a run that will never end: no signal, worker or timer will come. The text is from `explain`."""
 
 
 class StillRunning(AssertionError):
-    """The body of a step has really run for so long that a test should not wait for it."""
+    """The body of a step has run in real time for longer than a test should wait."""
 
     def __init__(self, steps: Sequence[str], limit_s: float) -> None:
         named = "\n".join(f"  {step}" for step in steps) or "  (a workflow that waits for something outside Kagzi)"

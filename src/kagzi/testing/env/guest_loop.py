@@ -1,8 +1,7 @@
-"""An event loop inside another one: its callbacks run in passes of the host, and its time is set from outside.
+"""An event loop inside another one: its callbacks run in iterations of the host, and its time is set from outside.
 
-The server of a test environment lives on it. So nothing that the server waits for takes real time, while whatever the
-test and the bodies of its steps do on the host takes the time that it takes; and one thread does everything, in an
-order that is the same each time.
+The server of a test environment runs on it. So the server's waits take no real time, while the test and the bodies of
+its steps run on the host in real time. One thread does everything, in a reproducible order.
 """
 
 import asyncio
@@ -35,9 +34,9 @@ class _Timer(asyncio.TimerHandle):
 
 
 class GuestLoop(asyncio.AbstractEventLoop):
-    """`handled` counts the callbacks that it has run: whoever finds the same number twice saw nothing happen between.
+    """`handled` counts the callbacks that have run: if it has not changed, nothing has happened.
 
-    Everything but `call_soon` and `call_soon_threadsafe` is to be called in the thread of its host."""
+    Call everything but `call_soon` and `call_soon_threadsafe` in the thread of the host."""
 
     def __init__(self, host: asyncio.AbstractEventLoop, now_s: float) -> None:
         self.host = host
@@ -57,13 +56,13 @@ class GuestLoop(asyncio.AbstractEventLoop):
         return self._now_s
 
     def move_to(self, now_s: float) -> None:
-        """Let time pass; never backwards. What is due by then runs in the next pass."""
+        """Advance the time; never backwards. Callbacks that become due run in the next iteration."""
         self._now_s = max(now_s, self._now_s)
         if self.next_timer() <= self._now_s:
             self._pass_soon()
 
     def next_timer(self) -> float:
-        """When the next one is due; infinity if there is none."""
+        """When the next timer is due; infinity if there is none."""
         timers = self._timers
         while timers and timers[0][2].cancelled():
             heapq.heappop(timers)
@@ -108,35 +107,35 @@ class GuestLoop(asyncio.AbstractEventLoop):
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Called by asyncio. Those that are far away would stay for long."""
+        """Called by asyncio. Without this, cancelled timers that are far in the future would stay for long."""
         self._cancelled += 1
         if self._cancelled > _CANCELLED_MAX and self._cancelled * 2 > len(self._timers):
             self._timers = [each for each in self._timers if not each[2].cancelled()]
             heapq.heapify(self._timers)
             self._cancelled = 0
 
-    # --- passes -------------------------------------------------------------------------------------------------------
+    # --- iterations ---------------------------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do at its present time."""
+        """Whether nothing is left to do at the current time."""
         return not self._ready and self.next_timer() > self._now_s
 
     def _pass_soon(self) -> None:
         if not self._pass_due and not self._closed and not self.host.is_closed():
             self._pass_due = True
-            # The collector may end a task of this loop in whichever thread it runs: then the host has to be woken.
+            # The garbage collector may end a task of this loop in any thread; then the host must be woken.
             in_thread = threading.get_ident() == self._thread
             (self.host.call_soon if in_thread else self.host.call_soon_threadsafe)(self._pass)
 
     def _pass(self) -> None:
-        """One pass: what is ready or due now. What that makes ready is for the next one."""
+        """One iteration: run what is ready or due now. Callbacks that this makes ready run in the next one."""
         self._pass_due = False
         if self._closed or self._running:
             return
         while self.next_timer() <= self._now_s:
             self._ready.append(heapq.heappop(self._timers)[2])
-        host = asyncio._get_running_loop()  # noqa: SLF001  for loops to use
+        host = asyncio._get_running_loop()  # noqa: SLF001  meant for event loops
         asyncio._set_running_loop(self)  # noqa: SLF001  as above
         self._running = True
         try:
@@ -152,7 +151,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             self._pass_soon()
 
     def run_now(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-        """Run it to its end, and whatever else is ready, in one go, without the host. It must not wait for time."""
+        """Run the coroutine to its end, and all that is ready, without the host. It must not wait for time."""
         task = self.create_task(coroutine)
         for _ in range(_PASSES_MAX):
             if task.done():
@@ -164,7 +163,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
         raise RuntimeError(f"{task!r} waits for what does not happen on its own loop")
 
     def end_all(self) -> None:
-        """Cancel every task and close. What does not end by it is left alone."""
+        """Cancel every task and close. Tasks that do not end are ignored."""
         if self._closed:
             return
         for task in asyncio.all_tasks(self):
@@ -175,7 +174,7 @@ class GuestLoop(asyncio.AbstractEventLoop):
             self._pass()
         self.close()
 
-    # --- what asyncio asks of a loop ----------------------------------------------------------------------------------
+    # --- the interface of an event loop -------------------------------------------------------------------------------
 
     def create_future(self) -> "asyncio.Future[Any]":
         return asyncio.Future(loop=self)
@@ -191,11 +190,11 @@ class GuestLoop(asyncio.AbstractEventLoop):
         return asyncio.Task(coro, loop=self, name=name, context=context, **more)
 
     def run_in_executor(self, executor: Any, func: Callable[[*Args], Answer], *args: *Args) -> "asyncio.Future[Answer]":
-        """At once, in this thread: there is no other."""
+        """Call it at once, in this thread: there is no other."""
         future: asyncio.Future[Answer] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001  it is the caller's
+        except Exception as error:  # noqa: BLE001  passed on to the caller
             future.set_exception(error)
         return future
 

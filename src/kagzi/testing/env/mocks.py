@@ -1,4 +1,4 @@
-"""What steps do instead, in a test."""
+"""Mocks of steps."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class _Mock:
 
     def restore(self, state: tuple[Calls, list[BaseException]]) -> None:
         calls, raises = state
-        self.calls[:] = calls  # the test has this list
+        self.calls[:] = calls  # in place: the test holds this list
         self._raises[:] = raises
 
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -40,7 +40,7 @@ class _Mock:
 
 
 class Mocks:
-    """By the name of the step, or the id of one of its executions (`llm#2`, `enrich[3]`), which comes first."""
+    """By the id of one execution of a step (`llm#2`, `enrich[3]`), which has precedence, or by the name of the step."""
 
     def __init__(self) -> None:
         self._mocks: dict[str, _Mock] = {}
@@ -59,7 +59,7 @@ class Mocks:
         if calls is not None and returns is not None:
             raise InvalidArgument("returns and calls are both given. Give one of them.", field="calls")
         for each in raises or ():
-            if not isinstance(each, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]  as above
+            if not isinstance(each, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
                 raise InvalidArgument(
                     f"raises has {each!r}, which is not an exception. Write raises=[TimeoutError()].", field="raises"
                 )
@@ -70,15 +70,15 @@ class Mocks:
         self._mocks.clear()
 
     def replace(self, body: StepBody) -> StepBody:
-        """The body that is executed: the mock's, if there is one."""
+        """The body to execute: that of the mock, if there is one."""
         mock = self._mocks.get(body.step_id) or self._mocks.get(body.options.name)
         return body if mock is None else msgspec.structs.replace(body, fn=mock, is_async=True)
 
     def state(self) -> MockStates:
-        """What they were called with, and what they have still to raise."""
+        """The calls so far, and the errors that are still to be raised."""
         return {name: mock.state() for name, mock in self._mocks.items()}
 
     def restore(self, states: MockStates) -> None:
-        """As if nothing had been called since."""
+        """Undo all calls since `state`."""
         for name, state in states.items():
             self._mocks[name].restore(state)

@@ -1,8 +1,8 @@
 """The server of a test environment: the real one, on SQLite in memory, without sockets and threads, in virtual time.
 
-What differs from a server in production is handed in: clock, ids and chance; a store whose calls are done in the thread
-of the test, and begin with a copy of a database that was migrated once; settings that keep the server from being busy
-with itself while weeks go by.
+The differences from a production server are parameters: clock, ids and rng; a store that works in the thread of the
+test and starts as a copy of a database that was migrated once; settings that give the server no periodic work while
+weeks of virtual time pass.
 """
 
 import asyncio
@@ -35,20 +35,20 @@ Arguments = ParamSpec("Arguments")
 
 _YEAR_MS = 366 * 86_400_000
 SETTINGS = Settings(
-    lease_ms=_YEAR_MS,  # a body may be held up in a test while the clock is moved
+    lease_ms=_YEAR_MS,  # a test may hold up a body while the clock moves
     heartbeat_ms=_YEAR_MS // 4,
-    reconnect_grace_ms=10,  # so soon after a worker was killed another one may have its runs
+    reconnect_grace_ms=10,  # how soon another worker may take over the runs of a killed one
     retention_ms=100 * _YEAR_MS,
     housekeeping_ms=_YEAR_MS,
     keys_check_ms=_YEAR_MS,
     resident_wait_ms=0,
     jitter=False,
 )
-_SETTLED_US = 2 * _YEAR_MS * US_PER_MS  # a server ends no leases until it has been there for the time of one
+_SETTLED_US = 2 * _YEAR_MS * US_PER_MS  # a server ends no leases until it has run for the duration of one
 
 
 class _SameThread(DatabaseThread):
-    """Does calls at once, in the thread of the caller; as with a thread, the caller waits for a pass of its loop."""
+    """Does calls at once, in the caller's thread. As with a thread, the caller waits for an iteration of its loop."""
 
     def start(self) -> None:
         self._is_open = True
@@ -79,7 +79,7 @@ class _SameThread(DatabaseThread):
 
 
 class _Store(SqliteStore):
-    """In memory, a copy of a migrated database."""
+    """A store in memory: a copy of a migrated database."""
 
     def __init__(self, clock: VirtualClock, rng: Rng) -> None:
         super().__init__(MEMORY, rng=rng)
@@ -114,10 +114,10 @@ def _migrated() -> Database:
 
 
 class _NoListener(GrpcListener):
-    """Nobody outside of this process can reach the server."""
+    """Accepts no connections: the server cannot be reached from outside of this process."""
 
     def __init__(self) -> None:
-        """Without a server of gRPC."""
+        """Creates no gRPC server."""
 
     async def start(self, address: ListenAddress) -> ListenAddress:
         return address
@@ -140,14 +140,14 @@ class _Server(Server):
 
 
 class TestServer:
-    """From its making to `close`, on a GuestLoop inside `host`. The clock shows `now` when it is there."""
+    """Runs from its creation to `close`, on a GuestLoop inside `host`. The clock shows `now` once it is ready."""
 
     __test__ = False
 
     def __init__(self, host: asyncio.AbstractEventLoop, clock: VirtualClock, now: Timestamp) -> None:
         clock.move_to(now - _SETTLED_US)
         self._clock = clock
-        make_loop: Any = GuestLoop  # most methods of a loop have no use in it
+        make_loop: Any = GuestLoop  # it does not implement most methods of a loop
         self.loop: GuestLoop = make_loop(host, clock.now() / US_PER_S)
         self._server = _Server(clock)
         self.only_schedules_ahead = False
@@ -162,7 +162,7 @@ class TestServer:
         self.loop.move_to(self.loop.time() + max(by_us, 0) / US_PER_S)
 
     def next_due(self) -> Timestamp | None:
-        """When the store knows of something to do next: for a run, or a schedule."""
+        """When the store's next run or schedule is due."""
         work = self.loop.run_now(self._server.store.poll((), self._clock.now()))
         due = [at for at in (work.next_due_at, work.next_schedule_at) if at is not None]
         self.only_schedules_ahead = work.next_due_at is None

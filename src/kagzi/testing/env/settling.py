@@ -1,6 +1,6 @@
-"""Lets an environment go on until it can do no more by itself, and its clock pass while somebody waits.
+"""Runs an environment until it can only wait, and moves its clock while a caller waits.
 
-Time is skipped only when nothing is really running: no body of a step, no run between two steps, no call.
+Time is skipped only while nothing runs: no body of a step, no run between two steps, no call.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from .workers import Workers
 __tracebackhide__ = True  # pytest shows the line of the test instead
 
 PASSES = 10
-"""Of the loop, in which nothing happened, until nothing will: what passes from task to task takes one each."""
+"""Iterations of the loop without any event after which nothing more will happen: each hand-over takes one."""
 NEAR_S = 0.12
-"""The server's own pauses, such as those that gather notices or events, are up to so long. For them the clock is not
-moved."""
+"""The longest of the server's own delays, such as those that batch notices or events. The clock is not moved for
+them."""
 LAST_S = 2.0
-"""So much more time the server's own pauses have before it is said that nothing will come: it polls what is watched."""
+"""Extra time for the server's own delays, such as its polls for watchers, before a wait is given up."""
 STANDING_S = 0.1
-"""For so long a body may really run before the clock goes on with it."""
+"""How long a body may run in real time before the clock follows real time."""
 RUNNING_MAX_S = 60.0
 ADVANCE_S = 1.0
-"""For so long the clock is not moved while a body runs: it may be about to end."""
+"""How long the clock stands still while a body runs: the body may be about to end."""
 JUMPS_MAX = 10_000
 SCHEDULES_MAX = 1_000
-"""Jumps in a row to times of schedules alone."""
+"""The most jumps in a row to scheduled times alone."""
 _POLLS_AT_ONCE = 50
 _POLL_MOST_S = 0.005
 
@@ -50,8 +50,8 @@ class Settling:
     # --- until nothing happens ----------------------------------------------------------------------------------------
 
     async def settle(self, until: Callable[[], bool] = lambda: False, *, running_max_s: float | None = None) -> bool:
-        """Returns True when nothing can happen any more before time passes, or when `until` says so; False if bodies of
-        steps have run for `running_max_s` and nothing else happened."""
+        """Returns True when nothing more can happen until time passes, or when `until` returns True; False if bodies of
+        steps have run for `running_max_s` and nothing else has happened."""
         guest, loop = self._guest, asyncio.get_running_loop()
         limit_s = RUNNING_MAX_S if running_max_s is None else running_max_s
         near = guest.time() + NEAR_S
@@ -83,7 +83,7 @@ class Settling:
     # --- while time passes --------------------------------------------------------------------------------------------
 
     async def advance_to(self, end: Timestamp) -> None:
-        """Move the clock there, and let everything happen on the way, in order."""
+        """Move the clock to `end`; everything that becomes due meanwhile happens in order."""
         async with self._turn:
             await self.settle(running_max_s=ADVANCE_S)
             while (due := self._next_due()) is not None and due <= end:
@@ -93,8 +93,8 @@ class Settling:
             await self.settle(running_max_s=ADVANCE_S)
 
     async def wait(self, future: "asyncio.Future[Any]", why: Callable[[str], Awaitable[BaseException]]) -> None:
-        """Returns when `future` is done. Time passes meanwhile, from one thing that is due to the next. Raises what
-        `why` makes of it, if nothing will come any more."""
+        """Returns when `future` is done. Meanwhile the clock jumps from one due time to the next. If nothing more will
+        happen, raises the error that `why` returns."""
         jumps = schedules = 0
         is_last = False
         while not future.done():
@@ -118,12 +118,12 @@ class Settling:
                 self.move_to(due)
 
     def _next_due(self) -> Timestamp | None:
-        """When something is due next: later than now, or the server would be doing it."""
+        """The next due time: later than now, since the server would otherwise be working on it."""
         now = self._clock.now()
         due = [at for at in (self._server.next_due(), self._timers.next_due()) if at is not None]
         if not due:
             return None
         if min(due) > now:
             return min(due)
-        pause_s = self._guest.next_timer() - self._guest.time()  # it tries again after a pause
+        pause_s = self._guest.next_timer() - self._guest.time()  # the server retries after a delay
         return now + max(int(pause_s * US_PER_S), 1)

@@ -37,10 +37,10 @@ AnyWorkflow = Workflow[Any, Any]
 
 
 class Workers:
-    """Of one environment. Workflows that come to be known later get a worker of their own.
+    """The workers of one environment. Workflows that are registered later get their own worker.
 
-    `kill` and `start` are what a test of crashes needs; `on_boundary`, if it is set before a worker starts, is told of
-    every boundary that its runs come to, and may call `kill` there.
+    `kill` and `start` are for tests of crashes. `on_boundary`, if set before a worker starts, receives every boundary
+    that its runs reach, and may call `kill` there.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Workers:
     ) -> None:
         self.on_boundary: OnBoundary | None = None
         self.bodies: dict[tuple[str, str], int] = {}
-        """Bodies that are running, by run and step: how many."""
+        """How many bodies are running, by run and step."""
         self._find_server = find_server
         self._clock = clock
         self._ids = ids
@@ -73,7 +73,7 @@ class Workers:
     # --- what is served -----------------------------------------------------------------------------------------------
 
     def know(self, namespace: str, workflows: Iterable[AnyWorkflow]) -> None:
-        """Another workflow of the same name and version takes the place of the first, when the workers start again."""
+        """A workflow of the same name and version replaces the previous one when the workers are restarted."""
         known = self._known.setdefault(namespace, {})
         for workflow in workflows:
             known[Served(workflow.name, workflow.version)] = workflow
@@ -82,7 +82,7 @@ class Workers:
         return list(self._known.get(namespace, {}).values())
 
     async def serve(self) -> None:
-        """Returns when all that are known are served. Raises what the server says against them."""
+        """Returns when all known workflows are served. Raises the server's error if it refuses one."""
         await self._serve_new()
         while self._under_way:
             await asyncio.wait(set(self._under_way))
@@ -100,7 +100,7 @@ class Workers:
                 await worker.start()
 
     def _serve_soon(self, namespace: str, workflow: AnyWorkflow) -> None:
-        """A child is about to be started."""
+        """Called when a child is about to be started."""
         if (namespace, Served(workflow.name, workflow.version)) not in self._served:
             self.know(namespace, (workflow,))
             self._in_background(self._serve_new())
@@ -109,7 +109,7 @@ class Workers:
         create = asyncio.get_running_loop().create_task
         task = Variables().run(
             create, work, name="kagzi-test-worker"
-        )  # in a run's context it would be one of its tasks
+        )  # in a run's context it would become one of the run's tasks
         self._under_way.add(task)
         task.add_done_callback(self._done)
 
@@ -118,11 +118,11 @@ class Workers:
         if not task.cancelled() and task.exception() is not None:
             self._problem = task.exception()
 
-    # --- life and death -----------------------------------------------------------------------------------------------
+    # --- start and kill -----------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """End them all as SIGKILL would: nothing is handed back, and nothing more is sent or heard. May be called at
-        any boundary. The server finds their streams broken."""
+        """End all workers as SIGKILL would: nothing is handed back, sent or received any more. May be called at any
+        boundary. The server sees their streams break."""
         workers, self._workers = self._workers, []
         self._served.clear()
         for worker in workers:
@@ -130,7 +130,7 @@ class Workers:
             self._in_background(worker.clean_up())
 
     async def start(self) -> None:
-        """New workers for everything that is known, as after `kill`."""
+        """Start new workers for all known workflows, as after `kill`."""
         await self.serve()
 
     async def close(self) -> None:
@@ -140,25 +140,25 @@ class Workers:
         self._problem = None
 
     def drop(self) -> None:
-        """As `close`, where nobody can wait for it: the loop is not running, or closed."""
+        """Like `close`, for callers that cannot await: the loop is not running, or closed."""
         workers, self._workers = self._workers, []
         for worker in workers:
             worker.drop()
 
-    # --- what they do -------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        """Whether one of them holds a run, or is about to be there. A run that can only wait for Kagzi is not held."""
+        """Whether a worker holds a run or is being started. A run that can only wait for Kagzi is not held."""
         return bool(self._under_way) or any(worker.executor.active for worker in self._workers)
 
     def running(self) -> list[str]:
-        """The steps whose bodies are running, in words."""
+        """Descriptions of the steps whose bodies are running."""
         threads = [body.step for worker in self._workers for body in worker.executor.threads.busy()]
         return sorted({*(f"{step_id} of run {run_id}" for run_id, step_id in self.bodies), *threads})
 
     def raise_problem(self) -> None:
-        """Raises why a worker could not be started for a child, or can no longer serve."""
+        """Raises the error because of which a worker could not be started for a child, or cannot serve any longer."""
         for worker in self._workers:
             worker.raise_problem()
         if self._problem is not None:
@@ -166,7 +166,7 @@ class Workers:
             raise problem
 
     def options(self, worker: "_Worker") -> dict[str, Any]:
-        """What all executors have in common."""
+        """The options that all executors have in common."""
         return {
             "retry": self._retry,
             "build_id": BUILD_ID,
@@ -223,10 +223,10 @@ class _Worker:
 
     def _report(self, boundary: Boundary) -> None:
         if self._workers.on_boundary is not None and not self._is_dead:
-            Variables().run(self._workers.on_boundary, boundary)  # what it starts is not a part of the run
+            Variables().run(self._workers.on_boundary, boundary)  # tasks that it starts are not part of the run
 
     async def start(self) -> None:
-        """Raises what the server says against it. Returns if it is killed meanwhile."""
+        """Raises the server's error if it refuses the worker. Returns if the worker is killed meanwhile."""
         try:
             await self._session.start()
         except (asyncio.CancelledError, Unavailable):
@@ -244,10 +244,10 @@ class _Worker:
     # --- bodies -------------------------------------------------------------------------------------------------------
 
     def replaced(self, run_id: str, body: StepBody, attempt: int) -> StepBody:
-        """The body that is executed: of a mock if there is one, and such that its boundaries are told."""
+        """The body to execute: that of the mock, if there is one, wrapped so that it reports its boundaries."""
         body = self._workers.mocked(body)
         if self._workers.on_boundary is None and not body.is_async:
-            return body  # the threads know what they do
+            return body  # the thread pool tracks it
         fn = body.fn if body.is_async else partial(_in_thread, body.fn)
         observed = partial(self._observed, run_id, body.step_id, attempt, fn)
         return msgspec.structs.replace(body, is_async=True, fn=observed)
@@ -268,12 +268,12 @@ class _Worker:
             await self._reach(boundary._replace(when="after"))
 
     async def _reach(self, boundary: Boundary) -> None:
-        """Does not return if the worker is killed there."""
+        """Report a boundary. Does not return if the worker is killed there."""
         self._report(boundary)
         if self._is_dead:
             await asyncio.get_running_loop().create_future()  # cancelled with the run
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- stopping -----------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
         self._is_dead = True
@@ -293,7 +293,7 @@ class _Worker:
         self._is_dead = True
         self._logs.stop()
         self.executor.threads.close()
-        with contextlib.suppress(RuntimeError):  # its loop is closed
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._session.ended.cancel()
 
 

@@ -1,4 +1,4 @@
-"""Histories that tests write: what they leave out is filled in."""
+"""Histories that tests write: fills in omitted values."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -84,7 +84,7 @@ def _time(moment: datetime | None, what: str) -> Timestamp | None:
 
 
 def _steps(steps: Sequence[RecordedStep], begun: Timestamp) -> tuple[list[StepImage], int, Timestamp]:
-    """The steps, the last number and the last time. Numbers are all given, or none."""
+    """The steps, the last number and the last time. Either all steps have numbers or none has."""
     numbered = [step for step in steps if step.begun_seq]
     if numbered and len(numbered) < len(steps):
         unnumbered = next(step for step in steps if not step.begun_seq)

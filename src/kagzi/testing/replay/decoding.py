@@ -1,4 +1,4 @@
-"""Recorded values, decoded for people: plain JSON."""
+"""Decodes recorded values to plain JSON."""
 
 from typing import Any, overload
 
@@ -11,7 +11,7 @@ from ...wire.common import read_payload as read_message
 
 
 def decoded_payload(codec: MessageCodec | None, payload: Payload) -> Payload:
-    """What cannot be decoded stays."""
+    """A payload that cannot be decoded is returned unchanged."""
     if not payload.metadata or codec is None:
         return payload
     message = write_payload(payload)
@@ -20,7 +20,7 @@ def decoded_payload(codec: MessageCodec | None, payload: Payload) -> Payload:
 
 
 def plain_value(codec: MessageCodec | None, payload: Payload, what: str) -> Any:
-    """Raises PreconditionFailed for what cannot be decoded, InvalidArgument for what is not JSON."""
+    """Raises PreconditionFailed if the payload cannot be decoded, InvalidArgument if it is not JSON."""
     payload = decoded_payload(codec, payload)
     return read_payload(ANY, Payload(payload.data or b"null", payload.metadata), what=what)
 
@@ -32,7 +32,7 @@ def decoded_error(codec: MessageCodec | None, error: None) -> None: ...
 @overload
 def decoded_error(codec: MessageCodec | None, error: ErrorDetail | None) -> ErrorDetail | None: ...
 def decoded_error(codec: MessageCodec | None, error: ErrorDetail | None) -> ErrorDetail | None:
-    """With the texts that user code has said as they were; what cannot be decoded stays."""
+    """The error with the texts of user code decoded; a text that cannot be decoded stays as it is."""
     if error is None or codec is None:
         return error
     message = write_error(error)

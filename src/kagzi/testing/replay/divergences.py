@@ -1,4 +1,4 @@
-"""What a worker says of code that does not fit, with the line it is about and what to write."""
+"""Explains a divergence: adds the line that causes it and what to write instead."""
 
 import linecache
 import re
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[^a-z0-9]+")
 def divergence_of(
     problem: ErrorDetail, observation: Observation, recorded: Mapping[str, StepImage], definition: CallPlace
 ) -> Divergence:
-    """`recorded`: the steps of the history, by id; `definition`: of the workflow function."""
+    """`recorded`: the steps of the history, by id; `definition`: the line of the workflow function."""
     step_id = problem.metadata.get("step_id", "") or problem.subject_id
     known = recorded.get(step_id)
     called = step_id in observation.places or step_id in observation.taken
@@ -48,7 +48,7 @@ def _missing(
     recorded: Mapping[str, StepImage],
     definition: CallPlace,
 ) -> Divergence:
-    """The code does not make this call any more. What it did instead is the first call that came later."""
+    """The code no longer makes this call. The first later call is what it does instead."""
     taken = [recorded[step_id] for step_id in observation.taken if step_id in recorded]
     later = min(
         (step for step in taken if step.begun_seq > missing.begun_seq), key=lambda step: step.begun_seq, default=None
@@ -84,7 +84,7 @@ def _source(place: CallPlace) -> str:
 
 
 def _patch(change: str, *, new: str, old: str) -> str:
-    """Runs that were there before the change take the old code, all others the new."""
+    """Runs that began before the change take the old code, all others the new."""
     if not new:
         return f'if not ctx.changed("{change}"):\n    ...  # {old}\n'
     lines = f'if ctx.changed("{change}"):\n    {new}\n'

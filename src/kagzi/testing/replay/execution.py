@@ -1,4 +1,4 @@
-"""The SDK's own execution, as a replay uses it: with a context that notes what it says, and without parking."""
+"""The SDK's execution adapted to replays: it records the values that the context returns, and never parks."""
 
 import asyncio
 import math
@@ -48,7 +48,7 @@ class ReplayedExecution(RunExecution):
         self.port = port
         self.observation = port.observation
         self.on_allot = self.observation.allotted
-        self.pending: set[asyncio.Future[Any]] = set()  # tasks that are about to begin a body, and never will
+        self.pending: set[asyncio.Future[Any]] = set()  # tasks that wait to begin a body and never will
         stop, status = self.interruption, self.status
         self.parking = Standstill(self, claim, self.tasks, self.waits, self.incoming, stop, status, workflow, 0.0)
         self.ending = UnloggedEnding(self, claim, stop, status, workflow, services.build_id, services.encoded)
@@ -69,7 +69,7 @@ class ReplayedExecution(RunExecution):
         super().finish(send)
 
     async def hold(self, step_id: str) -> None:
-        """To others it is as if the body ran."""
+        """Other tasks see the body as running."""
         task = asyncio.current_task()
         assert task is not None
         self.tasks.in_step.add(task)
@@ -94,7 +94,7 @@ class ReplayedExecution(RunExecution):
         return (self.tasks.outside_wait() if self.live else None) or ""
 
     def skip_to_next_timer(self) -> bool:
-        """Let time pass until the first wait is due. False if none ever is."""
+        """Let time pass until the first wait is due. Returns False if no wait has a due time."""
         waits = [wait for wait in self.waits.by_id.values() if not wait.settled and wait.due < math.inf]
         if not waits:
             return False
@@ -107,7 +107,7 @@ class ReplayedExecution(RunExecution):
         return True
 
     def stand_still(self, outside: str = "") -> None:
-        """The run can only wait. Code that fits has made every recorded call by now."""
+        """The run can only wait. Code that matches the history has made every recorded call by now."""
         if self.ledger.outstanding and not self.cancelling:
             self.diverge(self._not_reached())
         else:
@@ -142,7 +142,7 @@ class Standstill(Parking):
     def consider(self) -> None:
         run = cast("ReplayedExecution", self._run)
         if run.port.is_live and (run.port.is_busy or self._claim.in_flight):
-            return  # what comes of it makes the run idle again
+            return  # its result makes the run idle again
         outside = self._tasks.outside_wait()
         if outside is not None and run.port.waits_outside:
             self._tasks.idle.start_in(_POLL_AGAIN_S)  # bounded by the replay's watchdog
@@ -152,7 +152,7 @@ class Standstill(Parking):
 
 
 class UnloggedEnding(Ending):
-    """Nobody is to read in a log that a run failed, or was paused, which only was replayed."""
+    """Does not log that a run failed or was paused: it was only replayed."""
 
     def pause(self, why: str, problem: ErrorDetail) -> None:
         operation = self._claim.port.send(self._paused).diverged
@@ -163,7 +163,7 @@ class UnloggedEnding(Ending):
 
 
 class ReplayExecutor(Executor):
-    """Keeps nothing, and makes no spans."""
+    """Keeps no runs in memory and creates no spans."""
 
     execution_type = ReplayedExecution
     context_type = ObservedContext

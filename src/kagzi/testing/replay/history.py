@@ -1,4 +1,4 @@
-"""Histories: what was recorded of one run, from a file of `kagzi export`, from a server, or written in a test."""
+"""Histories: everything recorded about one run, from a file of `kagzi export`, from a server, or written in a test."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,9 +40,9 @@ _FETCH_AGAIN_S = 0.25
 
 
 class History:
-    """What was recorded of one run: `History.load("run.jsonl")`, `await History.fetch(client, run_id)`.
+    """Everything recorded about one run: `History.load("run.jsonl")`, `await History.fetch(client, run_id)`.
 
-    Values are plain JSON. Those of a history that is still encoded raise PreconditionFailed: give the `codec`.
+    Values are plain JSON. Reading a value that is still encoded raises PreconditionFailed: give the `codec`.
     """
 
     def __init__(
@@ -53,31 +53,31 @@ class History:
         namespace: str = DEFAULT_NAMESPACE,
         codec: MessageCodec | None = None,
     ) -> None:
-        """Made by `load`, `fetch` and `build`."""
+        """Use `load`, `fetch` or `build`."""
         self._image = image
         self._parts = tuple(parts)
         self._codec = codec
-        self.namespace = namespace  #: the namespace of the run; files do not name it
+        self.namespace = namespace  #: the namespace of the run; files do not contain it
 
     def __repr__(self) -> str:
         return f"<History of {self.workflow_type!r} {self.run_id}: {self.status}, {len(self.step_images)} steps>"
 
-    # --- where they come from -----------------------------------------------------------------------------------------
+    # --- creating -----------------------------------------------------------------------------------------------------
 
     @classmethod
     def load(
         cls, path: str | Path, run: str = "", *, codec: Codec | None = None, namespace: str = DEFAULT_NAMESPACE
     ) -> Self:
-        """The history in a file that `kagzi export` wrote.
+        """Load the history from a file that `kagzi export` wrote.
 
         Args:
             path: The file.
-            run: Which one, if the file has several: a run id or a workflow id.
-            codec: What values were encoded with, if they were.
-            namespace: What `ctx.namespace` is to be.
+            run: The run to load if the file has several: a run id or a workflow id.
+            codec: The codec that the values were encoded with, if any.
+            namespace: The value of `ctx.namespace`.
 
-        Raises InvalidArgument, which names line and field, for a file that is cut off, is of a newer format or is
-        something else; NotFound if `run` is not in it.
+        Raises InvalidArgument, which names line and field, if the file is truncated, has a newer format or is not an
+        export; NotFound if `run` is not in it.
         """
         histories = cls.load_all(path, codec=codec, namespace=namespace)
         matching = [each for each in histories if not run or run in (each.run_id, each.workflow_id)]
@@ -94,20 +94,20 @@ class History:
     def load_all(
         cls, path: str | Path, *, codec: Codec | None = None, namespace: str = DEFAULT_NAMESPACE
     ) -> list[Self]:
-        """All histories in a file, in its order; children are histories of their own. The arguments are those of
+        """Load all histories of a file, in its order; children have their own histories. The arguments are those of
         `load`: `path`, `codec`, `namespace`. Raises InvalidArgument."""
         decoding = message_codec(codec)
         return [cls(image, parts, namespace=namespace, codec=decoding) for image, parts in read_file(path)]
 
     @classmethod
     async def fetch(cls, client: Kagzi, run: Run[Any] | str) -> Self:
-        """The history of a run, from its server, through its `client`, whose codec decodes it.
+        """Fetch the history of a run from its server. The codec of `client` decodes it.
 
         Args:
-            client: Of the namespace of the run.
+            client: A client of the run's namespace.
             run: The run, its id, or a workflow id for its latest run.
 
-        Raises NotFound; PreconditionFailed if the run goes on so fast that there is no whole history of it.
+        Raises NotFound; PreconditionFailed if the run changes too fast for a consistent history.
         """
         handle = client.get(run) if isinstance(run, str) else run
         lines = await _exported(handle)
@@ -115,8 +115,8 @@ class History:
 
     @classmethod
     def read(cls, lines: Iterable[bytes], source: str, *, namespace: str, codec: MessageCodec | None = None) -> Self:
-        """The history of the one run in these `lines` of an export, which are of the `namespace`; `source` says what
-        they are, `codec` decodes them. Raises InvalidArgument."""
+        """Read the history of the single run in these `lines` of an export, as of the `namespace`; `source` names them
+        in errors, `codec` decodes them. Raises InvalidArgument."""
         ((image, parts),) = read_lines(lines, source)
         return cls(image, parts, namespace=namespace, codec=codec)
 
@@ -144,31 +144,31 @@ class History:
         created_at: datetime = BUILT_AT,
         finished_at: datetime | None = None,
     ) -> Self:
-        """A history written in a test.
+        """Build a history in a test.
 
         Args:
             workflow: The workflow, or its name.
-            input: What it was given.
-            steps: What is recorded, in the order in which it was begun. Numbers and times may be left out: then each
+            input: The input of the run.
+            steps: The recorded steps, in the order in which they began. Numbers and times may be omitted: then each
                 step ends a second after the one before it.
-            signals: Signals that came and that no step has got.
-            status: How the run stands.
+            signals: Signals that arrived and that no step has received.
+            status: The status of the run.
             output: Its result, if it completed.
             error: How it failed.
-            run_id: Its id; `ctx.uuid()` and `ctx.random()` follow from it.
+            run_id: Its id; `ctx.uuid()` and `ctx.random()` derive from it.
             workflow_id: The id it was started with. Default: its run id.
             version: The version it is pinned to. Default: that of `workflow`.
             namespace: Its namespace.
             labels: Its labels.
-            context: What was given with `start(context=...)`.
-            attempt: Which attempt of the whole run this is.
+            context: The value of `start(context=...)`.
+            attempt: The attempt number of the whole run.
             parent_run_id: The run that started it.
             cancel_reason: Why it was cancelled.
-            cancel_requested: Whether it is to be cancelled.
-            created_at: When it was started: what `ctx.now()` says at first.
+            cancel_requested: Whether it has been asked to cancel.
+            created_at: When it was started: the first value of `ctx.now()`.
             finished_at: When it ended.
 
-        Raises InvalidArgument for values without a JSON form.
+        Raises InvalidArgument for values that have no JSON form.
         """
         options = dict(locals())
         del options["cls"], options["namespace"]
@@ -176,11 +176,11 @@ class History:
         return cls(image, images, namespace=namespace)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file `path`, as `kagzi export` does."""
+        """Write the history to a file `path`, as `kagzi export` does."""
         Path(path).write_bytes(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """It as `kagzi export` writes it: lines of JSON."""
+        """The history as `kagzi export` writes it: lines of JSON."""
         counts = {kind: sum(isinstance(part, kind) for part in self._parts) for kind in _KINDS}
         end = End(
             steps=counts[StepImage], attempts=counts[AttemptImage], signals=counts[SignalImage],
@@ -189,7 +189,7 @@ class History:
         return b"".join([write_run_line(self._image), *map(write_part_line, self._parts), write_end_line(end)])
 
     def decoded_by(self, codec: MessageCodec | None) -> "History":
-        """The same history, whose values this codec decodes."""
+        """The same history, with this codec to decode its values."""
         if codec is self._codec:
             return self
         return History(self._image, self._parts, namespace=self.namespace, codec=codec)
@@ -203,19 +203,19 @@ class History:
 
     @cached_property
     def step_images(self) -> tuple[StepImage, ...]:
-        """The steps as they are exported, in the order in which they were begun."""
+        """The steps as they are exported, in the order in which they began."""
         steps = [part for part in self._parts if isinstance(part, StepImage)]
         return tuple(sorted(steps, key=lambda step: step.begun_seq))
 
     @property
     def signal_images(self) -> tuple[SignalImage, ...]:
-        """The signals as they are exported, in the order in which they came."""
+        """The signals as they are exported, in the order in which they arrived."""
         images = [part for part in self._parts if isinstance(part, SignalImage)]
         return tuple(sorted(images, key=lambda image: image.number))
 
     @property
     def codec(self) -> MessageCodec | None:
-        """What decodes its values, if they are encoded."""
+        """The codec that decodes its values, if they are encoded."""
         return self._codec
 
     @property
@@ -225,7 +225,7 @@ class History:
 
     @property
     def workflow_id(self) -> str:
-        """The id it was started with, or a generated one."""
+        """The workflow id that it was started with, or a generated one."""
         return self._image.workflow_id
 
     @property
@@ -235,12 +235,12 @@ class History:
 
     @property
     def version(self) -> str:
-        """The version of the workflow that it is pinned to; "1" if no worker has had it."""
+        """The version of the workflow that it is pinned to; "1" if it was never claimed."""
         return self._image.version or "1"
 
     @property
     def status(self) -> RunStatus:
-        """How the run stood."""
+        """The status of the run."""
         return self._image.status
 
     @property
@@ -250,7 +250,7 @@ class History:
 
     @property
     def attempt(self) -> int:
-        """Which attempt of the whole run this is."""
+        """The attempt number of the whole run."""
         return self._image.attempt
 
     @property
@@ -260,7 +260,7 @@ class History:
 
     @property
     def continued_as(self) -> str | None:
-        """The run it went on as, if it did."""
+        """The run id of its successor, if it continued as new."""
         return self._image.continued_as
 
     @property
@@ -275,12 +275,12 @@ class History:
 
     @property
     def input(self) -> Any:
-        """What it was given, as plain JSON; None if that was nothing."""
+        """Its input, as plain JSON; None if it has none."""
         return self._plain(self._image.input, "input")
 
     @property
     def output(self) -> Any:
-        """What it returned, as plain JSON."""
+        """Its result, as plain JSON."""
         return self._plain(self._image.output, "output")
 
     @property
@@ -290,12 +290,12 @@ class History:
 
     @property
     def problem(self) -> ErrorDetail | None:
-        """Why it was paused by the engine, if it was: code that did not fit, for example."""
+        """Why the engine paused it, if it did: for example, code that does not match its history."""
         return decoded_error(self._codec, self._image.problem)
 
     @cached_property
     def steps(self) -> tuple[RecordedStep, ...]:
-        """What is recorded, in the order in which it was begun."""
+        """The recorded steps, in the order in which they began."""
         failures: dict[str, list[ErrorDetail]] = {}
         for part in self._parts:
             if isinstance(part, AttemptImage):
@@ -304,7 +304,7 @@ class History:
 
     @cached_property
     def signals(self) -> tuple[RecordedSignal, ...]:
-        """The signals that came, in order."""
+        """The signals that arrived, in order."""
         return tuple(
             RecordedSignal(
                 name=image.name,
@@ -317,7 +317,7 @@ class History:
 
     @property
     def last_at(self) -> Timestamp:
-        """The last time that is recorded, in microseconds."""
+        """The last recorded time, in microseconds."""
         run = self._image
         times = [run.created_at, run.started_at or 0, run.finished_at or 0]
         return max(times + [max(step.created_at, step.finished_at or 0) for step in self.step_images])
@@ -346,7 +346,7 @@ class History:
         return None if data is None else plain_value(self._codec, require_data(data, what), what)
 
     def payload(self, data: Data | None, field: str) -> Payload | None:
-        """A value as it is stored. Raises InvalidArgument."""
+        """A value in its stored form. Raises InvalidArgument."""
         return None if data is None else require_data(data, field)
 
 
@@ -354,7 +354,7 @@ _KINDS: tuple[type, ...] = (StepImage, AttemptImage, SignalImage, LinkImage)
 
 
 async def _exported(run: Run[Any]) -> list[bytes]:
-    """A run that goes on meanwhile is asked for again."""
+    """If the run changes during the export, export it again."""
     for _ in range(_FETCHES - 1):
         try:
             return [line async for line in run.export()]
@@ -364,7 +364,7 @@ async def _exported(run: Run[Any]) -> list[bytes]:
 
 
 def _codec_of(run: Run[Any]) -> MessageCodec | None:
-    """What the client of a run decodes with."""
+    """The codec of the run's client."""
     return run._backend.connection.codec  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 

@@ -1,5 +1,5 @@
-"""Goes on where a history ends: a server for one run, in this process. What its commands do is decided by core, as in
-every store; its clock jumps to the next timer when the run can only wait."""
+"""Continues a run beyond its history: a server for one run, in this process. As in every store, core decides what its
+commands do. Its clock jumps to the next timer when the run can only wait."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -36,18 +36,18 @@ class ChildEnd(NamedTuple):
 
 
 RunChild = Callable[[StartChild, Timestamp], Awaitable[ChildEnd | None]]
-"""Executes a child that is started at this time. None: it does not end."""
+"""Executes a child that is started at this time. Returns None if the child does not end."""
 
 
 class NoJitter:
-    """A `kagzi.core.providers.Rng`: equal runs have equal backoffs."""
+    """A `kagzi.core.providers.Rng` that makes the backoffs of equal runs equal."""
 
     def fraction(self) -> float:
         return 0.0
 
 
 class LivePort(ReplayPort):
-    """Bodies run, and what they return is recorded in `state`, which is not kept."""
+    """Bodies run, and their results are recorded in `state`, which is discarded."""
 
     def __init__(self, task: pb.Task, observation: Observation, state: RunState, run_child: RunChild) -> None:
         super().__init__(task, observation)
@@ -67,7 +67,7 @@ class LivePort(ReplayPort):
         return self.task.claimed_at_us + int((self.loop.time() - self._began_at) * US_PER_S)
 
     def skip(self, seconds: float) -> None:
-        """The clock jumps."""
+        """Move the clock forward."""
         self.task.claimed_at_us += int(seconds * US_PER_S)
 
     async def end_children(self) -> None:
@@ -90,7 +90,7 @@ class LivePort(ReplayPort):
         return self._add(on_answer)
 
     def _add(self, on_answer: OnAnswer | None) -> pb.Operation:
-        """They take effect in the order in which they were made, at the end of this pass of the loop."""
+        """Operations take effect in order, at the end of this iteration of the event loop."""
         if not self._queue:
             self.loop.call_soon(self._apply_all)
         operation = pb.Operation()
@@ -142,7 +142,7 @@ class LivePort(ReplayPort):
         return _replace(command, start=_replace(command.start, run=run, request_id=run_id, workflow_id=workflow_id))
 
     async def _follow(self, command: StartChild, now: Timestamp) -> None:
-        """Execute the child, and give its end to the step that waits for it."""
+        """Execute the child, and give its result to the step that waits for it."""
         end = await self._run_child(command, now)
         state = self._state
         step = state.steps[command.step_id]

@@ -1,4 +1,4 @@
-"""What is seen of a replay while it goes on: the calls of the code with their lines, and what it was told."""
+"""Records a replay: the calls of the code with their lines, and the values that the context returned."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ...v1 import worker_pb2 as pb
 
 
 class CallPlace(NamedTuple):
-    """The place of a call in the user's code."""
+    """The place of a call in the user's source."""
 
     file: str
     line: int
@@ -23,18 +23,18 @@ class CallPlace(NamedTuple):
 
 
 class Observation:
-    """Of one replay."""
+    """The record of one replay."""
 
     def __init__(self) -> None:
-        self.places: dict[str, CallPlace] = {}  # of the calls, by the id that each got
+        self.places: dict[str, CallPlace] = {}  # of the calls, by step id
         self.taken: list[str] = []  # recorded steps that the code has reached
         self.now_values: list[datetime] = []
         self.uuid_values: list[UUID] = []
         self.random_values: list[float] = []
-        self.events = 0  # tells whether the code gets on
+        self.events = 0  # shows whether the code makes progress
 
     def allotted(self, step_id: str) -> None:
-        """The call that is being made has got this id."""
+        """The current call was given this id."""
         self.events += 1
         place = _place(sys._getframe(2))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the caller of allot
         if place is not None:
@@ -45,7 +45,7 @@ class Observation:
         self.taken.append(step.step_id)
 
     def place_of(self, step_id: str) -> CallPlace | None:
-        """Items of a map have the place of the map."""
+        """Items of a map have the place of the map call."""
         return self.places.get(step_id) or self.places.get(step_id.rpartition("[")[0])
 
 
@@ -61,7 +61,7 @@ def definition_of(fn: Callable[..., Any]) -> CallPlace:
 
 
 class ObservedContext(Context):
-    """The context of a run that is replayed: what it says is noted."""
+    """The context of a replayed run: it records the values that it returns."""
 
     def now(self) -> datetime:
         value = super().now()
@@ -80,5 +80,5 @@ class ObservedContext(Context):
 
     @property
     def _observation(self) -> Observation:
-        observation: Observation = getattr(self._run, "observation")  # noqa: B009  its type is that of any run
+        observation: Observation = getattr(self._run, "observation")  # noqa: B009  its declared type is that of any run
         return observation

@@ -1,4 +1,4 @@
-"""A run's way to a server that is not there: it is answered from the history, and what is not in it is not done."""
+"""The port of a replayed run, without a server: it answers from the history and executes nothing beyond it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -20,7 +20,7 @@ ENDINGS: dict[str, Outcome] = {
     "continue_as_new": "continued",
     "diverged": "diverged",
 }
-_SILENT = ("set_status", "set_state", "step_heartbeat", "patch")  # nobody waits for an answer
+_SILENT = ("set_status", "set_state", "step_heartbeat", "patch")  # the code does not wait for the response
 _NOT_YET_US = 365 * 86_400 * US_PER_S
 _WORDS = {
     "begin_step": "step {!r} to be executed",
@@ -35,10 +35,10 @@ _WORDS = {
 
 
 class Verdict(NamedTuple):
-    """How a replay ended, as the run has said it."""
+    """How a replay ended, as the run reported it."""
 
     outcome: Outcome
-    payload: Payload | None = None  # output, or the input of the run that continues
+    payload: Payload | None = None  # the output, or the input of the successor
     error: ErrorDetail | None = None
     waits_for: str = ""
 
@@ -47,20 +47,20 @@ class Replaying(Protocol):
     """The execution, as its port sees it."""
 
     def hold(self, step_id: str) -> Coroutine[Any, Any, None]:
-        """Never returns: the body of this step is not to run."""
+        """Never returns: the body of this step must not run."""
         ...
 
     def check_idle(self) -> None:
-        """Something was sent that is not answered: look whether the run can only wait."""
+        """An operation was sent that gets no response: check whether the run can only wait."""
         ...
 
     @property
     def runs_bodies(self) -> bool:
-        """Whether bodies of steps run now."""
+        """Whether bodies of steps are running."""
         ...
 
     def outside_wait(self) -> str:
-        """What outside Kagzi the code waits for, in words."""
+        """Describes what outside Kagzi the code waits for."""
         ...
 
     def release(self, reason: str) -> None: ...
@@ -69,8 +69,8 @@ class Replaying(Protocol):
 
 
 class ReplayPort:
-    """Implements kagzi.sdk.execution.ports.RunPort. Takes the end of the run; holds whatever the code would do for the
-    first time, and notes it."""
+    """Implements kagzi.sdk.execution.ports.RunPort. Accepts the end of the run; holds and records everything that the
+    code would do for the first time."""
 
     def __init__(self, task: pb.Task, observation: Observation, until: str = "") -> None:
         self.task = task
@@ -78,19 +78,19 @@ class ReplayPort:
         self.until = until  # the step to stop at
         self.last_seq = task.last_seq
         self.foreign_seq = 0
-        self.pending: dict[str, str] = {}  # what the code would do, in words, by step
+        self.pending: dict[str, str] = {}  # a description of what the code would do, by step
         self.executed: list[str] = []
         self.verdict: Verdict | None = None
         self.release_reason = ""
         self.left_with: BaseException | None = None  # what the function raised
-        self.is_live = False  # whether it goes on beyond the history
-        self.waits_outside = True  # whether the code may go on when something outside Kagzi has come
+        self.is_live = False  # whether the run continues beyond the history
+        self.waits_outside = True  # whether the code may continue after a wait outside Kagzi
         self.loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self.loop.create_future()
         self.execution: Replaying | None = None
 
     def stop(self, verdict: Verdict) -> None:
-        """The replay is over with this verdict, unless it has one."""
+        """End the replay with this verdict, unless it already has one."""
         if self.verdict is None:
             self.verdict = verdict
         if self.execution is not None:
@@ -98,18 +98,18 @@ class ReplayPort:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something goes on here that the run waits for: bodies of steps, for example."""
+        """Whether the run waits for something that is in progress here, such as bodies of steps."""
         return False
 
     def now_us(self) -> Timestamp:
-        """The time for the run."""
+        """The run's current time."""
         return self.task.claimed_at_us
 
     async def end_children(self) -> None:
-        """Returns when nothing that was begun for the run is left."""
+        """Returns when everything that was started for the run has ended."""
 
     def skip(self, seconds: float) -> None:
-        """Let so much time pass. Only where something can come of it."""
+        """Move the clock forward. Only for a port that is live."""
         raise AssertionError("the time of a history does not pass")
 
     # --- RunPort ------------------------------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ class ReplayPort:
         if not self.closed.done():
             self.closed.set_result(None)
 
-    # --- what becomes of operations -----------------------------------------------------------------------------------
+    # --- operations ---------------------------------------------------------------------------------------------------
 
     def left(self, operation: pb.Operation, on_answer: OnAnswer) -> None:
-        """The caller has filled it in."""
+        """Process an operation that the caller has filled in."""
         if self.closed.done():
             return
         kind = operation.WhichOneof("kind") or ""
@@ -163,7 +163,7 @@ class ReplayPort:
             self.answer(kind, operation, on_answer)
 
     def answer(self, kind: str, operation: pb.Operation, on_answer: OnAnswer) -> None:
-        """Answer what does not end the run, or hold it."""
+        """Answer an operation that does not end the run, or hold it."""
         if kind in _SILENT:
             on_answer(Answer(0, self.task.claimed_at_us, None))
         elif kind == "finish_sleep":

@@ -1,4 +1,4 @@
-"""Reads files of `kagzi export`: run after run, each whole. What is wrong with one is said with its line."""
+"""Reads files of `kagzi export` run by run, each complete. Errors name the line."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,13 +22,13 @@ _FORMAT_FIELD = ": kagzi"
 
 
 def read_file(path: str | Path) -> Iterator[tuple[RunImage, list[Part]]]:
-    """Raises InvalidArgument, which names file, line and field; FileNotFoundError and the like as they are."""
+    """Raises InvalidArgument, which names file, line and field; FileNotFoundError and the like are passed on."""
     with Path(path).open("rb") as file:
         yield from read_lines(file, str(path))
 
 
 def read_lines(lines: Iterable[bytes], source: str) -> Iterator[tuple[RunImage, list[Part]]]:
-    """`source`: what the lines are, for people."""
+    """`source` names the lines in errors."""
     run: RunImage | None = None
     parts: list[Part] = []
     number = count = 0

@@ -38,16 +38,16 @@ _STATUS_OF_OUTCOME = {"completed": RunStatus.COMPLETED, "failed": RunStatus.FAIL
 
 
 class Replayer:
-    """Plays recorded histories to local code: `await Replayer([order]).run(History.load("run.jsonl"))`.
+    """Replays recorded histories against local code: `await Replayer([order]).run(History.load("run.jsonl"))`.
 
-    It needs no server: the code runs as a worker runs it, on recorded results, in recorded order, at recorded times.
+    It needs no server: the code runs as in a worker, with recorded results, in recorded order, at recorded times.
 
     Args:
-        workflows: The code, as a worker has it.
-        codec: What values were encoded with, if they were. Default: that of the history.
+        workflows: The workflows, as for a worker.
+        codec: The codec that values were encoded with, if any. Default: that of the history.
         outside_wait: How long the code may wait for something outside Kagzi, such as `asyncio.sleep`.
 
-    Raises InvalidArgument for what is not a workflow.
+    Raises InvalidArgument if an item is not a workflow.
     """
 
     def __init__(
@@ -58,17 +58,17 @@ class Replayer:
         self._outside_wait_s = parse_duration(outside_wait, what="outside_wait").total_seconds()
 
     async def run(self, history: History, *, stubs: Stubs = "recorded", until: str | None = None) -> Replay:
-        """Play the history to the code, and return what became of it.
+        """Replay the history against the code, and return the result.
 
         Args:
-            history: What was recorded of a run.
-            stubs: What steps do. `"recorded"`: each gives what is recorded of it, and no body runs. `"live"`: what is
-                beyond the history runs here: bodies in this process, sleeps and backoffs at once.
+            history: The history of a run.
+            stubs: What steps do. `"recorded"`: each returns its recorded result, and no body runs. `"live"`: steps
+                beyond the history run in this process; sleeps and backoffs end at once.
             until: The id of a step. With recorded stubs the replay stops there; with live ones the history ends there.
 
-        It returns what it found also for code that waits for ever, and leaves nothing running. Raises NotFound if the
-        workflow of the run is not here, PreconditionFailed for values that cannot be decoded, InvalidArgument if
-        `until` is not a step of it.
+        It also returns if the code waits forever, and leaves nothing running. Raises NotFound if the workflow of the
+        run is not among `workflows`, PreconditionFailed for values that cannot be decoded, InvalidArgument if `until`
+        is not one of its steps.
         """
         if stubs not in ("recorded", "live"):
             raise InvalidArgument(f'stubs={stubs!r} must be "recorded" or "live".', field="stubs")
@@ -90,7 +90,7 @@ class Replayer:
         return replay
 
     def observe(self) -> Observation:
-        """What notes the calls of a replay that begins now. Those who look closer override it."""
+        """The object that records the calls of the next replay. Subclasses override it to record more."""
         return Observation()
 
     def _workflow_of(self, history: History) -> Workflow[Any, Any]:
@@ -122,7 +122,7 @@ class Replayer:
         return port
 
     async def _run_child(self, command: StartChild, now: Timestamp) -> ChildEnd | None:
-        """Live, if its workflow is here."""
+        """Execute the child live, if its workflow is known."""
         start = command.start
         workflow = self._latest(start.workflow_type, start.version)
         if workflow is None:
@@ -160,7 +160,7 @@ class Replayer:
 
 
 class _Script(NamedTuple):
-    """What is to be replayed. `live_from`: the history ends before this step."""
+    """What to replay. `live_from`: the history ends before this step."""
 
     history: History
     workflow: Workflow[Any, Any]
@@ -171,7 +171,7 @@ class _Script(NamedTuple):
 
 
 def _step_of(history: History, stubs: Stubs, until: str | None) -> StepImage | None:
-    """Where a live replay leaves the history; None: at its end. Raises InvalidArgument."""
+    """The step at which a live replay leaves the history; None for its end. Raises InvalidArgument."""
     if stubs == "recorded" or not until:
         return None
     step = next((each for each in history.step_images if each.step_id == until), None)
@@ -182,7 +182,7 @@ def _step_of(history: History, stubs: Stubs, until: str | None) -> StepImage | N
 
 
 async def play(registry: Registry, port: ReplayPort, *, outside_wait_s: float) -> None:
-    """Execute the task of the port until that is closed. Nothing is left running."""
+    """Execute the port's task until the port is closed. Nothing is left running."""
     executor = ReplayExecutor(registry)
     executor.accept(port.task, port)
     watchdog = Watchdog(port, outside_wait_s)
@@ -197,9 +197,9 @@ async def play(registry: Registry, port: ReplayPort, *, outside_wait_s: float) -
 
 
 def _replayable(any_workflow: AnyWorkflow) -> Workflow[Any, Any]:
-    """The same, for itself: what runs find out about their workflow stays here."""
+    """A copy of the workflow, so that what runs learn about it does not change the original."""
     workflow = copy.copy(as_workflow(any_workflow))
-    workflow.runs_ahead = False  # the answer is always there
+    workflow.runs_ahead = False  # the response is always available
     return workflow
 
 

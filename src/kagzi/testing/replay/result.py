@@ -1,4 +1,4 @@
-"""What a replay came to."""
+"""The result of a replay."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,20 +16,20 @@ class ReplayedStep(RecordedStep):
     """A recorded step that the code reached, and where."""
 
     file: str = ""  #: the file of the call
-    line: int = 0  #: the line of the call; 0: not known
+    line: int = 0  #: the line of the call; 0 if not known
 
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """Where code does not fit a history. `str()` is the sentence."""
+    """Where code does not match a history. `str()` is the message."""
 
-    step: str  #: the id of the step that it was noticed at
-    recorded: str  #: what the history has there, in words
-    actual: str  #: what the code does instead, in words
-    file: str  #: the file of the code that does so
+    step: str  #: the id of the step at which it was noticed
+    recorded: str  #: a description of the recorded call
+    actual: str  #: a description of what the code does instead
+    file: str  #: the file of that code
     line: int  #: its line
-    message: str  #: what a worker would say
-    remedy: str  #: what to do about it, with the patch
+    message: str  #: the message that a worker would report
+    remedy: str  #: how to repair it, with the patch
     patch: str  #: what to write: `if ctx.changed("..."):`
 
     def __str__(self) -> str:
@@ -38,25 +38,25 @@ class Divergence:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What became of a run's code when its history was played to it."""
+    """The result of replaying a history against the code."""
 
     outcome: Outcome
-    """How it ended: `completed`, `failed`, `cancelled`, `continued` (as new); `open`: it came to the end of what is
-    recorded, and waits or would go on; `until`: it came to the step that was asked for; `diverged`: it does not fit."""
+    """How it ended: `completed`, `failed`, `cancelled`, `continued` (as new); `open`: it reached the end of the
+    history, and waits or would continue; `until`: it reached that step; `diverged`: it does not match the history."""
     output: Any = None  #: what the function returned; if it continued as new, the input of the new run, as plain JSON
-    error: ErrorDetail | None = None  #: what the function raised, also if it was left before it should have been
-    steps: tuple[ReplayedStep, ...] = ()  #: the recorded steps that fitted, in the order of their calls
-    divergence: Divergence | None = None  #: where it does not fit
-    waits_for: str = ""  #: of an open one: what it waits for, or would do next
-    executed: tuple[str, ...] = ()  #: the steps whose bodies ran; with stubs="recorded" none
-    now_values: tuple[datetime, ...] = ()  #: what `ctx.now()` said, in order
-    uuid_values: tuple[UUID, ...] = ()  #: what `ctx.uuid()` said, in order
-    random_values: tuple[float, ...] = ()  #: what `ctx.random()` said, in order
+    error: ErrorDetail | None = None  #: what the function raised, also if it ended too early
+    steps: tuple[ReplayedStep, ...] = ()  #: the recorded steps that matched, in the order of their calls
+    divergence: Divergence | None = None  #: where it does not match
+    waits_for: str = ""  #: if it is open: what it waits for, or would do next
+    executed: tuple[str, ...] = ()  #: the steps whose bodies ran; none with stubs="recorded"
+    now_values: tuple[datetime, ...] = ()  #: the values of `ctx.now()`, in order
+    uuid_values: tuple[UUID, ...] = ()  #: the values of `ctx.uuid()`, in order
+    random_values: tuple[float, ...] = ()  #: the values of `ctx.random()`, in order
     as_recorded: bool | None = None
-    """Whether the code came to the end that is recorded, with the same output or error; None: none is recorded, or the
-    replay was not to come there."""
+    """Whether the code reached the recorded end, with the same output or error; None if none is recorded, or if the
+    replay was to stop earlier."""
 
     @property
     def fits(self) -> bool:
-        """Whether the code fits the history, as far as it goes."""
+        """Whether the code matches the history, as far as the history goes."""
         return self.divergence is None

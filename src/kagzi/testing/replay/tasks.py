@@ -1,4 +1,4 @@
-"""A history as the task that a worker would claim."""
+"""Converts a history to the task that a worker would claim."""
 
 from ...core.error_details import ErrorKind
 from ...core.records import ClaimedRun, HistoryPage, HistoryStep, Lease, Payload, RunKey
@@ -14,8 +14,8 @@ from .history import History
 
 
 def task_of(history: History, codec: MessageCodec | None, *, cancelled: bool, before: StepImage | None) -> pb.Task:
-    """`cancelled`: the code is to be told that it is; `before`: only what was recorded before this step. Raises
-    InvalidArgument."""
+    """`cancelled`: the code sees that it is cancelled; `before`: include only what was recorded before this step.
+    Raises InvalidArgument."""
     run = history.image
     steps = _steps_before(history, before)
     task = write_task(
@@ -65,15 +65,14 @@ def _step(history: History, step: StepImage) -> HistoryStep:
 
 
 def _steps_before(history: History, before: StepImage | None) -> tuple[StepImage, ...]:
-    """Results that were there when this step was begun."""
+    """The steps whose results existed when this step began."""
     if before is None:
         return history.step_images
     return tuple(step for step in history.step_images if 0 < step.seq < before.begun_seq)
 
 
 def state_of(history: History, task: pb.Task, codec: MessageCodec | None, *, before: StepImage | None) -> RunState:
-    """The run as a store has it while a worker holds it, with the steps that are in the task. Raises
-    InvalidArgument."""
+    """The run as a store has it while a worker holds it, with the steps of the task. Raises InvalidArgument."""
     run = history.image
     lease = read_lease(task.lease)
     steps = {step.step_id: _state(step, lease) for step in _steps_before(history, before)}
@@ -102,7 +101,7 @@ def _signal(signal: SignalImage, codec: MessageCodec | None) -> Payload:
 
 
 def _state(step: StepImage, lease: Lease) -> StepState:
-    """Without what it holds: the code has that, or waits for it."""
+    """Without values: the code has them or waits for them."""
     return StepState(
         step_id=step.step_id,
         name=step.name,
@@ -126,7 +125,7 @@ def _state(step: StepImage, lease: Lease) -> StepState:
 
 
 def was_cancelled(history: History) -> bool:
-    """Whether its code was told, or is to be told, that it is cancelled."""
+    """Whether its code saw, or will see, that it is cancelled."""
     run = history.image
     if run.status is RunStatus.CANCELLED:
         return run.error is None or run.error.kind is not ErrorKind.TERMINATED
@@ -134,6 +133,6 @@ def was_cancelled(history: History) -> bool:
 
 
 def may_have_been_cancelled(history: History) -> bool:
-    """Whether it was to be cancelled and ended otherwise: then its code may have been told, or not."""
+    """Whether a cancellation was requested and the run ended otherwise: its code may have seen it or not."""
     run = history.image
     return run.status.ended and run.status is not RunStatus.CANCELLED and run.cancel_requested_at is not None

@@ -1,6 +1,6 @@
-"""Ends a replay whose code waits for what does not come.
+"""Ends a replay whose code waits for something that will not happen.
 
-It counts its own ticks, not the time: while somebody looks at the code in a debugger nothing ticks.
+It counts its own ticks rather than time: in a debugger, while the code is stopped, nothing ticks.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ _TICK_S = 0.1
 
 
 class Watchdog:
-    """Of one replay. `outside_wait_s`: how long the code may do nothing that a replay can see."""
+    """Watches one replay. `outside_wait_s`: how long the code may do nothing that the replay can see."""
 
     def __init__(self, port: ReplayPort, outside_wait_s: float) -> None:
         self._port = port

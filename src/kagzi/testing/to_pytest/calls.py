@@ -1,4 +1,4 @@
-"""What a workflow calls its steps with, seen while it is replayed."""
+"""Records the arguments with which a workflow calls its steps while it is replayed."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ _CHILDREN = (execute_child.__code__, execute_start_child.__code__)
 
 
 class Seen(NamedTuple):
-    """A call of the code: with what, and how its result is read. `args` and `kwargs` are those of a step."""
+    """A call of the code: its arguments, and how its result is decoded. `args` and `kwargs` are those of a step."""
 
     codec: Codec[Any]
     args: tuple[Any, ...] | None = None
@@ -32,8 +32,8 @@ class Seen(NamedTuple):
 
 
 class SeenCalls(Observation):
-    """Notes the calls that were recorded, by step id. The frame of the function that executes a call has all that there
-    is to know of it, and costs nothing where nobody asks."""
+    """Records the calls that are in the history, by step id. It reads the frame of the function that executes a call,
+    so ordinary replays pay nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def _seen(frame: FrameType) -> Seen:
 
 
 class SeeingReplayer(Replayer):
-    """A replayer that notes with what the code calls its steps."""
+    """A replayer that records the arguments with which the code calls its steps."""
 
     def __init__(self, workflows: Iterable[AnyWorkflow]) -> None:
         super().__init__(workflows)
@@ -86,5 +86,5 @@ def replay_seeing(history: History, workflows: Iterable[AnyWorkflow]) -> tuple[R
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON: dicts, lists, texts and numbers. Raises TypeError for one that has no JSON form."""
+    """Convert a value to JSON: dicts, lists, strings and numbers. Raises TypeError if it has no JSON form."""
     return to_plain(value)

@@ -1,5 +1,5 @@
-"""Recorded errors as Python source: the exception, where making it again gives the same error, or all that is recorded
-of it but the traceback."""
+"""Recorded errors as Python source: the exception if its constructor gives an equal error, otherwise everything
+recorded about it except the traceback."""
 
 import builtins
 import sys
@@ -15,7 +15,7 @@ from .source import Node, call, text
 
 
 def error_literal(error: ErrorDetail, names: Names) -> tuple[Node, bool]:
-    """The source, and whether the error is exhausted, which an exception cannot say."""
+    """The source, and whether the error is exhausted: an exception cannot express that."""
     cls = _class_of(error.type)
     plain = _without_traceback(msgspec.structs.replace(error, exhausted=False))
     if cls is not None and _makes(cls, plain):
@@ -48,7 +48,7 @@ def _without_traceback(error: ErrorDetail) -> ErrorDetail:
 
 
 def _class_of(name: str) -> type[BaseException] | None:
-    """The exception class that is recorded under a name, if this process has it."""
+    """The exception class with this recorded name, if this process has it."""
     module, _, cls = name.rpartition(".")
     named = getattr(sys.modules.get(module) if module else builtins, cls, None)
     return named if isinstance(named, type) and issubclass(named, BaseException) else None
@@ -58,5 +58,5 @@ def _makes(cls: type[BaseException], error: ErrorDetail) -> bool:
     try:
         made = cls(error.message) if error.message else cls()
         return describe(made) == error
-    except Exception:  # noqa: BLE001  its constructor may be the user's own
+    except Exception:  # noqa: BLE001  the constructor may be user code
         return False

@@ -1,4 +1,4 @@
-"""Where a workflow can be imported from."""
+"""Finds where a workflow can be imported from."""
 
 import sys
 from typing import Any
@@ -8,7 +8,7 @@ from ...sdk.workflow.workflow import Workflow
 
 
 def home_of(workflow: Workflow[Any, Any]) -> tuple[str, str]:
-    """Module and name. Where it is defined comes first. Raises InvalidArgument if no module has it under a name."""
+    """Module and name, preferably where it is defined. Raises InvalidArgument if no module has it under a name."""
     own = workflow.fn.__module__
     for module in (own, *[name for name in sys.modules if name != own]):
         for name, value in vars(sys.modules[module]).items() if module in sys.modules else ():

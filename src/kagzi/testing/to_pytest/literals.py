@@ -1,6 +1,6 @@
 """Values as Python source: literals, and the constructors of models whose classes can be imported.
 
-What cannot be written so is written as the JSON that it is on the wire: a recorded value given as JSON is the same.
+Other values are written in their JSON form: a recorded value given as JSON is the same.
 """
 
 import dataclasses
@@ -20,19 +20,19 @@ from .source import Node, call, data, mapping, number, sequence, text
 
 
 def literal(value: Any, names: Names) -> Node:
-    """Source that makes an equal value, or its JSON."""
+    """Source of an equal value, or of its JSON."""
     if not is_exact(value, names):
         return plain_literal(to_plain(value))
     return _written(value, names) or "None"
 
 
 def is_exact(value: Any, names: Names) -> bool:
-    """Whether `literal` makes an equal value, rather than its JSON."""
-    return _written(value, names.copy()) is not None  # a copy: what is not written needs no imports
+    """Whether `literal` gives an equal value rather than its JSON."""
+    return _written(value, names.copy()) is not None  # a copy: it must not add imports
 
 
 def plain_literal(value: Any) -> Node:
-    """Source of JSON."""
+    """Source of a JSON value."""
     match value:
         case str():
             return text(value)
@@ -70,7 +70,7 @@ def _written(value: Any, names: Names) -> Node | None:
 
 
 def _fields(value: Any) -> dict[str, Any] | None:
-    """What its constructor takes, by name; None for what is not a model."""
+    """The arguments of its constructor, by name; None if it is not a model."""
     cls = cast("Any", type(value))
     if is_pydantic(cls) and not dataclasses.is_dataclass(cls):
         fields: Iterable[str] = cls.model_fields
@@ -88,12 +88,12 @@ def _fields(value: Any) -> dict[str, Any] | None:
 
 
 def _makes(cls: Any, fields: Mapping[str, Any], value: Any) -> bool:
-    """Whether its constructor makes it of its fields. It may be the user's own, and do anything."""
+    """Whether the constructor gives an equal value. It may be user code and do anything."""
     if not all(name.isidentifier() for name in fields):
         return False
     try:
         made = cls(**fields)
-        if made == value:  # a copy of a set may have another order, and other JSON
+        if made == value:  # a copy of a set may have another order and so other JSON
             return True
         codec = codec_for(cls)
         return codec.encode(made, what="value") == codec.encode(value, what="value")
@@ -137,7 +137,7 @@ def _frozenset(value: frozenset[Any], names: Names) -> Node | None:
 
 
 def _sorted(values: Iterable[Any]) -> list[Any]:
-    """The same each time, whatever the hashes are."""
+    """In an order that does not depend on hashes."""
     return sorted(values, key=lambda each: (type(each).__name__, repr(each)))
 
 

@@ -1,4 +1,4 @@
-"""The names that a file imports, each under one name of its own."""
+"""The imports of a file, each under a unique name."""
 
 import builtins
 import importlib
@@ -10,10 +10,10 @@ from .source import WIDTH
 
 
 class Names:
-    """`taken`: names that the file defines itself."""
+    """`taken`: names that the file itself defines."""
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
-        self._names: dict[tuple[str, str], str] = {}  # module and name: as what
+        self._names: dict[tuple[str, str], str] = {}  # (module, name): the local name
         self._taken = {*dir(builtins), *keyword.kwlist, *taken}
         self._modules: set[str] = set()
 
@@ -23,13 +23,13 @@ class Names:
         return names
 
     def module(self, module: str) -> str:
-        """`import module`."""
+        """Add `import module`."""
         self._modules.add(module)
         self._taken.add(module)
         return module
 
     def name(self, module: str, name: str) -> str:
-        """`from module import name`; `name` may be that of a nested class. Returns how to write it."""
+        """Add `from module import name`; `name` may be that of a nested class. Returns how to write it."""
         outer, dot, inner = name.partition(".")
         key = (module, outer)
         if key not in self._names:
@@ -37,7 +37,7 @@ class Names:
         return f"{self._names[key]}{dot}{inner}"
 
     def own(self, name: str) -> str:
-        """A name that nothing in the file has: this one, or with a number."""
+        """A name that is not used in the file: this one, or this one with a number."""
         unique, number = name, 2
         while unique in self._taken:
             unique, number = f"{name}_{number}", number + 1
@@ -45,14 +45,14 @@ class Names:
         return unique
 
     def of(self, thing: type) -> str | None:
-        """How to write a class (or an exception); None for one that cannot be imported."""
+        """How to write a class or an exception; None if it cannot be imported."""
         module, name = thing.__module__, thing.__qualname__
         if module == "builtins":
             return name
         return self.name(module, name) if _is_importable(module, name, thing) else None
 
     def lines(self) -> list[str]:
-        """Import statements: the standard library, then others, then those of the application, which come last."""
+        """Import statements: the standard library, then other packages, then the application's."""
         sections: dict[int, list[tuple[str, list[str]]]] = defaultdict(list)
         for module in self._modules:
             sections[_section(module)].append((module, [f"import {module}"]))
@@ -85,7 +85,7 @@ def _is_importable(module: str, name: str, thing: object) -> bool:
 
 
 def _order(pair: tuple[str, str]) -> tuple[int, str]:
-    """Constants, classes, functions: as isort and ruff sort them."""
+    """Constants, classes, functions: the order of isort and ruff."""
     name = pair[0]
     if name.isupper() and len(name) > 1:
         return 0, name

@@ -1,4 +1,4 @@
-"""Runs as tests write them: what a workflow called, and what it got."""
+"""Runs in the form that tests write: the calls of a workflow, and their results."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ from ..replay.result import Replay
 from .calls import Seen, plain, replay_seeing
 
 Moment = str | datetime
-"""A time with its zone: a datetime, or its text as in RFC 3339."""
+"""A time with its zone: a datetime, or text in RFC 3339 format."""
 
 When = Duration | datetime
-"""A duration since the start of the run; or, for what a fork has of its original, a time: a datetime or its text."""
+"""A duration since the start of the run; or, for steps that a fork took from its original, a time: datetime or text."""
 
 Order = tuple[int, int]
-"""When a call was begun, and when its result came, as places in the order of everything that happened."""
+"""When a call began and when its result arrived, as positions in the order of all events."""
 
 NOTHING: Any = ...
 _POINT = re.compile(r"\d{4}-\d\d-\d\dT")
@@ -38,7 +38,7 @@ _POINT = re.compile(r"\d{4}-\d\d-\d\dT")
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """What the workflow called, and what came of it."""
+    """A call of the workflow, and its result."""
 
     step_id: str
     kind: StepKind
@@ -55,33 +55,33 @@ class Call:
 
 
 class RecordedRun:
-    """A recorded run, written down call by call: what `kagzi export --pytest` writes, and what you edit.
+    """A recorded run, written call by call: `kagzi export --pytest` writes it, and you can edit it.
 
         run = RecordedRun(process_order, Order(total=9.5))
         run.step("charge", args=["ada", 9.5], returns={"transaction": "t1"}, at="2s")
         assert run.replay().output == "t1"
 
-    Calls stand in the order in which they were begun. Those that overlap say when they were begun and ended with
-    `order`. Times are durations since the start of the run.
+    Calls are in the order in which they began. Calls that overlap give their begin and end with `order`. Times are
+    durations since the start of the run.
 
     Args:
         workflow: The workflow that ran.
-        input: What it was given; nothing, if it takes none.
-        workflow_id: The id it was started with.
-        run_id: Its id; `ctx.uuid()` and `ctx.random()` follow from it.
-        created_at: When it was started: what `ctx.now()` says at first.
+        input: Its input; omit it if the workflow takes none.
+        workflow_id: The workflow id that it was started with.
+        run_id: Its id; `ctx.uuid()` and `ctx.random()` derive from it.
+        created_at: When it was started: the first value of `ctx.now()`.
         version: The version it is pinned to. Default: that of `workflow`.
         namespace: Its namespace.
-        attempt: Which attempt of the whole run this is.
+        attempt: The attempt number of the whole run.
         labels: Its labels.
-        context: What was given with `start(context=...)`.
+        context: The value of `start(context=...)`.
         scheduled_at: The time for which a schedule started it.
-        deadline_at: When it has to be done.
+        deadline_at: Its deadline.
         parent_run_id: The run that started it.
-        cancelled_at: How long after its start it was asked to stop, if it was.
-        cancel_reason: Why.
+        cancelled_at: When it was asked to cancel, since its start, if it was.
+        cancel_reason: Why it was cancelled.
 
-    Raises InvalidArgument for values without a JSON form, and for times without a zone.
+    Raises InvalidArgument for values that have no JSON form, and for times without a zone.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class RecordedRun:
             context=write_data(with_scheduled_time(write_context(context), scheduled)),
         )
 
-    # --- what it called -----------------------------------------------------------------------------------------------
+    # --- its calls ----------------------------------------------------------------------------------------------------
 
     def step(
         self,
@@ -148,15 +148,15 @@ class RecordedRun:
 
         Args:
             step_id: Scope, name and occurrence: `charge`, `charge#2`, `items[kettle]`.
-            args: Positional arguments that the workflow has to call it with. Default: any.
-            kwargs: Keyword arguments, likewise.
+            args: The positional arguments that the workflow must call it with. Default: any.
+            kwargs: The keyword arguments, likewise.
             returns: What it returned.
-            raises: Why it failed for good, if it did.
-            exhausted: It failed because its last attempt did.
-            attempts: How many were made.
+            raises: The error with which it failed permanently, if it did.
+            exhausted: Whether it failed because its attempts were used up.
+            attempts: The number of attempts.
             at: When it ended, since the start of the run. Default: a second after the call before it.
-            order: When it was begun and when it ended, if other calls overlap it: places in the order of everything.
-            begun: It has no result yet.
+            order: When it began and ended, if other calls overlap it: positions in the order of all events.
+            begun: Whether it has begun and has no result yet.
         """
         error = _error(raises, exhausted=exhausted)
         self._add(
@@ -168,7 +168,7 @@ class RecordedRun:
         self, name: str, *, until: When | None = None, at: When | None = None, order: Order | None = None,
         begun: bool = False,
     ) -> None:  # fmt: skip
-        """A `ctx.sleep` or `ctx.sleep_until` that ended; `until` is when it was to. The others are as in `step`."""
+        """A `ctx.sleep` or `ctx.sleep_until` that ended; `until` is its due time. The others are as in `step`."""
         wake_at = None if until is None else self._time(until, "until")
         self._add(StepKind.SLEEP, name, None, None, begun=begun, at=at, order=order, wake_at=wake_at)
 
@@ -183,8 +183,8 @@ class RecordedRun:
         begun: bool = False,
         until: When | None = None,
     ) -> None:
-        """A `ctx.wait_for` that got `value`; one that timed out `raises`. `until` is when it times out; the others are
-        as in `step`."""
+        """A `ctx.wait_for` that received `value`; one that timed out `raises`. `until` is when it times out; the others
+        are as in `step`."""
         wake_at = None if until is None else self._time(until, "until")
         self._add(StepKind.SIGNAL, step_id, value, _error(raises), begun=begun, at=at, order=order, wake_at=wake_at)
 
@@ -208,18 +208,18 @@ class RecordedRun:
         self._add(StepKind.RACE, step_id, winner, None, at=at, order=order)
 
     def changed(self, step_id: str, *, at: When | None = None, order: Order | None = None) -> None:
-        """A `ctx.changed` that said True. It was recorded `at`, in that `order`."""
+        """A `ctx.changed` that returned True. It was recorded `at`, in that `order`."""
         self._add(StepKind.PATCH, step_id, None, None, at=at, order=order)
 
     def abandoned(self, kind: StepKind, step_id: str, *, at: When | None = None, order: Order | None = None) -> None:
-        """A call of this `kind` that was given up before it had a result: its race was lost, or its branch ended. The
+        """A call of this `kind` that was abandoned before it had a result: its race was lost, or its branch ended. The
         others are as in `step`."""
         self._add(kind, step_id, None, None, status=StepStatus.ABANDONED, at=at, order=order)
 
-    # --- what becomes of it -------------------------------------------------------------------------------------------
+    # --- using it -----------------------------------------------------------------------------------------------------
 
     def history(self) -> History:
-        """It as a history: for a Replayer, or to be saved to a file."""
+        """The run as a history: for a Replayer, or to save to a file."""
         images: list[StepImage] = []
         last_at = self._created_at
         for call, (begun_seq, seq) in zip(self._calls, _numbers(self._calls), strict=True):
@@ -231,11 +231,11 @@ class RecordedRun:
         return History(run, images, namespace=self._namespace)
 
     def replay(self) -> Replay:
-        """Run the workflow with what is recorded here; no step is executed.
+        """Run the workflow with the recorded results; no step is executed.
 
-        Raises AssertionError if the workflow does not fit: it makes other calls, or makes them with other arguments.
-        How it ended is for you to look at: `outcome`, `output` and `error`. Call it from a plain `def test_...`: it
-        runs an event loop of its own.
+        Raises AssertionError if the workflow does not match: it makes other calls, or passes other arguments. Check the
+        result yourself: `outcome`, `output` and `error`. Call it from a plain `def test_...`: it runs its own event
+        loop.
         """
         __tracebackhide__ = True  # pytest shows the line of the test
         replay, seen = replay_seeing(self.history(), [self._workflow])
@@ -272,7 +272,7 @@ class RecordedRun:
 
 
 def _difference(call: Call, seen: Seen | None) -> str | None:
-    """How the code calls a step otherwise than it was called, in words."""
+    """Describes how the code's call of a step differs from the recorded one."""
     if call.args is None or seen is None or seen.args is None:
         return None
     actual = plain([*seen.args]), plain({**(seen.kwargs or {})})
@@ -309,7 +309,7 @@ def _image(call: Call, begun_seq: int, seq: int, at: Timestamp) -> StepImage:
 
 
 def _numbers(calls: Sequence[Call]) -> list[Order]:
-    """When each call was begun and ended. What says nothing comes after all that stands before it."""
+    """When each call began and ended. A call without `order` follows all calls written before it."""
     keys: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     last = 0
     for place, call in enumerate(calls):

@@ -1,7 +1,7 @@
-"""Python source as a tree, laid out as `ruff format` leaves it.
+"""Python source as a tree, laid out as `ruff format` does.
 
-What fits on a line stands there; otherwise each item of a bracket has a line of its own and a comma behind it. Those
-commas keep it so under any longer line length.
+What fits on a line stays on one line; otherwise each item of a bracket gets its own line and a trailing comma. These
+commas keep the layout under any longer line length.
 """
 
 import unicodedata
@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 WIDTH = 88
-"""Where lines end: the default of ruff and black."""
+"""The line length: the default of ruff and black."""
 
 _INDENT = "    "
 
 
 class Bracket(NamedTuple):
-    """`opening` item, item `closing`. `comments` are lines before the item of that place: a bracket with comments never
-    stands on one line."""
+    """`opening` item, item `closing`. `comments` are the lines before the item with that index: a bracket with comments
+    is never written on one line."""
 
     opening: str
     items: tuple["Item", ...]
@@ -25,14 +25,14 @@ class Bracket(NamedTuple):
 
 
 class Item(NamedTuple):
-    """`prefix` is what comes before the value: `name=`, or `"key": `."""
+    """`prefix` is written before the value: `name=`, or `"key": `."""
 
     prefix: str
     value: "Node"
 
 
 Node: TypeAlias = str | Bracket
-"""An atom, which is never divided, or a bracket."""
+"""An atom, which is never split, or a bracket."""
 
 
 def call(function: str, arguments: Iterable[Node] = (), keywords: Iterable[tuple[str, Node]] = ()) -> Bracket:
@@ -50,16 +50,16 @@ def mapping(pairs: Iterable[tuple[Node, Node]]) -> Bracket:
 
 
 def flat(node: Node) -> str:
-    """On one line, however long."""
+    """On one line, of any length."""
     if isinstance(node, str):
         return node
     inner = ", ".join(item.prefix + flat(item.value) for item in node.items)
-    comma = "," if node.opening == "(" and len(node.items) == 1 else ""  # a tuple of one
+    comma = "," if node.opening == "(" and len(node.items) == 1 else ""  # a tuple with one item
     return f"{node.opening}{inner}{comma}{node.closing}"
 
 
 def lay_out(prefix: str, node: Node, *, suffix: str = "", depth: int = 0) -> list[str]:
-    """Lines of `prefix` node `suffix`, at this depth of indentation."""
+    """Lines of `prefix` node `suffix`, at this indentation depth."""
     indent = _INDENT * depth
     line = f"{indent}{prefix}{flat(node)}{suffix}"
     if isinstance(node, str) or not node.items or (fits(line) and not _has_comments(node)):
@@ -74,7 +74,7 @@ def lay_out(prefix: str, node: Node, *, suffix: str = "", depth: int = 0) -> lis
 
 
 def assigned(name: str, node: Node, *, depth: int = 0) -> list[str]:
-    """Lines of `name = node`. An atom that is too long for its line stands in parentheses, if that helps."""
+    """Lines of `name = node`. An atom that is too long for its line is put in parentheses, if that helps."""
     indent = _INDENT * depth
     if isinstance(node, str) and _width(f"{indent}{name} = {node}") > WIDTH >= _width(f"{indent}{_INDENT}{node}"):
         return [f"{indent}{name} = (", f"{indent}{_INDENT}{node}", f"{indent})"]
@@ -86,7 +86,7 @@ def fits(line: str) -> bool:
 
 
 def _width(line: str) -> int:
-    """In columns: wide characters take two of them, and combining ones none."""
+    """The width in columns: wide characters take two, and combining ones none."""
     if line.isascii():
         return len(line)
     return sum(map(_columns, line))
@@ -103,7 +103,7 @@ def _has_comments(node: Node) -> bool:
 
 
 def text(value: str) -> str:
-    """A string literal: in double quotes, unless single ones need fewer escapes."""
+    """A string literal in double quotes, or in single quotes if that needs fewer escapes."""
     return _quoted("'".join(repr(part)[1:-1] for part in value.split("'")))
 
 
@@ -112,12 +112,12 @@ def number(value: float) -> str:
 
 
 def data(value: bytes) -> str:
-    """A literal of bytes, likewise."""
+    """A bytes literal, likewise."""
     return "b" + _quoted("'".join(repr(part)[2:-1] for part in value.split(b"'")))
 
 
 def _quoted(inner: str) -> str:
-    """`inner` has no escaped quotes yet."""
+    """`inner` must not have escaped quotes yet."""
     if inner.count('"') > inner.count("'"):
         return "'" + inner.replace("'", "\\'") + "'"
     return '"' + inner.replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-"""Writes the test: a recorded run as a file for pytest."""
+"""Writes a recorded run as a test file for pytest."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,21 +25,21 @@ from .source import Bracket, Item, Node, assigned, call, fits, flat, lay_out, se
 
 KIT = "kagzi.testing"
 FOLDED = 1_500
-"""Characters. A value that is longer on one line stands below the test, under a name of its own."""
+"""In characters. A value that is longer on one line is written below the test, under its own name."""
 
 _Keywords = list[tuple[str, Node]]
 
 
 class WrittenTest(NamedTuple):
-    """What is written, and what of it was left out."""
+    """The source, and what was left out."""
 
     source: str
-    test: str  # its name
+    test: str  # the name of the test
 
 
 def write_test(history: History, workflow: Workflow[Any, Any], seen: Mapping[str, Seen], command: str) -> WrittenTest:
-    """The file. `workflow` is that of the run, which can be imported; `seen`: its calls, in a replay by this very code;
-    `command` is what was typed."""
+    """Write the file. `workflow` is the workflow of the run, which can be imported; `seen` are its calls in a replay by
+    the current code; `command` is the command line."""
     return _Writer(history, workflow, seen).file(command)
 
 
@@ -80,7 +80,7 @@ class _Writer:
         return call(recorded, arguments, keywords + self._facts())
 
     def _facts(self) -> _Keywords:
-        """What most runs have not."""
+        """The fields that most runs do not have."""
         history, image = self._history, self._history.image
         payload, scheduled_at = split_scheduled_time(history.payload(image.context, "context"))
         context = ANY.decode(payload.data, what="context") if payload is not None and payload.data else None
@@ -134,7 +134,7 @@ class _Writer:
         return call(_VERBS[step.kind], arguments, [*keywords, *self._when(step, order)])
 
     def _arguments(self, step: RecordedStep) -> _Keywords:
-        """What the code called it with, if that can be written down."""
+        """The arguments of the call, if they can be written as source."""
         seen = self._seen.get(step.id)
         if seen is None or seen.args is None or not _has_json_form((seen.args, seen.kwargs)):
             return []
@@ -201,14 +201,14 @@ class _Writer:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def _decoded(self, step: RecordedStep) -> Any:
-        """The result as the code gets it; as JSON, if the code does not get there."""
+        """The result as the code gets it; as JSON if the code does not reach the call."""
         seen = self._seen.get(step.id)
         return self._typed(seen.codec, step.value) if seen is not None else step.value
 
     def _typed(self, codec: Any, value: Any) -> Any:
         try:
             return codec.decode(msgspec.json.encode(value), what="value")
-        except Exception:  # noqa: BLE001  a type that does not fit any more, or user code in a model
+        except Exception:  # noqa: BLE001  a type that no longer matches, or user code in a model
             return value
 
     def _value(self, what: str, value: Any) -> Node:
@@ -224,7 +224,7 @@ class _Writer:
         return self._names.own(words if words.isidentifier() else f"VALUE_{words}")
 
     def _since(self, moment: datetime) -> str:
-        """A fork has steps of its original: they are older than its start."""
+        """The time since the start; a point in time for steps of a fork that are older than its start."""
         after = moment - self._history.created_at
         return seconds_text(after) if after >= timedelta(0) else moment_text(from_datetime(moment))
 
@@ -240,7 +240,7 @@ _VERBS = {
 
 
 def _orders(steps: Sequence[RecordedStep]) -> Iterator[tuple[RecordedStep, tuple[int, int] | None]]:
-    """The calls, each with when it was begun and ended if others overlap it."""
+    """The calls, each with its begin and end if others overlap it."""
     last = 0
     for place, step in enumerate(steps):
         following = steps[place + 1].begun_seq if place + 1 < len(steps) else None
@@ -265,7 +265,7 @@ def seconds_text(span: timedelta) -> str:
 def _has_json_form(value: Any) -> bool:
     try:
         ANY.encode(value, what="arguments")
-    except Exception:  # noqa: BLE001  whatever the user's model does
+    except Exception:  # noqa: BLE001  a user's model may raise anything
         return False
     return True
 

@@ -1,9 +1,9 @@
 """The two ends of a call without gRPC: in one process, or with a connection between them (`frames`).
 
-What is handed over is the encoded message, as on every way to a server: the two sides share nothing that one of them
-could change under the other, and sizes are known where they are limited. In one process the ends may be on different
-event loops, each in its own thread. An end is used on its own loop only; whatever it sends is one wake-up of the other
-loop. With a connection between them, each end has a `Peer` there that sends what it is told.
+The ends exchange encoded messages, as on every transport: they share no mutable objects, and sizes are known where they
+are limited. In one process the ends may be on different event loops, each in its own thread. An end is used only on its
+own loop; everything that it sends wakes the other loop once. With a connection between them, each end has a `Peer` that
+sends its events over the connection.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 
 OK = RpcStatus(grpc.StatusCode.OK, "", ())
 GONE = RpcStatus(grpc.StatusCode.UNAVAILABLE, "Socket closed", ())
-"""The other side ended in the middle of a call. The text is gRPC's for the same."""
+"""The other side ended in the middle of a call. The text is the one that gRPC uses for this."""
 NOT_THERE = RpcStatus(grpc.StatusCode.UNAVAILABLE, "Connection refused", ())
 
 
 class OpenCall(Protocol):
-    """Begins a call of the method `path` at a server in this process. Called on the loop on which the call is used.
+    """Opens a call of the method `path` on a server in this process. Called on the loop on which the call is used.
 
-    `request`: the only one, if it is known already.
+    `request`: the only request, if it is already known.
     """
 
     def __call__(
@@ -41,22 +41,22 @@ class OpenCall(Protocol):
 
 
 class Peer(Protocol):
-    """The other end, as an end sees it: it has the `on_` methods of the end that it is, or stands for."""
+    """The other end, as an end sees it: the end itself or its proxy, with the `on_` methods of an end."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop: ...
 
     @property
     def is_paused(self) -> bool:
-        """Whether the way there is full, however little of it this call has sent."""
+        """Whether the connection to it is full, even if this call has sent little."""
         ...
 
 
 class End(ABC):
     """One end of a call. At most one reader and one writer at a time.
 
-    Waits are plain futures: what asyncio's own primitives look like to a run that waits in them is another matter
-    (`idle`).
+    Waits are plain futures: if workflow code waits for a queue, lock or event of asyncio, the worker assumes that
+    another task of the run ends the wait (`sdk/execution/idle`).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -68,11 +68,11 @@ class End(ABC):
         self.is_over = False
         self._arrival: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
-        self._sent = self._sent_bytes = 0  # and not known to be read
-        self._read = self._read_bytes = 0  # and not yet said so
+        self._sent = self._sent_bytes = 0  # sent, and not yet reported as read
+        self._read = self._read_bytes = 0  # read, and not yet reported
         self._unread_bytes = 0
         self.on_unread: Callable[[int], object] | None = None
-        """Told by how many bytes the messages that came and were not read have grown."""
+        """Called with the change in the number of received but unread bytes."""
 
     @property
     def is_paused(self) -> bool:
@@ -80,12 +80,12 @@ class End(ABC):
 
     @property
     def owes_reading(self) -> bool:
-        """Whether the other side had to wait until this one has read, before it sent more."""
+        """Whether the other side should have waited for this one to read before sending more."""
         return len(self._unread) > WINDOW_MESSAGES or self._unread_bytes > WINDOW_BYTES
 
     @property
     def unread_bytes(self) -> int:
-        """Of messages that came and were not read."""
+        """The size of the messages that were received and not read."""
         return self._unread_bytes
 
     def connect(self, other: Peer) -> None:
@@ -104,7 +104,7 @@ class End(ABC):
                 self._arrival = None
         data = self._unread.popleft()
         self._count_unread(-len(data))
-        if self._is_complete:  # nobody waits to write more
+        if self._is_complete:  # the other end has no writer to wake
             return data
         self._read += 1
         self._read_bytes += len(data)
@@ -131,14 +131,14 @@ class End(ABC):
                 self._writable = None
 
     def send(self, data: bytes) -> None:
-        """At once; then wait for `writable`. What is sent after the end of a call is dropped."""
+        """Send at once; then wait for `writable`. Messages sent after the end of a call are dropped."""
         if not self.is_over:
             self._sent += 1
             self._sent_bytes += len(data)
             self._send_event("on_message", data)
 
     def _send_event(self, event: str, *arguments: Any) -> None:
-        """Have the other end take note of it, on its own loop."""
+        """Deliver an event to the other end, on its own loop."""
         other = self._other
         if other is None:
             return
@@ -168,7 +168,7 @@ class End(ABC):
         _wake(self._writable)
 
     def on_resumed(self) -> None:
-        """The way to the other end is not full any more."""
+        """The connection to the other end is no longer full."""
         _wake(self._writable)
 
     def on_last_message(self) -> None:
@@ -176,7 +176,7 @@ class End(ABC):
         _wake(self._arrival)
 
     def _end(self) -> None:
-        """No wait outlasts it."""
+        """End the call, and wake everything that waits for it."""
         self.is_over = True
         self._other = None
         self.on_last_message()
@@ -187,7 +187,7 @@ class End(ABC):
 
 
 class ClientEnd(End):
-    """Over when it has a status; messages that came before can still be read."""
+    """Over when it has a status; messages that arrived before can still be read."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -195,7 +195,7 @@ class ClientEnd(End):
         self.on_end: Callable[[], None] | None = None
 
     def resend(self, events: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        """What was said to who stood for the other end until now."""
+        """Repeat the events that were sent to the previous peer."""
         for event, arguments in events:
             self._send_event(event, *arguments)
 
@@ -203,7 +203,7 @@ class ClientEnd(End):
         self._send_event("on_last_message")
 
     def end(self, status: RpcStatus) -> None:
-        """By this side: what came is not read any more, and the handler is cancelled."""
+        """End the call from this side: unread messages are dropped, and the handler is cancelled."""
         if self.status is None:
             self._unread.clear()
             self._unread_bytes = 0
@@ -225,7 +225,7 @@ class ClientEnd(End):
 
 
 class ServerEnd(End):
-    """`request`: the only one, if it is known already."""
+    """`request`: the only request, if it is already known."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, request: bytes | None = None) -> None:
         super().__init__(loop)
@@ -234,21 +234,21 @@ class ServerEnd(End):
             self._unread_bytes = len(request)
             self._is_complete = True
         self.when_cancelled: Callable[[], object] | None = None
-        """Called when the caller is gone, or wants no more."""
+        """Called when the caller is gone or has cancelled."""
 
     def give_up_if_gone(self) -> None:
-        """A loop that is closed says nothing any more, not even that it is."""
+        """Check whether the caller's loop is closed: a closed loop cannot report that."""
         if self._other is not None and self._other.loop.is_closed():
             self.on_cancel()
 
     def finish(self, status: RpcStatus, response: bytes | None = None) -> None:
-        """`response`: the only one, if it was not sent before."""
+        """`response`: the only response, if none was sent before."""
         self._send_event("on_status", status, response)
         self._end()
         self._drop_unread()
 
     def refuse(self, status: RpcStatus) -> None:
-        """In the middle of the call: the caller is told, and the handler cancelled."""
+        """End the call early: the caller gets the status, and the handler is cancelled."""
         if not self.is_over:
             self.finish(status)
             if self.when_cancelled is not None:
@@ -275,6 +275,6 @@ def _wake(waiting: "asyncio.Future[None] | None") -> None:
 
 
 def too_large(who: str, what: str, size: int, most: int) -> RpcStatus:
-    """As gRPC says it."""
+    """Worded as in gRPC."""
     text = f"{who}: {what} message larger than max ({size} vs. {most})"
     return RpcStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, text, ())

@@ -1,8 +1,8 @@
-"""Many calls on one connection: what each message of the connection says, and to which call it belongs.
+"""Many calls on one connection: the meaning of each message, and the call to which it belongs.
 
-A frame is one message of a connection that keeps messages apart (`websocket`): a byte that says its kind, the number of
-the call, and what the kind has to say. Numbers are the client's, each used once. How far a call may write before the
-other side has read is decided by its two ends (`call`), as between two ends in one process.
+A frame is one message of a connection that preserves message boundaries (`websocket`): a byte for its kind, the number
+of the call, and the content of that kind. The client assigns the numbers, each once. The two ends of a call (`call`)
+decide how much it may write before the other side has read, as between two ends in one process.
 """
 
 import asyncio
@@ -20,26 +20,26 @@ from ..status import RpcStatus
 from .call import GONE, OK, ClientEnd, End, Metadata, ServerEnd, too_large
 
 VERSION = 1
-"""Of what frames say. The two sides have to agree."""
+"""The version of the frames. Both sides must have the same."""
 SUBPROTOCOL = f"kagzi.calls.{VERSION}"
 HEADER_BYTES = 16 * limits.KIB
-"""Of a call: its path and metadata. gRPC refuses more as well."""
+"""The limit for the header of a call: its path and metadata. gRPC has this limit, too."""
 REQUEST_BYTES = limits.MESSAGE_HARD_BYTES + limits.MIB
-"""A message a little over the hard limit is refused by the interceptor, which names the limit. More is not sent."""
+"""The interceptor refuses a message slightly over the hard limit, and names the limit. Larger ones are not sent."""
 RESPONSE_BYTES = limits.MESSAGE_READ_BYTES
 FRAME_MARGIN_BYTES = HEADER_BYTES + 64
 """How much longer than its message a frame may be."""
-_CACHED_HEADERS = 32  # those of a connection are few and come again and again
+_CACHED_HEADERS = 32  # a connection has few different headers
 
 
 class Kind(IntEnum):
-    OPEN = 1  # a call of many requests: deadline and header
-    CALL = 2  # one of a single request: the same, and the request
+    OPEN = 1  # a call with many requests: deadline and header
+    CALL = 2  # a call with a single request: the same, and the request
     MESSAGE = 3
     LAST = 4  # the client sends no more requests
-    READ = 5  # how many messages, and bytes, were read since the last
+    READ = 5  # how many messages and bytes were read since the last one
     CANCEL = 6
-    ANSWER = 7  # a response; the call has ended well
+    ANSWER = 7  # a response; the call has succeeded
     STATUS = 8  # the call has ended
 
 
@@ -54,11 +54,11 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class BadFrame(Exception):
-    """What came is none of this protocol: the connection is of no use any more."""
+    """The data do not follow this protocol: the connection cannot be used any longer."""
 
 
 class Opened(NamedTuple):
-    """What a call begins with."""
+    """The header of a call."""
 
     path: str
     metadata: tuple[tuple[str, str], ...]
@@ -96,14 +96,14 @@ def read_status(body: bytes) -> RpcStatus:
 
 
 class Calls(ABC):
-    """The calls on one connection, on either side of it. `receive` is given each message, `lost` ends them all."""
+    """The calls on one connection, on either side. `receive` handles each message, `lost` ends all calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.is_paused = False
         self.open_calls: dict[int, End] = {}
         self.send: Callable[[bytes], object] = _dropped
-        """Sends a frame at once. What is sent before or after a connection is dropped."""
+        """Sends a frame at once. Frames sent without a connection are dropped."""
 
     @abstractmethod
     def lost(self) -> None:
@@ -111,7 +111,7 @@ class Calls(ABC):
 
     @abstractmethod
     def _receive(self, kind: int, call: int, frame: bytes) -> None:
-        """Those kinds that only one side may send. Raises BadFrame."""
+        """Handle the kinds of frame that only one side may send. Raises BadFrame."""
 
     def receive(self, frame: bytes) -> None:
         """Raises BadFrame."""
@@ -120,7 +120,7 @@ class Calls(ABC):
         kind, call = _HEAD.unpack_from(frame)
         if kind == Kind.MESSAGE:
             end = self.open_calls.get(call)
-            if end is not None:  # else it has just ended
+            if end is not None:  # otherwise it has just ended
                 self._on_message(call, end, frame[_SIZE:])
         elif kind == Kind.READ:
             if len(frame) != _READ.size:
@@ -149,7 +149,7 @@ def _dropped(frame: bytes) -> None:
 
 
 class _Remote:
-    """Stands for the other end of a call: what it is told is sent there."""
+    """A proxy for the other end of a call: sends every event over the connection."""
 
     def __init__(self, calls: Calls, call: int) -> None:
         self._calls = calls
@@ -204,13 +204,13 @@ class ClientCalls(Calls):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self.had_calls = False
-        """Whether there were any when the connection was lost."""
+        """Whether calls were open when the connection was lost."""
         self._last_call = 0
         self._headers: dict[tuple[str, Metadata], bytes] = {}
 
     @property
     def is_used_up(self) -> bool:
-        """Whether all numbers are used: it takes a new connection to open another call."""
+        """Whether all numbers are used: then another call needs a new connection."""
         return self._last_call >= _LAST_CALL
 
     def open(
@@ -242,7 +242,7 @@ class ClientCalls(Calls):
         else:
             raise BadFrame(f"a frame has kind {kind}, which no server sends")
         end = self.open_calls.pop(call, None)
-        if isinstance(end, ClientEnd):  # else it has just been cancelled
+        if isinstance(end, ClientEnd):  # otherwise it has just been cancelled
             end.on_status(status, response)
 
     def lost(self) -> None:

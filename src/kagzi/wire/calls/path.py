@@ -1,3 +1,3 @@
-"""Where calls are served as WebSocket messages. Apart from `frames`, for those who only say where that is."""
+"""The HTTP path of calls as WebSocket messages. Separate from `frames`, for modules that only name the path."""
 
 PATH = "/v1/calls"

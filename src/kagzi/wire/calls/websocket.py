@@ -1,6 +1,6 @@
-"""Calls over a WebSocket: each frame is one binary message. The one module that knows the library, picows.
+"""Calls over a WebSocket: each frame is one binary message. The only module that uses the library, picows.
 
-Imported only where a WebSocket is used: where the library cannot be imported, there is gRPC.
+Imported only where a WebSocket is used: if the library cannot be imported, gRPC is used.
 """
 
 import asyncio
@@ -18,40 +18,39 @@ from ...core import limits
 from .frames import FRAME_MARGIN_BYTES, RESPONSE_BYTES, SUBPROTOCOL, BadFrame, Calls
 
 LISTENER_HEADER = "Kagzi-Listener"
-"""Whom a client wants to speak to: behind a forwarded port there may be another server."""
-CLIENT_PING_S = 5.0  # of silence; with the next: a server that fell silent is left before a lease is over
+"""The server that a client wants to reach: another one may listen behind a forwarded port."""
+CLIENT_PING_S = 5.0  # of silence; with CLIENT_PONG_S, a client leaves a silent server before a lease ends
 CLIENT_PONG_S = 4.0
 SERVER_PING_S = 20.0
 SERVER_PONG_S = 10.0
 PART_BYTES = 64 * limits.KIB
-"""A client sends larger messages in parts: what a server reads into is as large as the largest frame that came, for as
-long as the connection lives."""
-_TURN_BYTES = 64 * limits.KIB  # that a server reads at once, and whose frames it handles before others have their turn
-_REASON_BYTES = 123  # of a close, in all WebSockets
+"""A client sends larger messages in parts: a server's read buffer becomes as large as the largest frame, and stays so
+while the connection lasts."""
+_TURN_BYTES = 64 * limits.KIB  # how much a server reads from a connection, and handles, before it serves others
+_REASON_BYTES = 123  # the limit for the reason of a close frame
 _CLOSE_S = 2.0
 
 Refused: TypeAlias = tuple[int, str]
-"""A status of HTTP, and why."""
+"""An HTTP status, and the reason."""
 
-_WSProtocol: Any = import_module("picows.picows").WSProtocol  # its stubs leave it out
+_WSProtocol: Any = import_module("picows.picows").WSProtocol  # missing in its stubs
 
-# What it says of single connections is of no use to people, and what matters is said by who uses it.
+# The library's messages about single connections do not help users; its callers log what matters.
 _LOGGER = logging.getLogger("kagzi.websocket.library")
 _LOGGER.setLevel(logging.CRITICAL + 1)
 
 
 class WebSocket(WSListener):
-    """One connection, on either side of it. `on_lost` is told, in words, why it ended; no reason if it was just
-    closed."""
+    """One connection, on either side. `on_lost` gets the reason why it ended; empty if it was simply closed."""
 
     def __init__(self, calls: Calls, largest_bytes: int, on_lost: Callable[["WebSocket", str], None]) -> None:
         self.calls = calls
         self._largest_bytes = largest_bytes + FRAME_MARGIN_BYTES
         self._on_lost = on_lost
         self._transport: WSTransport | None = None
-        self._parts: bytearray | None = None  # of a message that has not come as a whole
+        self._parts: bytearray | None = None  # of an incomplete message
         self.on_parts: Callable[[WebSocket, int], None] | None = None
-        """Told by how many bytes these have grown, or that they are gone."""
+        """Called with the change in the size of these parts."""
         self.sends_parts = False
         self._reason = ""
         self._is_refused = False
@@ -79,7 +78,7 @@ class WebSocket(WSListener):
             self.refuse(WSCloseCode.PROTOCOL_ERROR, str(error))
 
     def _on_other_frame(self, transport: WSTransport, frame: WSFrame) -> None:
-        """Messages in parts, as a proxy may make them; and what is none of ours."""
+        """Handle messages in parts, which a proxy may create, and frames that are not part of the protocol."""
         if frame.msg_type == WSMsgType.CLOSE:
             self._reason = self._reason or frame.get_close_reason()
             if not transport.is_close_frame_sent:
@@ -105,7 +104,7 @@ class WebSocket(WSListener):
             self.on_parts(self, frame.payload_size)
 
     def _drop_parts(self, last_bytes: int = 0) -> None:
-        """`last_bytes`: of them, nobody was told of these."""
+        """`last_bytes`: the size of the last part, which was not reported to `on_parts`."""
         parts, self._parts = self._parts, None
         if parts is not None and self.on_parts is not None:
             self.on_parts(self, last_bytes - len(parts))
@@ -123,7 +122,7 @@ class WebSocket(WSListener):
         self.calls.resume()
 
     def refuse(self, code: WSCloseCode, reason: str) -> None:
-        """What the other side sends is of no use: say why, and end the connection."""
+        """End the connection because of what the other side sent, and tell it the reason."""
         self._is_refused = True
         self._reason = reason
         self._drop_parts()
@@ -133,7 +132,7 @@ class WebSocket(WSListener):
             self.calls.loop.call_later(_CLOSE_S, self.abort)
 
     async def close(self, reason: str = "") -> None:
-        """What was sent before still leaves, unless nobody takes it for two seconds."""
+        """Messages sent before are still delivered, unless the other side does not read for two seconds."""
         transport = self._transport
         if transport is None:
             return
@@ -142,7 +141,7 @@ class WebSocket(WSListener):
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await transport.wait_disconnected()
-        except Exception:  # noqa: BLE001  whatever it ended with, it has ended
+        except Exception:  # noqa: BLE001  after any error the connection has ended
             self.abort()
 
     def abort(self) -> None:
@@ -163,7 +162,7 @@ def _send_in_parts(transport: WSTransport, frame: bytes) -> None:
 def server_protocol(
     accept: Callable[[WSUpgradeRequest], "WebSocket | Refused"], handshake_s: float
 ) -> asyncio.BufferedProtocol:
-    """For one connection of a server. `accept` is given the request, and says who serves the connection."""
+    """The protocol for one connection of a server. `accept` gets the request and returns a WebSocket or a refusal."""
 
     def listener(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener:
         accepted = accept(request)
@@ -188,7 +187,7 @@ async def connect(
     handshake_s: float,
     context: ssl.SSLContext | None,
 ) -> None:
-    """Raises OSError if that is not possible; cancelled, it leaves nothing behind."""
+    """Raises OSError if it fails; if cancelled, it leaves nothing behind."""
     name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     headers = (("Sec-WebSocket-Protocol", SUBPROTOCOL), (LISTENER_HEADER, listener_id))
     side = _Side(name, path, True, CLIENT_PING_S, CLIENT_PONG_S, RESPONSE_BYTES + FRAME_MARGIN_BYTES, headers)
@@ -210,7 +209,7 @@ async def connect(
 
 
 def _bounded_buffer(protocol: Any, size_hint: int) -> memoryview:
-    """The library handles all that it has read in one turn of the loop, and reads the more, the more there is."""
+    """The library handles everything that it reads in one iteration of the loop, so limit how much it reads."""
     return cast("memoryview", _WSProtocol.get_buffer(protocol, size_hint))[:_TURN_BYTES]
 
 
@@ -234,7 +233,7 @@ def _protocol(made_by: Any, side: _Side, listener: Callable[..., object], handsh
         side.is_client,
         listener,
         _LOGGER,
-        True,  # an exception of a listener ends its connection
+        True,  # an exception in a listener ends its connection
         handshake_s,
         True,  # pings
         side.ping_s,
@@ -243,5 +242,5 @@ def _protocol(made_by: Any, side: _Side, listener: Callable[..., object], handsh
         True,  # pongs
         side.largest_bytes,
         side.headers,
-        16 * 1024,  # of the buffer for what is read, to begin with
+        16 * 1024,  # the initial size of the read buffer
     )
