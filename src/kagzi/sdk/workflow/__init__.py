@@ -1,1 +1,1 @@
-"""What users write workflows with: decorators, Context, steps, Retry, Signal, codec."""
+"""The tools for writing workflows: decorators, Context, steps, Retry, Signal, codec."""

@@ -1,4 +1,4 @@
-"""ctx.parallel, ctx.map and ctx.race: what they are called with is checked, and the branches get their names."""
+"""ctx.parallel, ctx.map and ctx.race: check their arguments and name their branches."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ Collect = Literal["collect"]
 
 
 class BranchCalls(RunFacts):
-    """The calls of a Context that do several things at once."""
+    """The calls of a Context that run several branches at once."""
 
     @overload
     def parallel(
@@ -88,15 +88,15 @@ class BranchCalls(RunFacts):
     def parallel(
         self, *aws: Any, on_error: Literal["fail-fast", "collect"] = "fail-fast", limit: int | None = None
     ) -> Call[Any]:
-        """Do several things at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`, or a list from an iterable.
+        """Run coroutines at once: `a, b = await ctx.parallel(one(ctx), two(ctx))`. An iterable of them returns a list.
 
         Args:
             aws: Coroutines, or one iterable of them.
             on_error: `"fail-fast"` (the default): the first error cancels the others and is raised when they have
                 ended. `"collect"`: errors are returned in the places of results.
-            limit: How many run at once; the next begins when one has ended, in the order given. Default: all.
+            limit: How many run at once; the next one begins when one has ended, in the given order. Default: all.
 
-        What has completed is not done again when the run is retried.
+        When the run is retried, completed steps are not executed again.
         """
         return _parallel(self._run, aws, on_error, limit)
 
@@ -164,10 +164,10 @@ class BranchCalls(RunFacts):
         timeout: Duration | None = None,
         on_error: Literal["fail-fast", "collect"] = "fail-fast",
     ) -> Call[list[Any]]:
-        """One step for each item. Returns their results in the order of the items.
+        """Execute one step for each item. Returns the results in the order of the items.
 
         Args:
-            name: What the steps are called: `name[0]`, `name[1]` ..., or `name[key]`.
+            name: The name of the steps: `name[0]`, `name[1]` ..., or `name[key]`.
             items: The items.
             fn: The function, sync or async, called with one item.
             key: Names the step of an item, for collections whose order may change. Keys must differ.
@@ -191,14 +191,14 @@ class BranchCalls(RunFacts):
     @overload
     def race(self, **aws: Awaitable[T]) -> Call[Won[T]]: ...
     def race(self, *aws: Any, **named: Any) -> Call[Any]:
-        """The result of what finishes first; the others are cancelled. An error that comes first is raised; a sleep
-        returns None.
+        """Return the result of the branch that finishes first and cancel the others. If the first to finish raises, the
+        error is raised. A sleep returns None.
 
         Args:
             aws: Coroutines.
             named: Coroutines by name, instead of `aws`: then the result is `Won(name, value)`.
 
-        Who won is recorded before this returns.
+        The winner is recorded before this returns.
         """
         return _race(self._run, aws, named)
 

@@ -1,5 +1,4 @@
-"""Calls that were made in a wrong way, in words: one that was never awaited is named with its line, one with the wrong
-arguments with what to write instead."""
+"""Explains wrong calls of the public API: which line did not await a call, and which arguments a call takes."""
 
 import os
 import re
@@ -35,16 +34,16 @@ _USAGE = {
 _WRONG_CALL = re.compile(r"(\w+\.\w+)\(\) (?:missing|takes|got) .*")
 
 _SITES_MAX = 1_000
-# By call, code and place in it, since a workflow makes the same call again and again. The code is kept with the words:
-# its number is not given to another one meanwhile.
+# By call, code object and offset, because a workflow repeats the same calls. The entry keeps the code object alive, so
+# that its id() is not reused.
 _sites: dict[tuple[str, int, int], tuple[CodeType, str]] = {}
 
 
 def called(coroutine: Coroutine[Any, Any, R], what: str) -> Coroutine[Any, Any, R]:
-    """The coroutine that a call of the public API answers, to be made by that call itself: the line named is that of
-    its caller. Python's RuntimeWarning reads: coroutine 'ctx.step('charge'), called at flow.py:12 (write await),' was
-    never awaited."""
-    # This thread's stack, without the cost of inspect.
+    """Name the coroutine that a call of the public API returns after the line that made the call. To be called by
+    the API function itself: it looks two frames up. Python's RuntimeWarning then reads: coroutine 'ctx.step('charge'),
+    called at flow.py:12 (write await),' was never awaited."""
+    # The stack of this thread, without the cost of inspect.
     frame = sys._getframe(2)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     code = frame.f_code
     key = (what, id(code), frame.f_lasti)
@@ -60,7 +59,7 @@ def called(coroutine: Coroutine[Any, Any, R], what: str) -> Coroutine[Any, Any, 
 
 
 def call_place(coroutine: object) -> str | None:
-    """`file.py:12`, with the path of the file, of the call that answered this coroutine; None: not known."""
+    """The path and line, `path/file.py:12`, of the call that returned this coroutine; None if not known."""
     words = getattr(coroutine, "__qualname__", "")
     for code, known in _sites.values():
         if known is words:
@@ -70,8 +69,8 @@ def call_place(coroutine: object) -> str | None:
 
 
 def name_usage(error: BaseException) -> None:
-    """If this is Python's TypeError for a call of the public API with the wrong arguments, its text gets what the call
-    takes, with an example."""
+    """If this is Python's TypeError for wrong arguments of a public API call, add to its text what the call takes,
+    with an example."""
     if type(error) is not TypeError or len(error.args) != 1:
         return
     wrong = _WRONG_CALL.fullmatch(str(error))

@@ -1,4 +1,4 @@
-"""ctx.child and ctx.start_child: runs that are steps of this one."""
+"""ctx.child and ctx.start_child: runs that are steps of their parent run."""
 
 import asyncio
 from collections.abc import Mapping
@@ -33,16 +33,16 @@ OnConflict = Literal["fail", "attach"]
 
 
 class ChildKeywords(TypedDict, total=False):
-    """What may be said about a child, as keywords."""
+    """The options of a child, as keywords."""
 
     id: str | None  #: its workflow_id; default: a new one
     timeout: Duration | None  #: the child fails with kind TIMEOUT after this time; default: that of the workflow
-    on_close: OnClose  #: when this run ends first: "cancel" (the default) the child, or "abandon": leave it alone
+    on_close: OnClose  #: if this run ends first: "cancel" (the default) cancels the child, "abandon" leaves it
     on_conflict: OnConflict
-    """If `id` is active already: "fail" (the default) raises AlreadyExists, "attach" waits for that run."""
-    concurrency_key: str  #: limits per key of the child's workflow count the runs with the same key
-    labels: Mapping[str, str] | None  #: up to 64 texts by name, to find runs by; those of this run are not inherited
-    priority: int  #: -100 to 100; higher ones are taken first; default: 0, whatever this run has
+    """If a run with this `id` is open: "fail" (the default) raises AlreadyExists, "attach" waits for that run."""
+    concurrency_key: str  #: per-key limits of the child's workflow count runs with the same key
+    labels: Mapping[str, str] | None  #: up to 64, to find runs by; not inherited from this run
+    priority: int  #: -100 to 100; higher runs first; default: 0, not inherited from this run
     version: int | str | None  #: the version of the child's workflow; default: the default version
 
 
@@ -61,7 +61,7 @@ class ChildOptions(NamedTuple):
 
 @exported
 class ChildHandle(Generic[O_co]):
-    """A child that was started with `ctx.start_child`. It goes on whether or not its result is awaited."""
+    """A child that was started with `ctx.start_child`. It continues whether or not its result is awaited."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class ChildHandle(Generic[O_co]):
         return value
 
     async def _wait_for_end(self) -> None:
-        """Not asyncio.shield: what it makes must not be settled by anybody else, and teardown does just that."""
+        """Does not use asyncio.shield: its inner future must be settled by nothing else, but teardown settles it."""
         ended: asyncio.Future[None] = self._run.claim.loop.create_future()
 
         def wake(_: object) -> None:
@@ -109,7 +109,7 @@ class ChildHandle(Generic[O_co]):
 
 
 def child_options(run: RunExecution, workflow: Workflow[Any, Any], input: Any, keywords: ChildKeywords) -> ChildOptions:
-    """What a call says about its child, checked. Raises InvalidArgument."""
+    """The checked options of a child. Raises InvalidArgument."""
     if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
         raise InvalidArgument(
             f"{workflow!r} is not a workflow. Decorate the function with @workflow.", field="workflow"
@@ -140,7 +140,7 @@ def child_options(run: RunExecution, workflow: Workflow[Any, Any], input: Any, k
 
 
 async def execute_child(run: RunExecution, step_id: str, options: ChildOptions) -> Any:
-    """What the child returns. If whoever awaits it is cancelled, so is the child."""
+    """The result of the child. If the awaiting task is cancelled, the child is cancelled too."""
     step = run.take(step_id, CHILD)
     if step is not None and step.seq and run.delivery.reach_alone(step):
         return _value(run, step, options.workflow)
@@ -175,8 +175,8 @@ async def _started(
             seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
             await run.delivery.turn(seq, step.at_us or run.delivery.now_us or 0)
         if end is None:
-            # Started when the run was executed before, and taken away by a retry of the run. Another one takes its
-            # place in the order: nothing is delivered before it is there.
+            # An earlier execution started the child, and a retry of the run discarded it. The new child takes its place
+            # in the order: nothing is delivered before it has started.
             run.delivery.restarting.add(step_id)
             child_run_id, _ = await _start(run, step_id, options)
             end = run.waits.child(step_id, step.begun_seq)
@@ -187,7 +187,7 @@ async def _started(
 
 
 def _recorded_end(run: RunExecution, step: pb.HistoryStep) -> "asyncio.Future[pb.HistoryStep]":
-    """The end of a child that this run has recorded as started: when it is its turn, or when it comes."""
+    """The end of a child that is recorded as started: delivered in its recorded order, or when it arrives."""
     if not step.seq:
         return run.waits.child(step.step_id, step.begun_seq)
     future: asyncio.Future[pb.HistoryStep] = run.claim.loop.create_future()
@@ -198,7 +198,7 @@ def _recorded_end(run: RunExecution, step: pb.HistoryStep) -> "asyncio.Future[pb
 
 
 async def _start(run: RunExecution, step_id: str, options: ChildOptions) -> tuple[str, int]:
-    """Run id and number of the child. If that fails, the step is not open any more."""
+    """Start the child. Returns its run id and the seq of its start. If this fails, the step is closed."""
     try:
         answer = await _send_start(run, step_id, options)
     except BaseException as error:
@@ -260,7 +260,7 @@ def _value(run: RunExecution, step: pb.HistoryStep, workflow: Workflow[Any, Any]
     if step.status != pb.STEP_STATUS_COMPLETED:
         error = _error(step.step_id, step.error)
         if run.cancelling and not run.ledger.replaying and not in_cleanup() and _is_cancelled(error):
-            raise run.interruption.cancelled() from error  # it went with this run: there is nothing to handle
+            raise run.interruption.cancelled() from error  # cancelled together with this run: no error to handle
         raise error
     what = f"output of child {step.step_id!r}"
     if step.output.metadata:

@@ -1,9 +1,9 @@
-"""User values as JSON, by annotation. `codec_for(type)` knows how values of that type are written and read.
+"""Encodes user values as JSON by their annotation. `codec_for(type)` returns the codec of a type.
 
-dataclass, msgspec.Struct, TypedDict, attrs, pydantic models, datetime, date, time, timedelta (ISO 8601), UUID, Decimal,
-Enum, bytes (base64), tuple, set, None, unions, Any and object. Without an annotation, or as Any or object, a value
-comes back as plain JSON. NaN and infinity have no JSON form and are refused. Pydantic is never imported here: it is
-used when the program has imported it.
+Supported are dataclass, msgspec.Struct, TypedDict, attrs, pydantic models, datetime, date, time, timedelta (ISO 8601),
+UUID, Decimal, Enum, bytes (base64), tuple, set, None, unions, Any and object. Without an annotation, or as Any or
+object, a value is decoded as plain JSON. NaN and infinity have no JSON form and are refused. Pydantic is never imported
+here: it is used when the program has imported it.
 """
 
 import inspect
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 _CODEC_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _NULL = b"null"
-_EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # what is written comes back the same
+_EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # values that decode to exactly what was encoded
 _NUMBER_ADVICE = "JSON has neither NaN nor infinity. Use None, or a string"
 
 
 class Codec(Generic[T]):
-    """How values of one annotated type are written and read. Made by `codec_for`; keep it, it is the expensive part."""
+    """Encodes and decodes values of one annotated type. Made by `codec_for`. Keep it: making it is expensive."""
 
     __slots__ = ("_exact", "_read", "annotation")
 
@@ -50,20 +50,20 @@ class Codec(Generic[T]):
         if data == _NULL:
             if value is not None:
                 _refuse_non_finite(value, what)
-        elif value.__class__ is not str and _NULL in data:  # a text may say null, and be long to search
+        elif value.__class__ is not str and _NULL in data:  # a text may contain "null" and be slow to search
             _refuse_non_finite(value, what)
         return data
 
     def decode(self, data: bytes, *, what: str) -> T:
-        """Raises InvalidArgument that names the field and what was expected there."""
+        """Raises InvalidArgument, which names the field and the expected type."""
         try:
             return self._read(data)
         except _CODEC_ERRORS as error:
             raise _undecodable(what, error) from error
 
     def read_back(self, value: T, data: bytes, *, what: str) -> T:
-        """The value as a reader of `data`, which was written from it, will get it. Raises InvalidArgument, for whoever
-        made the value, if the reader will refuse it."""
+        """The value as decoding `data`, its encoded form, returns it. Raises InvalidArgument if the reader would refuse
+        it, so that the error reaches the code that made the value."""
         if type(value) is self._exact:
             return value
         try:
@@ -79,7 +79,7 @@ _codecs: dict[Any, Codec[Any]] = {Any: ANY, object: ANY, None: NONE, type(None):
 
 
 def codec_for(annotation: Any) -> Codec[Any]:
-    """The codec of a type; the same one each time. Raises InvalidArgument for a type that has no JSON form."""
+    """The codec of a type, cached. Raises InvalidArgument for a type that has no JSON form."""
     try:
         known = _codecs.get(annotation)
     except TypeError:  # an unhashable annotation, such as Annotated[int, []]
@@ -90,8 +90,8 @@ def codec_for(annotation: Any) -> Codec[Any]:
 
 
 def write_payload(codec: Codec[Any], value: Any, *, what: str) -> Payload:
-    """Raises InvalidArgument for a value that has no JSON form, or that nobody could read as its annotation says;
-    ResourceExhausted for one that is too large."""
+    """Raises InvalidArgument for a value that has no JSON form or does not match its annotation, ResourceExhausted for
+    one that is too large."""
     payload = Payload(codec.encode(value, what=what))
     if codec is not ANY:
         codec.read_back(value, payload.data, what=what)
@@ -99,7 +99,7 @@ def write_payload(codec: Codec[Any], value: Any, *, what: str) -> Payload:
 
 
 def read_payload(codec: Codec[T], payload: Payload, *, what: str) -> T:
-    """Raises InvalidArgument for a value that does not fit; Undecodable for one that is still encoded."""
+    """Raises InvalidArgument for a value that does not match the type, Undecodable for one that is still encoded."""
     if payload.metadata:
         refuse_encoded(payload.metadata, what)
     return codec.decode(payload.data, what=what)
@@ -119,7 +119,7 @@ def write_context(context: Mapping[str, Any] | None) -> Payload | None:
 
 
 def read_context(payload: Payload | None) -> dict[str, Any]:
-    """Empty for a run without one, and for one that another client has given something else."""
+    """Empty for a run without a context, and for one whose context is not a JSON object."""
     value: object = None if payload is None else read_payload(ANY, payload, what="context of the run")
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
@@ -133,12 +133,12 @@ def _build(annotation: Any) -> Codec[Any]:
     try:
         return Codec(annotation, msgspec.json.Decoder(annotation, dec_hook=_from_plain).decode)
     except (TypeError, NameError) as error:
-        # msgspec has no unions of several models; pydantic does.
+        # msgspec does not support unions of several models; pydantic does.
         if not models.mentions_pydantic(annotation):
             raise _unreadable(annotation, error) from error
     try:
         return Codec(annotation, models.adapter_reader(annotation))
-    except (TypeError, NameError, RuntimeError) as error:  # what pydantic says of types that it does not know
+    except (TypeError, NameError, RuntimeError) as error:  # pydantic raises these for types that it does not support
         raise _unreadable(annotation, error) from error
 
 
@@ -154,11 +154,11 @@ def _to_plain(value: Any) -> Any:
     if models.is_pydantic(type(value)):
         return models.dump(value)
     if isinstance(value, str):
-        return str.__str__(value)  # msgspec takes texts of the class str only
+        return str.__str__(value)  # msgspec encodes str, not its subclasses
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
     if inspect.iscoroutine(value):
-        call = value.__qualname__.removesuffix(" (write await),")  # of a call of ctx
+        call = value.__qualname__.removesuffix(" (write await),")  # the name that `called` gave the coroutine
         raise TypeError(f"{call} is a coroutine that was not awaited. Write await before the call")
     raise TypeError(
         f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic "
@@ -170,12 +170,12 @@ _encode = msgspec.json.Encoder(enc_hook=_to_plain).encode
 
 
 def to_plain(value: Any) -> Any:
-    """The value as dicts, lists, strings and numbers."""
+    """The value as plain dicts, lists, strings and numbers."""
     return msgspec.to_builtins(value, enc_hook=_to_plain)
 
 
 def type_name(annotation: Any) -> str:
-    """As people write it."""
+    """The type as people write it."""
     if isinstance(annotation, type):
         return annotation.__qualname__
     return str(annotation)
@@ -222,7 +222,7 @@ def _not_as_declared(what: str, annotation: Any, error: Exception) -> InvalidArg
 
 
 def _refuse_non_finite(value: Any, what: str) -> None:
-    """msgspec writes NaN and infinity as null: a silent change of the value."""
+    """msgspec encodes NaN and infinity as null, which would change the value silently."""
     path = non_finite_path(to_plain(value))
     if path is not None:
         raise InvalidArgument(f"{what} contains NaN or infinity (at {path}). {_NUMBER_ADVICE}.", field=path)

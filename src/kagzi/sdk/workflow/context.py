@@ -1,4 +1,4 @@
-"""The Context of a workflow function: the run it is part of, and the calls that survive it."""
+"""The Context of a workflow function: facts about its run, and the durable calls."""
 
 import uuid
 from collections.abc import Coroutine
@@ -34,10 +34,10 @@ Call: TypeAlias = Coroutine[Any, Any, T]
 
 @exported
 class Context(BranchCalls):
-    """What a workflow works with: the first argument of its function.
+    """The first argument of a workflow function.
 
     Everything that does not follow from the input and from recorded results goes through it: steps, waits, time,
-    chance. Each branch of `parallel`, `map` and `race` has a scope of its own: `parallel[3]/charge`, `race[quote]/ask`.
+    randomness. Each branch of `parallel`, `map` and `race` has its own scope: `parallel[3]/charge`, `race[quote]/ask`.
     """
 
     @cached_property
@@ -54,14 +54,14 @@ class Context(BranchCalls):
         key: object = None,
         once: bool = False,
     ) -> StepCall:
-        """A step: `await ctx.step("charge", retry=..., timeout="30s").run(charge_card, order)`.
+        """Declare a step: `await ctx.step("charge", retry=..., timeout="30s").run(charge_card, order)`.
 
         Args:
-            name: What the step is called. Names may repeat: the second `charge` is `charge#2`.
-            retry: When to try again. Default: the workflow's, the worker's, the server's (3 attempts), in this order.
+            name: The name of the step. Names may repeat: the second `charge` is `charge#2`.
+            retry: When to try again. Default: the workflow's policy, else the worker's, else the server's (3 attempts).
             timeout: The longest time for each attempt. Default: none.
             key: Identifies the step instead of its place in the order, for collections whose order may change.
-            once: At most one execution, whatever happens; if its worker is lost meanwhile the step fails (kind LOST).
+            once: At most one execution, whatever happens. If its worker is lost meanwhile, the step fails (kind LOST).
         """
         return StepCall(self._run, step_options(name, retry, timeout, once=once), key)
 
@@ -69,7 +69,7 @@ class Context(BranchCalls):
         """Sleep. The sleep survives crashes and restarts, and needs no worker while it lasts.
 
         Args:
-            name: What the sleep is called.
+            name: The name of the sleep.
             duration: How long, at most 100 years: `"30s"`, `"3 days"`.
         """
         duration_us = us_from_timedelta(parse_duration(duration, what="duration"))
@@ -77,11 +77,11 @@ class Context(BranchCalls):
         return called(execute_sleep(self._run, step_id, name, duration_us=duration_us), f"ctx.sleep({name!r})")
 
     def sleep_until(self, name: str, until: datetime) -> Call[None]:
-        """Sleep until a moment. One that has passed is recorded and returns at once.
+        """Sleep until a point in time. One in the past is recorded, and the call returns at once.
 
         Args:
-            name: What the sleep is called.
-            until: The moment, with a time zone.
+            name: The name of the sleep.
+            until: The point in time, with a time zone.
         """
         if not isinstance(until, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(f"until={until!r} is not a datetime. Write datetime(..., tzinfo=UTC).", field="until")
@@ -95,12 +95,12 @@ class Context(BranchCalls):
     @overload
     def wait_for(self, signal: Signal[T], *, timeout: Duration, default: D) -> Call[T | D]: ...
     def wait_for(self, signal: Signal[Any], *, timeout: Duration | None = None, default: Any = NO_DEFAULT) -> Call[Any]:
-        """Wait for the next signal of this name; one that came early is taken at once, the oldest first.
+        """Wait for the next signal of this name. Signals that arrived before are taken at once, the oldest first.
 
         Args:
             signal: The signal to wait for.
-            timeout: How long to wait. Default: for ever.
-            default: What to return if none comes in time. Without it TimeoutError is raised.
+            timeout: How long to wait. Default: no limit.
+            default: The value to return if no signal arrives in time. Without it, TimeoutError is raised.
         """
         if not isinstance(signal, Signal):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
             raise InvalidArgument(
@@ -123,7 +123,7 @@ class Context(BranchCalls):
 
         Args:
             workflow: The workflow to run.
-            input: What it is given.
+            input: Its input.
             options: An id, a timeout and more: see [ChildKeywords](#childkeywords).
 
         Raises ChildError if the child does not complete.
@@ -141,7 +141,7 @@ class Context(BranchCalls):
     def start_child(
         self, workflow: Workflow[Any, Any], input: Any = ..., **options: Unpack[ChildKeywords]
     ) -> Call[ChildHandle[Any]]:
-        """Start a child and go on: `handle = await ctx.start_child(...)`, later `await handle.result()`.
+        """Start a child without awaiting its end: `handle = await ctx.start_child(...)`, then `await handle.result()`.
 
         `workflow`, `input` and `options` are those of `child`.
         """
@@ -150,21 +150,21 @@ class Context(BranchCalls):
         return called(child, f"ctx.start_child({workflow.name!r})")
 
     def cleanup(self) -> Cleanup:
-        """A scope whose steps run also when the run was cancelled: `async with ctx.cleanup():`."""
+        """A scope whose steps run even if the run was cancelled: `async with ctx.cleanup():`."""
         here(self._run, "ctx.cleanup()")
         return Cleanup(self._run.interruption)
 
     def changed(self, change: str) -> bool:
-        """Whether a run may take new code: False for runs that passed this point before the change was deployed, True
-        for others.
+        """Whether this run executes the new code: False for runs that passed this point before the change was deployed,
+        True for others.
 
         Args:
-            change: The name of the change, for example `"ask-twice"`. Every replay gets the same answer for it.
+            change: The name of the change, for example `"ask-twice"`. Every replay gets the same result for it.
         """
         return changed(self._run, here(self._run, f"ctx.changed({change!r})"), check_name(change, what="change"))
 
     def set_status(self, text: str, *, progress: float | None = None) -> None:
-        """Say how far the workflow is: shown by `kagzi get`, `kagzi tail` and `run.status_text`. The last one counts.
+        """Report progress, shown by `kagzi get`, `kagzi tail` and `run.status_text`. The last call counts.
 
         Args:
             text: Free text, at most 1,024 bytes.
@@ -174,11 +174,11 @@ class Context(BranchCalls):
         self._run.status.set(text, progress)
 
     def set_state(self, value: Any) -> None:
-        """Show what the workflow knows while it runs: `await run.state()`, `kagzi get`. The last one counts.
+        """Publish the state of the workflow, shown by `await run.state()` and `kagzi get`. The last call counts.
 
         Args:
             value: Anything that has a JSON form, at most 64 KiB: a dict, a dataclass, a model. It is written at most
-                twice a second, kept after the end of the run, and never given back to the workflow.
+                twice a second and kept after the end of the run. The workflow cannot read it back.
 
         Raises InvalidArgument for a value without a JSON form, or one that is too large.
         """
@@ -186,14 +186,14 @@ class Context(BranchCalls):
         self._run.status.set_state(value)
 
     def continue_as_new(self, input: Any = None, *, version: int | str | None = None) -> NoReturn:
-        """End this run and continue as a new one of the same workflow, with an empty history. Never returns.
+        """End this run and continue as a new run of the same workflow, with an empty history. Never returns.
 
         Args:
-            input: What the new run is given.
+            input: The input of the new run.
             version: The version of the workflow that continues. Default: the default version.
 
-        The new run has the same workflow_id, labels, deadline and unread signals, and the state until it sets its own;
-        `run.result()` waits for the last one.
+        The new run keeps the workflow_id, labels, deadline and unread signals, and the state until it sets its own;
+        `run.result()` waits for the last run.
         """
         here(self._run, "ctx.continue_as_new()")
         payload = self._run.workflow.write_input(input)
@@ -204,7 +204,7 @@ class Context(BranchCalls):
         return here(self._run, f"ctx.{call}({name!r})").allot(checked)
 
     def now(self) -> datetime:
-        """The time of the last result (at first, of the start), in UTC: the same on every replay."""
+        """The time of the last result (before the first one: of the start), in UTC. The same on every replay."""
         here(self._run, "ctx.now()")
         now_us = self._run.delivery.now_us
         if now_us is None:

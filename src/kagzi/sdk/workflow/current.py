@@ -1,4 +1,4 @@
-"""The place of the running code: in a workflow, in the body of a step, or elsewhere."""
+"""Where the running code is: in a workflow, in the body of a step, or elsewhere."""
 
 import logging
 from contextvars import ContextVar
@@ -9,13 +9,13 @@ import msgspec
 from ...core.errors import PreconditionFailed
 from ...core.public import exported
 
-if TYPE_CHECKING:  # commands import this before they need the rest
+if TYPE_CHECKING:  # the command line imports this module early, without the rest
     from ...v1 import worker_pb2 as pb
     from ..transport.payload_codec import MessageCodec
 
 
 class StepHeartbeats(Protocol):
-    """Where the heartbeats of a run's steps go."""
+    """Receives the heartbeats of a run's steps."""
 
     def beat_from_anywhere(self, step_id: str, attempt: int, details: Any) -> None: ...
 
@@ -23,7 +23,7 @@ class StepHeartbeats(Protocol):
 
 
 class StepLogs(Protocol):
-    """Where the log lines of steps go. `codec`: the worker's, for whatever else a step says."""
+    """Receives the log lines of steps. `codec`: the worker's payload codec, for other values that a step reports."""
 
     codec: "MessageCodec | None"
 
@@ -31,14 +31,14 @@ class StepLogs(Protocol):
 
 
 class StepServices(Protocol):
-    """What the runs of a worker share, as far as steps need it."""
+    """The services that the runs of a worker share and that steps need."""
 
     @property
     def step_logs(self) -> StepLogs | None: ...
 
 
 class RunOfStep(Protocol):
-    """A run, as far as the bodies of its steps see it."""
+    """A run, as the bodies of its steps see it."""
 
     @property
     def task(self) -> "pb.Task": ...
@@ -55,20 +55,20 @@ class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True, w
     """The attempt that the running code is part of: `current_step()`."""
 
     run_id: str  #: the run
-    step_id: str  #: the step: unique in its run
+    step_id: str  #: the step, unique in its run
     attempt: int  #: 1 for the first
     run: RunOfStep | None = None
 
     @property
     def idempotency_key(self) -> str:
-        """The same over retries, crashes and replays: give it to payment providers and the like."""
+        """The same for all retries, crashes and replays: pass it to payment providers and other systems."""
         return f"{self.run_id}/{self.step_id}"
 
     def heartbeat(self, details: Any = None) -> None:
-        """Say that a long step is alive, and how far it is. May be called in a thread.
+        """Report that a long step is alive, and its progress. May be called in a thread.
 
         Args:
-            details: Anything with a JSON form: shown with the step, and handed to the next attempt. The last value
+            details: Anything with a JSON form: shown with the step, and given to the next attempt. The last value
                 wins; at most one is written per 500 ms.
         """
         if self.run is not None:
@@ -76,13 +76,13 @@ class StepInfo(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True, w
 
     @property
     def heartbeat_details(self) -> Any:
-        """The details of the last heartbeat, of an earlier attempt or of this one; None if there was none."""
+        """The details of the last heartbeat, from this attempt or an earlier one; None if there was none."""
         return None if self.run is None else self.run.heartbeats.last(self.step_id)
 
 
 place: ContextVar[object] = ContextVar("kagzi_place", default=None)
-"""A Scope in workflow code, a StepInfo in the body of a step, None elsewhere. One variable, so that entering a body
-leaves the workflow: tasks made in a body are not the workflow's."""
+"""A Scope in workflow code, a StepInfo in the body of a step, None elsewhere. It is one variable, so that entering a
+body leaves the workflow: tasks created in a body do not belong to the workflow."""
 
 
 @exported

@@ -1,4 +1,4 @@
-"""@workflow: makes a function a durable one."""
+"""@workflow: makes a function durable."""
 
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol, TypeVar, overload
@@ -16,7 +16,7 @@ O = TypeVar("O")  # noqa: E741  input and output, as in the documentation
 
 
 class WorkflowDecorator(Protocol):
-    """What @workflow(...) with options returns."""
+    """The type of the decorator that @workflow(...) with options returns."""
 
     @overload
     def __call__(self, fn: Callable[[Context, I], Coroutine[Any, Any, O]], /) -> Workflow[I, O]: ...
@@ -54,16 +54,16 @@ def workflow(
 
     Args:
         fn: The function, or the name of the workflow. Default: the function's name in kebab-case: `sync_customer` is
-            `sync-customer`. In names of workflows `_` and `-` are the same, wherever they are written.
+            `sync-customer`. In workflow names, `_` and `-` are the same everywhere.
         version: A number or a text. New runs get the highest version that is registered and not deprecated, unless a
             default is set.
-        retry: The default for its steps.
-        timeout: How long a run may take from its creation on; then it fails with kind TIMEOUT. Default: no limit.
-        signals: Signals that it waits for. Those that the function mentions by a global name need not be given. Servers
-            refuse values that do not fit their types, and show forms for them.
+        retry: The default retry policy of its steps.
+        timeout: How long a run may take from its creation; then it fails with kind TIMEOUT. Default: no limit.
+        signals: Signals that it waits for, besides those that the function refers to by a global name. Servers refuse
+            values that do not match their types, and show forms for them.
         limits: Limits of its queue, for all workers and servers, as
             [TypeLimitKeywords](operations.md#typelimitkeywords). A worker with `apply_limits` applies them when it
-            starts; others log what differs.
+            starts; other workers log the differences.
     """
     name = fn if isinstance(fn, str) else None
 

@@ -1,7 +1,7 @@
-"""Classifies errors of user code: whether one may pass by itself, and so whether it is retried by default (ADR 0029).
+"""Classifies errors of user code as transient or not, which decides whether they are retried by default (ADR 0029).
 
-Errors of libraries are known by the names of their classes and by what they carry (an HTTP status, a gRPC code):
-nothing is imported for them.
+Errors of libraries are recognised by the names of their classes and by their attributes (an HTTP status, a gRPC code):
+no library is imported for them.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from ...core.retry.reasons import PROGRAMMING_ERRORS
 _OF_DATA = (
     json.JSONDecodeError,
     UnicodeDecodeError,
-)  # ValueErrors about what was received: it may come whole the next time
+)  # ValueErrors about received data, which may be complete the next time
 _OF_FILES = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
 
 _DB_API = {
@@ -75,11 +75,11 @@ _GRPC_PERMANENT = frozenset({
     "OUT_OF_RANGE",
     "UNIMPLEMENTED",
 })  # fmt: skip
-_MAY_PASS = (408, 425, 429)  # of the HTTP statuses from 400 to 499
+_MAY_PASS = (408, 425, 429)  # HTTP statuses from 400 to 499 that are worth a retry
 
 
 def kind_of(error: BaseException) -> ErrorKind:
-    """PERMANENT if the same would happen again, TIMEOUT, CANCELLED, or TRANSIENT: also whatever nobody knows."""
+    """PERMANENT if a retry would fail the same way, TIMEOUT, CANCELLED, or TRANSIENT, also for unknown errors."""
     if isinstance(error, KagziError):
         return ErrorKind.TRANSIENT if isinstance(error, InternalError) else error.kind
     if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
@@ -99,7 +99,7 @@ def kind_of(error: BaseException) -> ErrorKind:
 
 
 def own_code(error: BaseException) -> str:
-    """The error's code in its own terms: "404" of an HTTP error, "NOT_FOUND" of a gRPC error; empty if it has none."""
+    """The error's own code: "404" of an HTTP error, "NOT_FOUND" of a gRPC error; empty if it has none."""
     status = _http_status(error)
     return str(status) if status is not None else _grpc_code(error)
 
@@ -110,7 +110,7 @@ def _kind_of_group(group: "BaseExceptionGroup[BaseException]") -> ErrorKind:
 
 
 def _kind_of_answer(error: BaseException) -> ErrorKind | None:
-    """Another service has answered: it refuses the request, or is in trouble itself."""
+    """The kind of an error response of another service: it refused the request, or it failed itself."""
     status = _http_status(error)
     if status is not None:
         if status < 500 and status not in _MAY_PASS:

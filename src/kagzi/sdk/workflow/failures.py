@@ -1,4 +1,4 @@
-"""Exceptions of user code as error details: what is stored, sent and shown."""
+"""Converts exceptions of user code to error details, which are stored, sent and shown."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -12,13 +12,13 @@ from ...core.times import US_PER_MS, us_from_timedelta
 from ..worker.tracebacks import shortened_traceback
 from .error_kinds import kind_of, own_code
 
-STEP_ATTRIBUTE = "kagzi_step_id"  # of an error that is a step's result: which step
+STEP_ATTRIBUTE = "kagzi_step_id"  # the step id, set on an error that is the result of a step
 _BASES_LEFT_OUT = frozenset({"object", "BaseException", "Exception"})
 
 
 def describe(error: BaseException) -> ErrorDetail:
-    """The error as it is recorded. Whether it is retried is up to the server: it knows the policy, and the kind decides
-    what the policy leaves open."""
+    """The error as it is recorded. The server decides whether it is retried: by the policy, or else by the kind of the
+    error."""
     return _describe(error, limits.ERROR_CAUSES, set())
 
 
@@ -26,8 +26,8 @@ def _describe(error: BaseException, causes: int, seen: set[int]) -> ErrorDetail:
     seen.add(id(error))
     cause = _cause_of(error)
     if causes == 0 or cause is None or id(cause) in seen:
-        # What a recorded failure is about is its cause: whoever raises another error from a StepError shows the step's
-        # own.
+        # The cause of a recorded failure is the error that it carries: an error raised from a StepError shows the
+        # step's own error.
         cause_detail = _truncated(error.error, causes) if isinstance(error, FailureError) else None
     else:
         cause_detail = _describe(cause, causes - 1, seen)
@@ -47,7 +47,7 @@ def _describe(error: BaseException, causes: int, seen: set[int]) -> ErrorDetail:
 
 
 def _cause_of(error: BaseException) -> BaseException | None:
-    """What led to it. The first error in a group, if nothing else did: the frames of the group itself tell little."""
+    """The cause of the error. For a group without one, its first error: the frames of the group itself say little."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None:
         return cause
@@ -56,7 +56,7 @@ def _cause_of(error: BaseException) -> BaseException | None:
 
 
 def _truncated(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
-    """With so many errors in the chain, itself included."""
+    """The detail with at most `causes` errors in its chain, itself included."""
     if causes == 0:
         return None
     cause = None if detail.cause is None else _truncated(detail.cause, causes - 1)
@@ -64,18 +64,17 @@ def _truncated(detail: ErrorDetail, causes: int) -> ErrorDetail | None:
 
 
 def describe_step_error(error: StepError, *, step_id: str) -> ErrorDetail:
-    """The detail of a run that fails because a step did: the step's error, and which step it was. No retry of the run
-    helps."""
+    """The detail of a run that fails because a step failed: the step's error and id. Retrying the run does not help."""
     return msgspec.structs.replace(error.error, subject="step", subject_id=step_id, non_retryable=True)
 
 
 def describe_end(error: BaseException) -> ErrorDetail:
-    """The error that left a workflow function. A failed step stays failed in every further try: then the run is not
-    retried."""
+    """The detail of the error that left a workflow function. The run is not retried if a step failed: the recorded
+    failure would be replayed."""
     if isinstance(error, StepError):
         return describe_step_error(error, step_id=error.step)
     step_id = getattr(error, STEP_ATTRIBUTE, "")
-    if step_id:  # a child that failed, a signal that did not come: recorded results as well
+    if step_id:  # a failed child or a signal timeout, which are recorded too
         own = describe(error)
         cause = error.error if isinstance(error, ChildError) else own.cause
         return msgspec.structs.replace(own, subject="step", subject_id=step_id, non_retryable=True, cause=cause)
@@ -99,9 +98,9 @@ def describe_end(error: BaseException) -> ErrorDetail:
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group, and of groups in it; any other error is its own only leaf."""
+    """The errors of a group and of the groups in it. Any other error is its own only leaf."""
     if isinstance(error, BaseExceptionGroup):
-        inner: tuple[BaseException, ...] = cast("Any", error).exceptions  # of a group of anything
+        inner: tuple[BaseException, ...] = cast("Any", error).exceptions  # a group may contain any errors
         for each in inner:
             yield from leaves_of(each)
     else:
@@ -121,8 +120,8 @@ def _metadata(error: BaseException) -> dict[str, str]:
 
 
 def _base_names(cls: type[BaseException]) -> list[str]:
-    """Without those that go without saying. Classes that are not exported go by the name of one that is: each name
-    once."""
+    """The names of the base classes, each once, without the obvious ones. A class that is not exported has the name of
+    an exported one."""
     names = dict.fromkeys(qualified_name(base) for base in cls.__mro__ if issubclass(base, BaseException))
     return [name for name in names if name not in _BASES_LEFT_OUT and name != qualified_name(cls)]
 
@@ -134,7 +133,7 @@ def _retry_after_ms(error: KagziError | None) -> int:
 
 
 def _text(text: str, limit_bytes: int, *, keep_end: bool = False) -> str:
-    """Text that every store takes: no NUL, no lone surrogates, not too long."""
+    """Text that every store accepts: no NUL, no lone surrogates, not too long."""
     data = text.replace("\0", "\\0").encode("utf-8", "backslashreplace")
     if len(data) > limit_bytes:
         data = data[-limit_bytes:] if keep_end else data[:limit_bytes]

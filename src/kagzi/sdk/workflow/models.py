@@ -1,4 +1,4 @@
-"""Pydantic, if the program uses it. Nothing here imports it: a model class brings all that is needed with it."""
+"""Support for pydantic, if the program uses it. Nothing here imports it: a model class provides all that is needed."""
 
 import sys
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import msgspec
 
 @cache
 def _names() -> dict[str, bool]:
-    """Read aliases and names, where this pydantic can (2.11 and newer): what `dump` wrote is then always read."""
+    """Accept aliases and names where this pydantic can (2.11 and newer), so that whatever `dump` wrote can be read."""
     version = getattr(sys.modules.get("pydantic"), "VERSION", "0.0").split(".")
     return {"by_alias": True, "by_name": True} if (int(version[0]), int(version[1])) >= (2, 11) else {}
 
@@ -26,18 +26,18 @@ def mentions_pydantic(annotation: Any) -> bool:
 
 
 def pydantic_reader(model: Any) -> Callable[[bytes], Any]:
-    # Looked up each time: pydantic replaces the validator of a model with forward references once they are known.
+    # Looked up each time: pydantic replaces the validator of a model once its forward references are resolved.
     return lambda data: model.__pydantic_validator__.validate_json(data, **_names())
 
 
 def adapter_reader(annotation: Any) -> Callable[[bytes], Any]:
-    """For types around models that only pydantic can tell apart, such as unions of several models."""
+    """A reader of types that contain models and need pydantic to distinguish them, such as unions of models."""
     adapter: Any = sys.modules["pydantic"].TypeAdapter(annotation)
     return lambda data: adapter.validate_json(data, **_names())
 
 
 def validate(model: Any, plain: Any) -> Any:
-    # In JSON mode a string may become a datetime, a UUID ..., also for strict models.
+    # In JSON mode a string may become a datetime, a UUID and so on, even for strict models.
     return model.__pydantic_validator__.validate_json(msgspec.json.encode(plain), **_names())
 
 

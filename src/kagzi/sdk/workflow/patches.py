@@ -1,4 +1,4 @@
-"""ctx.changed: new code for runs that have not passed it yet."""
+"""ctx.changed: new code for runs that have not reached it yet."""
 
 from ..execution.calls.steps import count_step
 from ..execution.ledger import PATCH
@@ -7,13 +7,13 @@ from ..execution.scopes import Scope
 
 
 def changed(run: RunExecution, scope: Scope, change: str) -> bool:
-    """True where the run has recorded the change, or records it now because it has never been here before."""
+    """True if the run has recorded the change, or records it now because it reaches this point for the first time."""
     step_id = scope.allot(f"changed:{change}")
     if run.take(step_id, PATCH) is not None:
         return True
     if run.ledger.outstanding or run.ledger.has_more_in(scope.prefix):
-        # The run passed this point before the change was there. It may have done so also where this scope has no more
-        # to come: what waits for the scope has gone on.
+        # The run passed this point before the change was deployed. `outstanding` matters even if this scope has no
+        # further records: code that waited for the scope has already continued.
         return False
     if run.live:
         count_step(run)

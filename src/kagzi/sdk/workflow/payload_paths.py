@@ -1,5 +1,5 @@
-"""Paths into values, to say where something is wrong: `$.items[3].price`. Only looked for once it is known that
-something is."""
+"""Paths into values, for error messages: `$.items[3].price`. Only searched for once it is known that a value is
+wrong."""
 
 import json
 import math
@@ -14,7 +14,7 @@ _DEEPEST = 100
 def non_finite_path(plain: Any) -> str | None:
     """Where a plain value (dicts, lists, strings, numbers) holds NaN or infinity; None if it holds neither."""
     try:
-        json.dumps(plain, allow_nan=False)  # written in C: much faster than looking at each number here
+        json.dumps(plain, allow_nan=False)  # implemented in C: much faster than checking each number here
     except ValueError:
         return _first_path(plain, _is_non_finite, "$", _DEEPEST) or "$"
     return None

@@ -1,4 +1,4 @@
-"""Retry policies as users write them. The server decides with it; see `kagzi.core.retry.policy`."""
+"""Retry policies as users write them. The server applies them; see `kagzi.core.retry.policy`."""
 
 import math
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from .failures import describe
 
 ErrorClass = str | type[BaseException]
 
-_MAX_ATTEMPTS = 2**31 - 1  # what the wire can carry
+_MAX_ATTEMPTS = 2**31 - 1  # the largest int32 of the protocol
 
 
 @exported
@@ -23,10 +23,10 @@ _MAX_ATTEMPTS = 2**31 - 1  # what the wire can carry
 class Retry:
     """When and how often to try again. Immutable: every method returns a new Retry.
 
-    Programming errors (TypeError, ValueError, KeyError ...), answers with an HTTP status of 400 to 499 (but 408, 425,
-    429) and other errors that do not pass by themselves are not retried, unless `retry_on` lists them; everything else
-    is, unless `non_retryable` lists it. Of an error that both mean, the nearest one decides: its code, its class, then
-    its bases.
+    Programming errors (TypeError, ValueError, KeyError ...), responses with an HTTP status of 400 to 499 (except 408,
+    425, 429) and other permanent errors are not retried unless `retry_on` lists them. All other errors are retried
+    unless `non_retryable` lists them. If both match an error, the most specific entry decides: its code, its class,
+    then its base classes.
     """
 
     max_attempts: int | None = 3  #: executions in total (1: no retry); None: no limit
@@ -34,7 +34,7 @@ class Retry:
     max_interval: timedelta = timedelta(seconds=60)  #: the longest wait
     backoff_coefficient: float = 2.0  #: each wait is this many times as long as the one before
     jitter: float = 1.0  #: the part of each wait that is random, 0 to 1
-    non_retryable_errors: tuple[str, ...] = ()  #: names or codes of errors after which there is no other attempt
+    non_retryable_errors: tuple[str, ...] = ()  #: names or codes of errors that are not retried
     retry_on_errors: tuple[
         str, ...
     ] = ()  #: names or codes of errors that are retried although they would not be by default
@@ -66,7 +66,7 @@ class Retry:
         non_retryable: Iterable[ErrorClass] = (),
         retry_on: Iterable[ErrorClass] = (),
     ) -> Self:
-        """Wait a little, then longer each time.
+        """Wait longer after each attempt.
 
         Args:
             attempts: Executions in total; 1 means that nothing is retried.
@@ -74,7 +74,7 @@ class Retry:
             max: The longest interval.
             backoff: Each interval is this many times as long as the one before, at least 1.
             jitter: The part of each interval that is random: 0 is none, 1 is all of it.
-            non_retryable: Errors after which there is no other attempt: classes (with their subclasses), names, codes.
+            non_retryable: Errors that are not retried: classes (with their subclasses), names, codes.
             retry_on: Errors that are retried although they would not be by default, in the same form.
         """
         return cls(
@@ -108,29 +108,29 @@ class Retry:
         return cls(max_attempts=None)
 
     def initial(self, d: Duration) -> Self:
-        """The same with `d` as the first interval."""
+        """The same policy with `d` as the first interval."""
         return replace(self, initial_interval=parse_duration(d, what="initial"))
 
     def max(self, d: Duration) -> Self:
-        """The same with `d` as the longest interval."""
+        """The same policy with `d` as the longest interval."""
         return replace(self, max_interval=parse_duration(d, what="max"))
 
     def backoff(self, coefficient: float) -> Self:
-        """The same with intervals that grow by this `coefficient`, at least 1."""
+        """The same policy with intervals that grow by this `coefficient`, at least 1."""
         return replace(self, backoff_coefficient=coefficient)
 
     def jittered(self, fraction: float) -> Self:
-        """The same with this `fraction` of each interval left to chance: 0 is none, 1 is all of it."""
+        """The same policy with this `fraction` of each interval random: 0 is none, 1 is all of it."""
         return replace(self, jitter=fraction)
 
     def non_retryable(self, errors: Iterable[ErrorClass]) -> Self:
-        """The same, with `errors` after which there is no other attempt: classes (with their subclasses), names of
-        classes (plain or qualified), or codes: "InvalidArgument" or "INVALID_ARGUMENT", and "404" of an HTTP error."""
+        """The same policy without retries of these `errors`: classes (with their subclasses), names of classes
+        (plain or qualified), or codes: "InvalidArgument" or "INVALID_ARGUMENT", and "404" of an HTTP error."""
         return replace(self, non_retryable_errors=_listed("non_retryable", errors))
 
     def retry_on(self, errors: Iterable[ErrorClass]) -> Self:
-        """The same, with `errors` that are retried although they would not be by default, in the same form:
-        `retry_on=[ValueError]`. What is retried by default stays so; to retry these errors only, add
+        """The same policy, but these `errors`, in the same form, are retried although they would not be by default:
+        `retry_on=[ValueError]`. Errors that are retried by default still are; to retry these errors only, add
         `non_retryable=[Exception]`."""
         return replace(self, retry_on_errors=_listed("retry_on", errors))
 
@@ -143,7 +143,7 @@ class Retry:
             return self.max_interval
 
     def allows(self, attempt: int, error: BaseException) -> bool:
-        """Whether another attempt follows when attempt number `attempt` failed with `error`."""
+        """Whether another attempt follows if attempt number `attempt` failed with `error`."""
         return not self.is_final(error) and (self.max_attempts is None or attempt < self.max_attempts)
 
     def is_final(self, error: BaseException) -> bool:
@@ -164,7 +164,7 @@ class Retry:
 
 
 def retry_of_extra_tries(retries: int, *, what: str = "retries") -> Retry:
-    """`retries=n` means n tries after the first: n + 1 attempts."""
+    """The policy for `retries=n`: n tries after the first, so n + 1 attempts."""
     if not _is_count(retries):
         raise InvalidArgument(f"{what}={retries!r} must be a whole number, 0 (no retry) or more.", field=what)
     return Retry.attempts(retries + 1)
@@ -189,7 +189,7 @@ def _is_count(value: object) -> bool:
 
 
 def _milliseconds(duration: timedelta) -> int:
-    return -(-us_from_timedelta(duration) // US_PER_MS)  # up: an interval never becomes shorter than written
+    return -(-us_from_timedelta(duration) // US_PER_MS)  # rounded up: an interval never becomes shorter than written
 
 
 def _check_attempts(n: object) -> None:
@@ -217,7 +217,7 @@ def _check_number(what: str, value: object, *, at_least: float, at_most: float) 
 
 
 def check_retry(retry: object) -> Retry | None:
-    """Raises InvalidArgument for what is neither a Retry nor None."""
+    """Raises InvalidArgument for a value that is neither a Retry nor None."""
     if retry is None or isinstance(retry, Retry):
         return retry
     raise InvalidArgument(f"retry={retry!r} is not a Retry. Write Retry.attempts(3), for example.", field="retry")

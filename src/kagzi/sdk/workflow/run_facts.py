@@ -1,4 +1,4 @@
-"""What a workflow can ask about the run that it is: facts that never change while it runs."""
+"""What a workflow can read about its own run: facts that never change while it runs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from .codec import read_context
 
 
 class RunFacts:
-    """Of one run."""
+    """The facts of one run."""
 
     def __init__(self, run: RunExecution) -> None:
         self._run = run
@@ -25,7 +25,7 @@ class RunFacts:
 
     @property
     def workflow_id(self) -> str:
-        """The id the run was started with, or a generated one."""
+        """The id that the run was started with, or a generated one."""
         return self._run.task.workflow_id
 
     @property
@@ -45,7 +45,7 @@ class RunFacts:
 
     @property
     def attempt(self) -> int:
-        """The attempt of the whole run: 1, or more if the run itself is retried."""
+        """The attempt of the whole run: 1, or more if the run itself was retried."""
         return self._run.task.attempt
 
     @property
@@ -55,8 +55,8 @@ class RunFacts:
 
     @cached_property
     def context(self) -> Mapping[str, Any]:
-        """What was given with `start(context=...)`, read-only. Children inherit it, and so do retries, forks and
-        successors (`continue_as_new`). For what concerns the whole family of runs: a tenant, a request id, a trace."""
+        """The value of `start(context=...)`, read-only. Children, retries, forks and successors (`continue_as_new`)
+        inherit it. For data that concerns all of them: a tenant, a request id, a trace."""
         context = self._run.task.context
         return MappingProxyType(read_context(Payload(context.data, dict(context.metadata)) if context.data else None))
 
@@ -64,15 +64,14 @@ class RunFacts:
     def scheduled_at(self) -> datetime | None:
         """The time for which a schedule started this run (UTC); None for a run that no schedule started.
 
-        Use it instead of `now()` for the day or hour that the run is about: a run that is late or backfilled has the
-        time it stands for, and so have its retries, forks and successors (`continue_as_new`). A triggered run has the
-        time of the trigger. Children have none: pass it on as input.
+        Use it instead of `now()` for the day or hour that the run is about: a late or backfilled run has the time that
+        it is for, and its retries, forks and successors (`continue_as_new`) have the same. A triggered run has the time
+        of the trigger. Children have none: pass it to them as input.
         """
         scheduled_at_us = self._run.task.scheduled_at_us
         return to_datetime(scheduled_at_us) if scheduled_at_us else None
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the code repeats what it has done before. For logs and metrics; never let it decide what the workflow
-        does."""
+        """Whether the code is being replayed. For logs and metrics; never let it decide what the workflow does."""
         return self._run.ledger.replaying

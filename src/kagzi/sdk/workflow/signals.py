@@ -1,4 +1,4 @@
-"""Signals, and the result of a `race` with names."""
+"""Signals, and the result of a `race` with named branches."""
 
 import builtins
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ class Signal(Generic[T]):
     """A typed message that can be sent to a run: `approved = Signal("approved", Approval)`.
 
     Args:
-        name: What the run waits for.
-        type: What is sent: checked when it is sent, and again where it is waited for.
+        name: The name that the run waits for.
+        type: The type of the value, checked when it is sent and again when it is received.
     """
 
     __slots__ = ("_codec", "_schema", "name", "type")
 
     def __init__(self, name: str, type: builtins.type[T]) -> None:
-        self.name = check_name(name, what="name")  #: what the run waits for
-        self.type: builtins.type[T] = type  #: what is sent
+        self.name = check_name(name, what="name")  #: the name that the run waits for
+        self.type: builtins.type[T] = type  #: the type of the value
         self._codec: Codec[Any] | None = None
         self._schema: str | None = None
 
     @property
     def codec(self) -> Codec[Any]:
-        """How its values are written and read. Raises InvalidArgument for a type that has no JSON form."""
+        """The codec of its values. Raises InvalidArgument for a type that has no JSON form."""
         if self._codec is None:
             self._codec = codec_for(self.type)
         return self._codec
 
     @property
     def schema(self) -> str:
-        """JSON Schema of its values, or empty: for a type without one, or if it is larger than a server keeps."""
+        """The JSON Schema of its values; empty for a type that has none, or if it is larger than a server stores."""
         if self._schema is None:
             from ..schemas.json_schema import is_too_large, schema_of  # noqa: PLC0415  most programs wait for none
 

@@ -1,4 +1,4 @@
-"""Reads the signatures of functions: the name, what it takes, what it returns."""
+"""Reads the signatures of functions: the name, the parameters, the result."""
 
 import inspect
 import re
@@ -16,11 +16,11 @@ _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\s]+")
 _UNKNOWN = object()
 
 
-_FACTS_MAX = 10_000  # functions made in a loop with ever new annotations must not fill the memory
+_FACTS_MAX = 10_000  # bounds the memory if functions with new annotations are created in a loop
 
 
 def check_name(name: object, *, what: str) -> str:
-    """A name that can be part of a step id, or InvalidArgument."""
+    """Returns a name that can be part of a step id. Raises InvalidArgument for any other."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidArgument(f"{what}={name!r} must be a string that is not empty.", field=what)
     if len(name.encode("utf-8", "replace")) > NAME_BYTES:
@@ -44,7 +44,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def default_name(fn: Callable[..., Any], *, what: str) -> str:
-    """`process_order` and `ProcessOrder` are `process-order`."""
+    """The name in kebab-case: `process_order` and `ProcessOrder` become `process-order`."""
     name = getattr(unwrap(fn), "__name__", "")
     if not name or name == "<lambda>":
         raise InvalidArgument(f'{what}: {fn!r} has no name. Write @{what}("name").', field="name")
@@ -70,7 +70,7 @@ def is_async(fn: Callable[..., Any]) -> bool:
 
 
 def type_hints(fn: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations with strings resolved where they can be; those that cannot are left out."""
+    """The annotations, with strings resolved. Those that cannot be resolved are left out."""
     target = unwrap(fn)
     try:
         return get_type_hints(target, include_extras=True)
@@ -86,20 +86,20 @@ def _raw_annotations(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 class FunctionFacts(NamedTuple):
-    """What running a function as a step needs to know about it."""
+    """The facts about a function that executing it as a step needs."""
 
     is_async: bool
     codec: Codec[Any]
 
 
 def facts_of(fn: Callable[..., Any]) -> FunctionFacts:
-    """Quick: asked for every step."""
+    """The facts of a function, cached: called for every step."""
     target: Any = fn if hasattr(fn, "__code__") else unwrap(fn)
     try:
         annotation = target.__annotations__.get("return", _UNKNOWN)
         key = (target.__code__, annotation)
         known = _facts.get(key)
-    except (AttributeError, NameError, TypeError):  # a class, a builtin; names not yet known; an unhashable annotation
+    except (AttributeError, NameError, TypeError):  # a class or builtin; unresolved names; an unhashable annotation
         return _read_facts(fn, target)
     if known is None:
         if len(_facts) >= _FACTS_MAX:
@@ -118,7 +118,7 @@ _facts: dict[tuple[Any, Any], FunctionFacts] = {}
 
 
 def awaited_type(annotation: Any) -> Any:
-    """`Coroutine[Any, Any, R]` and `Awaitable[R]` are about R."""
+    """The type R of `Coroutine[Any, Any, R]` and `Awaitable[R]`."""
     origin = get_origin(annotation)
     if origin is Coroutine or origin is Awaitable:
         return get_args(annotation)[-1]

@@ -1,4 +1,4 @@
-"""@step: a function that is a step when workflow code calls it."""
+"""@step: makes a function a step when workflow code calls it."""
 
 import functools
 import inspect
@@ -22,12 +22,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-_PLAIN_MAX = 1_000  # names that a workflow makes up must not fill the memory
+_PLAIN_MAX = 1_000  # bounds the memory if a workflow generates names
 _plain: dict[str, StepOptions] = {}
 
 
 def step_options(name: object, retry: object, timeout: Duration | None, *, once: bool = False) -> StepOptions:
-    """Checked options of a step. Raises InvalidArgument."""
+    """The checked options of a step. Raises InvalidArgument."""
     if retry is not None or timeout is not None or once or type(name) is not str:
         return _checked_options(name, retry, timeout, once=once)
     plain = _plain.get(name)
@@ -64,7 +64,7 @@ def timeout_seconds(timeout: Duration | None) -> float | None:
 
 
 def here(run: RunExecution, what: str) -> Scope:
-    """The scope of the calling workflow code. Raises PreconditionFailed anywhere else."""
+    """The scope of the calling workflow code. Raises PreconditionFailed outside of workflow code."""
     scope = place.get()
     if type(scope) is Scope and scope.run is run:
         return scope
@@ -81,7 +81,7 @@ def here(run: RunExecution, what: str) -> Scope:
 
 
 def merged(call: StepOptions, function: StepOptions) -> StepOptions:
-    """The options of a call, and those of the decorated function where the call says nothing."""
+    """The options of a call, with those of the decorated function as defaults."""
     return call._replace(
         retry=call.retry or function.retry,
         timeout_s=function.timeout_s if call.timeout_s is None else call.timeout_s,
@@ -90,7 +90,7 @@ def merged(call: StepOptions, function: StepOptions) -> StepOptions:
 
 
 class StepCall:
-    """A call of a step in the making: `await ctx.step("name").retry(...).timeout("30s").run(fn, ...)`.
+    """A step that is being configured: `await ctx.step("name").retry(...).timeout("30s").run(fn, ...)`.
 
     Immutable: every method returns a new one.
     """
@@ -122,12 +122,11 @@ class StepCall:
         """Execute a function as this step and return its result.
 
         Args:
-            fn: The function, sync (in a thread) or async, or a `@step`.
+            fn: The function, sync (executed in a thread) or async, or a `@step`.
             args: Its positional arguments.
             kwargs: Its keyword arguments.
 
-        The step's id is allotted by this call, whatever task awaits the result. Raises StepError when it failed for
-        good.
+        This call allots the step's id, whatever task awaits the result. Raises StepError when the step failed for good.
         """
         options = self._options
         if isinstance(fn, Step):
@@ -147,7 +146,7 @@ class StepCall:
         step_id = here(self._run, what).allot(options.name, self._key)
         return called(execute_step(self._run, step_id, options, fn, args, kwargs), what)
 
-    if not TYPE_CHECKING:  # a checker is to see that it can be neither awaited nor called
+    if not TYPE_CHECKING:  # hidden, so that type checkers report awaiting or calling it
 
         def __await__(self) -> NoReturn:
             name = self._options.name
@@ -166,9 +165,9 @@ class StepCall:
 
 @exported
 class Step(Generic[P, R]):
-    """A function that is a step when workflow code calls it; elsewhere a call just runs it. Made by `@step`.
+    """A function that is a step when workflow code calls it; elsewhere a call just executes it. Made by `@step`.
 
-    Always awaitable, also if the function is not async.
+    Always awaitable, even if the function is not async.
     """
 
     def __init__(
@@ -180,7 +179,7 @@ class Step(Generic[P, R]):
 
     @property
     def name(self) -> str:
-        """What the step is called."""
+        """The name of the step."""
         return self.step_options.name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -193,7 +192,7 @@ class Step(Generic[P, R]):
         return _call_plainly(self.fn, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """A decorated method: bound like any other."""
+        """Bind a decorated method like any other."""
         if instance is None:
             return self
         bound = Step[..., Any](cast("Any", self.fn).__get__(instance, owner), self.name, None, None)
@@ -206,9 +205,9 @@ class Step(Generic[P, R]):
         """The same function with other options.
 
         Args:
-            name: What the step is called. Default: as before.
-            retry: As in `ctx.step`. Default: as before.
-            timeout: As in `ctx.step`. Default: as before.
+            name: The name of the step. Default: unchanged.
+            retry: As in `ctx.step`. Default: unchanged.
+            timeout: As in `ctx.step`. Default: unchanged.
         """
         present = self.step_options
         changed = Step[P, R](self.fn, present.name if name is None else name, retry or present.retry, timeout)
@@ -226,7 +225,7 @@ async def _call_plainly(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: d
 
 
 class StepDecorator(Protocol):
-    """What @step(...) with options returns."""
+    """The type of the decorator that @step(...) with options returns."""
 
     @overload
     def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
@@ -255,9 +254,9 @@ def step(
 
     Args:
         fn: The function, or the name of the step. Default: the function's name, in kebab-case.
-        retry: When to try again. Default: the workflow's, the worker's, the server's (3 attempts), in this order.
+        retry: When to try again. Default: the workflow's policy, else the worker's, else the server's (3 attempts).
         timeout: The longest time for each attempt. Default: none.
-        once: At most one execution, whatever happens; if its worker is lost meanwhile the step fails (kind LOST).
+        once: At most one execution, whatever happens. If its worker is lost meanwhile, the step fails (kind LOST).
     """
     name = fn if isinstance(fn, str) else None
 

@@ -1,4 +1,4 @@
-"""A durable function, as workers and clients know it."""
+"""A durable function, as workers and clients see it."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
@@ -33,15 +33,14 @@ class Workflow(Generic[I_contra, O_co]):
 
     Args:
         fn: An `async def` that takes a Context and at most one input.
-        name: What the workflow is called. Default: the function's name, in kebab-case.
+        name: The name of the workflow. Default: the function's name, in kebab-case.
         version: A number or a text.
-        retry: The default for its steps.
-        timeout: How long a run may take from its creation on.
-        signals: Signals that it waits for, besides those that the function mentions by a global name.
-        limits: Limits of its queue, which a worker applies if it is asked to: see `Worker`.
+        retry: The default retry policy of its steps.
+        timeout: How long a run may take from its creation.
+        signals: Signals that it waits for, besides those that the function refers to by a global name.
+        limits: Limits of its queue, which a worker with `apply_limits` applies: see `Worker`.
 
-    `input_is_optional`: the input has a default. Raises InvalidArgument for a function or options that cannot
-    work.
+    `input_is_optional`: the input has a default. Raises InvalidArgument for an invalid function or invalid options.
     """
 
     def __init__(
@@ -59,23 +58,23 @@ class Workflow(Generic[I_contra, O_co]):
         spelled = default_name(fn, what="workflow") if name is None else name
         self.name = canonical_type(check_name(spelled, what="workflow name"))  #: with `-` for `_`
         self.version = _version_text(version, self.name)  #: as text
-        self.retry = check_retry(retry)  #: the default for its steps
+        self.retry = check_retry(retry)  #: the default retry policy of its steps
         self.timeout: timedelta | None = None if timeout is None else parse_duration(timeout, what="timeout")
-        self.signals = _checked_signals(signals, self.name)  #: signals that were declared
-        self.limits: TypeLimitKeywords = {} if limits is None else limits  #: limits of its queue that are declared
+        self.signals = _checked_signals(signals, self.name)  #: the declared signals
+        self.limits: TypeLimitKeywords = {} if limits is None else limits  #: the declared limits of its queue
         checked_limits(self.limits)
         parameter = _input_parameter(fn, self.name)
         self.has_input = parameter is not None  #: whether the function takes an input
         self.input_is_optional = parameter is not None and parameter.default is not inspect.Parameter.empty
         self._input_name = parameter.name if parameter is not None else ""
-        # What runs have found out about the function in this process.
+        # What earlier runs in this process have shown about the function.
         self.runs_ahead = True
         self.warned_of_foreign_wait = False
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name!r} version {self.version}>"
 
-    if not TYPE_CHECKING:  # a checker is to see that it cannot be called
+    if not TYPE_CHECKING:  # hidden, so that type checkers report a call
 
         def __call__(self, *args: object, **kwargs: object) -> NoReturn:
             name = getattr(self.fn, "__name__", self.name)
@@ -87,27 +86,27 @@ class Workflow(Generic[I_contra, O_co]):
 
     @cached_property
     def input_type(self) -> Any:
-        """The annotation of the input; None for a workflow without one; Any if it has none."""
+        """The annotation of the input; None for a workflow without input; Any if it is not annotated."""
         return type_hints(self.fn).get(self._input_name, Any) if self.has_input else None
 
     @cached_property
     def output_type(self) -> Any:
-        """The annotation of the result; Any if there is none."""
+        """The annotation of the result; Any if it is not annotated."""
         return type_hints(self.fn).get("return", Any)
 
     @cached_property
     def input_codec(self) -> Codec[Any]:
-        """How the input is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
+        """The codec of the input. Raises InvalidArgument for a type without a JSON form."""
         return codec_for(self.input_type) if self.has_input else NONE
 
     @cached_property
     def output_codec(self) -> Codec[Any]:
-        """How the result is written and read as JSON. Raises InvalidArgument for a type without a JSON form."""
+        """The codec of the result. Raises InvalidArgument for a type without a JSON form."""
         return codec_for(self.output_type)
 
     def write_input(self, value: Any) -> Payload:
-        """The input `value` as it is sent. None for an input with a default means the
-        default. Raises InvalidArgument, ResourceExhausted."""
+        """The encoded input `value`. None for an input with a default means the default. Raises InvalidArgument,
+        ResourceExhausted."""
         codec = ANY if value is None and self.input_is_optional else self.input_codec
         return write_payload(codec, value, what=f"input of workflow {self.name!r}")
 
@@ -144,7 +143,7 @@ def _checked_signals(signals: Iterable[Signal[Any]], name: str) -> tuple[Signal[
 
 
 def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | None:
-    """The parameter after the context, or None. Refuses what is not `async def f(ctx)` or `async def f(ctx, input)`."""
+    """The parameter after the context, or None. Refuses all but `async def f(ctx)` and `async def f(ctx, input)`."""
     if not is_async(fn):
         raise InvalidArgument(f"workflow {name!r} must be an `async def` function, not {fn!r}.", field="fn")
     positional: list[inspect.Parameter] = []
@@ -172,7 +171,7 @@ def _input_parameter(fn: Callable[..., Any], name: str) -> inspect.Parameter | N
 
 
 def _is_data(annotation: object) -> bool:
-    """Whether it is surely no annotation of a context: a plain type or a model, or the name of a plain type."""
+    """Whether this is surely not the annotation of a context: a plain type or a model, or the name of a plain type."""
     if isinstance(annotation, str):
         return annotation in {each.__name__ for each in _PLAIN}
     if not isinstance(annotation, type):
@@ -181,7 +180,7 @@ def _is_data(annotation: object) -> bool:
 
 
 def as_workflow(value: object) -> Workflow[Any, Any]:
-    """A Workflow, from itself or from a pair (name, function)."""
+    """The Workflow, given itself or a pair (name, function)."""
     if isinstance(value, Workflow):
         known: Workflow[Any, Any] = cast("Any", value)
         return known
