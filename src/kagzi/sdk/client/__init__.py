@@ -1,1 +1,1 @@
-"""Kagzi, the client: start runs, wait for them, look at them."""
+"""Kagzi, the client: starts runs, waits for them and inspects them."""

@@ -1,4 +1,4 @@
-"""What the handles of one client share: its connection and its waits; calls, lists, and calls about one run."""
+"""What all handles of a client share: the connection, the waits, and the calls, about lists or about one run."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
@@ -40,21 +40,21 @@ class RunRequest(Protocol):
 
 
 class StatusResponse(Protocol):
-    """A response that tells the status of the run."""
+    """A response with the status of the run."""
 
     @property
     def status(self) -> Any: ...
 
 
 class ListRequest(Protocol):
-    """A request for some rows of a list."""
+    """A request for a page of a list."""
 
     @property
     def page(self) -> PageRequest: ...
 
 
 class ListResponse(Protocol):
-    """A response with some rows of a list, and where it goes on."""
+    """A response with a page of a list and the token of the next page."""
 
     @property
     def page(self) -> PageInfo: ...
@@ -66,8 +66,8 @@ Asking = TypeVar("Asking", bound=ListRequest)
 Page = TypeVar("Page", bound=ListResponse)
 Row = TypeVar("Row")
 
-PAGE_ROWS = 200  # of a reader who may stop at any row
-LIMITED_PAGE_ROWS = 1_000  # of one who wants that many
+PAGE_ROWS = 200  # for a reader that may stop at any row
+LIMITED_PAGE_ROWS = 1_000  # for a reader with a limit
 
 
 class Backend:
@@ -78,11 +78,11 @@ class Backend:
         self.waits = Waits(connection, self.new_id)
 
     def time_limit(self, limit: Duration | None, what: str) -> AbstractAsyncContextManager[object]:
-        """Raises TimeoutError after `limit`. `what` is waited for, and goes on."""
+        """Raises TimeoutError after `limit`. `what` names what is awaited, which continues."""
         return _NO_LIMIT if limit is None else _TimeLimit(limit, what)
 
     def url(self, run: RunKey) -> str:
-        """The page of a run, at the server that was connected to; empty if it has none."""
+        """The URL of the run's page on the connected server; empty if it has none."""
         return page_of(run, self.connection.http_url)
 
     async def rows(
@@ -92,7 +92,7 @@ class Backend:
         rows_of: Callable[[Page], Iterable[Row]],
         limit: int | None = None,
     ) -> AsyncIterator[Row]:
-        """The rows of a list, page by page, at most `limit`. A page is asked for when its first row is."""
+        """The rows of a list, page by page, at most `limit`. A page is requested when its first row is read."""
         token = ""
         left = limit
         while left is None or left > 0:
@@ -116,7 +116,7 @@ class Backend:
         return info if info.url else replace(info, url=self.url(RunKey(info.namespace, info.id)))
 
     async def find(self, namespace: str, id: str) -> RunInfo:
-        """The run with this id, else the latest one with this workflow_id. Raises NotFound."""
+        """The run with this id, else the latest run with this workflow_id. Raises NotFound."""
         if not is_uuid(id):
             return await self.get(namespace, workflow_id=id)
         try:
@@ -128,14 +128,14 @@ class Backend:
                 raise missing from None
 
     async def ended(self, run: RunKey) -> RunEnd:
-        """How the run ended; of a run that was continued as new, the last one."""
+        """How the run ended. For a run that was continued as new: how its last successor ended."""
         end = await self.waits.ended(run.namespace, run.run_id)
         while end.continued_as:
             end = await self.waits.ended(run.namespace, end.continued_as)
         return end
 
     def events(self, run: RunKey, after: int) -> AsyncGenerator[dict[str, Any]]:
-        """What happens to the run, from this seq on, until it has ended."""
+        """The events of the run, after this seq, until it has ended."""
         from .watching import Watch  # noqa: PLC0415  those who only start runs do not pay for it
 
         return Watch(self.connection, run, after).events()
@@ -146,7 +146,7 @@ class Backend:
         request: Request,
         run: RunKey,
     ) -> RunStatus:
-        """Send a request about this run; of a run that was continued as new, about the last one. Returns its status."""
+        """Send a request about this run, or its last successor if it was continued as new. Returns the run's status."""
         request.namespace_id, request.run_id = run.namespace, run.run_id
         while True:
             status = read_run_status((await self.call(method, request)).status)
@@ -158,7 +158,7 @@ class Backend:
             request.run_id = continued_as
 
     async def wake(self, run: RunKey, step_id: str) -> tuple[bool, RunStatus]:
-        """Whether it was waiting, and the status of the run."""
+        """Returns whether the run or step was waiting, and the status of the run."""
         request = pb.WakeStepRequest(
             namespace_id=run.namespace, run_id=run.run_id, step_id=step_id, request_id=self.new_id()
         )
@@ -168,7 +168,7 @@ class Backend:
     async def fork(
         self, run: RunKey, request: pb.ForkWorkflowRequest, outputs: Mapping[str, Any]
     ) -> pb.ForkWorkflowResponse:
-        """`outputs` by step id: what the fork is to have instead of what is recorded."""
+        """`outputs` by step id: replace the recorded outputs in the fork."""
         request.namespace_id, request.run_id, request.request_id = run.namespace, run.run_id, self.new_id()
         for step_id, value in outputs.items():
             output = codec.write_payload(codec.ANY, value, what=f"output of step {step_id!r}")
@@ -197,7 +197,7 @@ class _TimeLimit(AbstractAsyncContextManager[None]):
             raise TimeoutError(f"{self._what} has not ended within {self._limit}. It continues.") from None
 
 
-@lru_cache(maxsize=100)  # a program has few of them and gives them with every call
+@lru_cache(maxsize=100)  # a program has few, and passes them with every call
 def _seconds(limit: str) -> float:
     return _parsed(limit)
 
@@ -207,8 +207,8 @@ def _parsed(limit: Duration) -> float:
 
 
 def encode_signal(signal: Signal[Any] | str, value: Any) -> tuple[str, Payload]:
-    """Raises InvalidArgument if the value does not fit the signal's type: better here than in the run that waits for
-    it."""
+    """Raises InvalidArgument if the value does not match the signal's type, so that the sender sees the error and not
+    the run that waits for it."""
     name = signal_name(signal)
     value_codec = signal.codec if isinstance(signal, Signal) else codec.ANY
     payload = write_payload(codec.write_payload(value_codec, value, what=f"signal {name!r}"))

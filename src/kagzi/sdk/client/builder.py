@@ -1,4 +1,4 @@
-"""The base of what users refine, method by method, and then await."""
+"""The base class of builders, which users refine method by method and then await."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -6,14 +6,14 @@ from typing import ClassVar
 
 
 class Builder(ABC):
-    """Warns if it is neither awaited nor refined."""
+    """Warns if it is dropped without being awaited or refined."""
 
     _consequence: ClassVar[str]
-    _is_settled = True  # awaited, or handed over to a refined copy; False once it is made
+    _is_settled = True  # awaited, or replaced by a refined copy; False after __init__
 
     @abstractmethod
     def _call(self) -> str:
-        """How users have written it."""
+        """The call as the user wrote it."""
 
     def __del__(self) -> None:
         if not self._is_settled:

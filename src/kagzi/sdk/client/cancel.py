@@ -1,4 +1,4 @@
-"""client.cancel(id): a request to be refined and awaited."""
+"""client.cancel(id): a request that is refined and awaited."""
 
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
@@ -7,7 +7,7 @@ from typing import Any, Self
 from .builder import Builder
 
 BeginCancel = Callable[[str, str, str | None], Coroutine[Any, Any, None]]
-"""(id, reason, namespace): asks the server."""
+"""(id, reason, namespace): sends the request."""
 
 
 class Cancel(Builder, Coroutine[Any, Any, None]):
@@ -35,7 +35,7 @@ class Cancel(Builder, Coroutine[Any, Any, None]):
         return self._with(self._reason, namespace)
 
     def reason(self, reason: str) -> Self:
-        """Why: kept with the run, and told to its code."""
+        """The reason, stored with the run and passed to its code."""
         return self._with(reason, self._namespace)
 
     def _with(self, reason: str, namespace: str | None) -> Self:

@@ -1,5 +1,4 @@
-"""Kagzi, the client: starts runs, asks about them and changes them. Each method sends one request, directly or through
-a `Run`."""
+"""Kagzi, the client: starts, reads and changes runs. Each method sends one request, directly or through a `Run`."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Coroutine, Iterable, Mapping
@@ -30,7 +29,7 @@ from .run_records import RunCount
 from .start import ABSENT, Start, StartKeywords, StartOptions
 from .start_batching import Starter
 
-if TYPE_CHECKING:  # loaded when they are first used
+if TYPE_CHECKING:  # loaded on first use
     from .operations.bulk import Bulk
     from .operations.keys import Keys
     from .operations.namespaces import Namespaces
@@ -52,7 +51,7 @@ class Kagzi:
     """A client: `async with Kagzi.connect() as client:`.
 
     Use one per process and event loop: concurrent calls share its connection, and concurrent starts share a message.
-    Where a method takes the `id` of a run, that is a run id, or a workflow_id for its latest run.
+    Where a method takes the `id` of a run, it is a run id, or a workflow_id for the latest run with it.
     """
 
     def __init__(self, connection: Connection, namespace: str) -> None:
@@ -84,17 +83,17 @@ class Kagzi:
         Args:
             address: `"host:50051"`, `"https://host"`, several servers `"a:50051,b:50051"`, or embedded:
                 `"sqlite:///kagzi.db"`, `":memory:"`. Default: $KAGZI_ADDRESS, then localhost:50051.
-            namespace: Where the client works. Default: $KAGZI_NAMESPACE, then "default".
+            namespace: The namespace of all calls. Default: $KAGZI_NAMESPACE, then "default".
             api_key: Sent with every call, never unencrypted to another machine.
                 Default: $KAGZI_API_KEY.
-            tls: True or `Tls(...)` to encrypt; the default is what the address says (`https://`).
-            codec: Encodes what user code says, for example `kagzi.crypto.AesGcm(...)`; the same as that of the workers.
-            timeout: How long to wait for the first answer. Default: 10 s, 3 s where nothing listens, 0 s where no name
-                resolves.
-            call_timeout: How long each later call is repeated while the server or its database is away. That a call
-                waits is logged after 1 s, after 10 s, and then every 30 s.
+            tls: True or `Tls(...)` to encrypt. Default: as the address says (`https://`).
+            codec: Encodes payloads, for example `kagzi.crypto.AesGcm(...)`. Must be the same as that of the workers.
+            timeout: How long to wait for the first response. Default: 10 s, 3 s if nothing listens, 0 s if the name
+                cannot be resolved.
+            call_timeout: How long each later call is retried while the server or its database is unavailable. A waiting
+                call is logged after 1 s, after 10 s, and then every 30 s.
 
-        Raises Unavailable if no server answers, InvalidArgument for an address that cannot be right.
+        Raises Unavailable if no server responds, InvalidArgument for an invalid address.
         """
 
         async def connect() -> Kagzi:
@@ -107,7 +106,7 @@ class Kagzi:
         return Connecting(connect)
 
     async def close(self) -> None:
-        """Close the connection. Calls that are still waiting fail; runs go on."""
+        """Close the connection. Calls that are still waiting fail; runs continue."""
         await self._backend.waits.close()
         await self._starter.close()
         await self._connection.close()
@@ -125,21 +124,21 @@ class Kagzi:
     @overload
     def start(self, workflow: str) -> Start[Any, Any]: ...
     def start(self, workflow: Workflow[Any, Any] | str, input: Any = ABSENT, **options: Any) -> Any:
-        """Start a run, durably. Returns a coroutine if an input is given, else a builder (`Start`) to refine and await.
+        """Start a run durably. Returns a coroutine if an input is given, else a builder (`Start`) to refine and await.
 
         Args:
             workflow: The workflow, or its name.
-            input: What the workflow is given.
+            input: The input of the workflow.
             options: An id, a delay, labels and more: see [StartKeywords](#startkeywords).
 
-        If the run was there already, `run.created` is False. Raises InvalidArgument, AlreadyExists, ResourceExhausted,
+        If the run existed already, `run.created` is False. Raises InvalidArgument, AlreadyExists, ResourceExhausted,
         Unavailable.
         """
         start = StartOptions(workflow=workflow, input=input, **options)
         if input is ABSENT:
             return Start[Any, Any](self._starter.start, start, self._backend.new_id)
         coroutine = self._starter.start(start)
-        cast("Any", coroutine).__qualname__ = "Kagzi.start"  # what Python says was never awaited
+        cast("Any", coroutine).__qualname__ = "Kagzi.start"  # the name in Python's warning "was never awaited"
         return coroutine
 
     @overload
@@ -155,14 +154,14 @@ class Kagzi:
 
         Args:
             starts: Starts that have not been awaited.
-            on_error: `"raise"`: raise the first error once all starts are answered. `"collect"`: return errors in the
+            on_error: `"raise"`: raise the first error after all starts are answered. `"collect"`: return errors in the
                 places of their runs.
 
-        A start that is refused leaves the others alone.
+        A refused start does not affect the others.
         """
         if on_error not in ("raise", "collect"):
             raise InvalidArgument(f"on_error={on_error!r} must be 'raise' or 'collect'.", field="on_error")
-        results = await asyncio.gather(*starts, return_exceptions=True)  # those of one loop pass are one message
+        results = await asyncio.gather(*starts, return_exceptions=True)  # one event loop iteration, one message
         for number, result in enumerate(results):
             if isinstance(result, BaseException) and (on_error == "raise" or not isinstance(result, Exception)):
                 started = sum(isinstance(each, Run) for each in results)
@@ -205,8 +204,8 @@ class Kagzi:
         labels: Mapping[str, str] | None = None,
         on_conflict: OnConflict = "existing",
     ) -> Run[Any]:
-        """Send a `signal` with a `value` to the run with this workflow_id, the `id`, and start it first if it is not
-        active: both or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
+        """Send a `signal` with a `value` to the open run with the workflow_id `id`, or start that run and send it: both
+        happen or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
         start = StartOptions(workflow=workflow, input=input, id=id, labels=labels, on_conflict=on_conflict)
         return await self._starter.signal_with_start(start, signal, value)
 
@@ -230,8 +229,8 @@ class Kagzi:
         id: str | None = None,
         timeout: Duration | None = None,
     ) -> Any:
-        """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout`
-        waiting stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
+        """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`. After the `timeout` it
+        raises TimeoutError, and the run continues. Raises what `start()` and `Run.result()` raise."""
         what = f"the run of {workflow if isinstance(workflow, str) else workflow.name}"
         async with self._backend.time_limit(timeout, what):
             return await self._starter.run(StartOptions(workflow=workflow, input=input, id=id))
@@ -243,12 +242,12 @@ class Kagzi:
     @overload
     def get(self, id: str, workflow: Workflow[Any, O], *, namespace: str | None = None) -> Run[O]: ...
     def get(self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None) -> Run[Any]:
-        """A handle to a run. No call is made until you ask it something, or await it for a `RunInfo`.
+        """A handle to a run. It makes no call until you use it, or await it for a `RunInfo`.
 
         Args:
-            id: A run id; or a workflow_id, which means the latest run with it.
+            id: A run id, or a workflow_id for the latest run with it.
             workflow: The workflow, so that `result()` is typed.
-            namespace: Where to look. Default: the client's own. `get(id).namespace("production")` means the same.
+            namespace: The run's namespace. Default: the client's. `get(id).namespace("production")` means the same.
         """
         if not (isinstance(cast("object", id), str) and id):
             raise InvalidArgument(f"id={id!r} must be a run id or a workflow id.", field="id")
@@ -262,17 +261,17 @@ class Kagzi:
     async def list(
         self, *, limit: int | None = None, order: RunOrder | None = None, **matching: Unpack[Matching]
     ) -> AsyncIterator[Run[Any]]:
-        """Runs that match everything given, newest first: `async for run in client.list(status="failed"):`.
+        """Runs that match all the conditions, newest first: `async for run in client.list(status="failed"):`.
 
         Args:
             limit: Return at most this many. Default: all.
-            order: "ended": those that ended last come first, without runs that have not ended. Default: "created",
-                but "ended" with ended_since or ended_until.
-            matching: Which runs: see [Matching](#matching). Default: any.
+            order: "ended": the latest end first, without open runs. Default: "created", but "ended" with ended_since
+                or ended_until.
+            matching: The conditions: see [Matching](#matching). Default: all runs.
         """
         request = list_request(self._namespace, self._connection.clock.now(), order, **matching)
         if limit is None and request.filter.id_prefix:
-            limit = PAGE_MAX_ROWS  # a search has one page
+            limit = PAGE_MAX_ROWS  # a search returns one page
         rows = self._backend.rows(
             lambda link: link.workflows.ListWorkflows, request, lambda page: page.workflows, limit
         )
@@ -287,7 +286,7 @@ class Kagzi:
         return RunCount(response.count, response.capped)
 
     async def explain(self, id: str) -> Explanation:
-        """Why the run `id` is where it is, in words: `print(await client.explain(id))`."""
+        """Explain in words why the run `id` is in its state: `print(await client.explain(id))`."""
         return await self.get(id).explain()
 
     # --- changing -----------------------------------------------------------------------------------------------------
@@ -298,7 +297,7 @@ class Kagzi:
     async def signal(self, id: str, signal: str, value: Any = None, /, *, replace: bool = False) -> bool: ...
     async def signal(self, id: str, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> bool:
         """Send a `signal` with a `value` to the run `id`, or `replace` a value that no code has received. A workflow_id
-        means the run that has not ended. See `Run.signal`."""
+        means its open run. See `Run.signal`."""
         return await self.get(id).signal(cast("Any", signal), value, replace=replace)
 
     async def drop_signal(self, id: str, signal: Signal[Any] | str, /) -> bool:
@@ -306,8 +305,8 @@ class Kagzi:
         return await self.get(id).drop_signal(signal)
 
     def cancel(self, id: str, reason: str = "", *, namespace: str | None = None) -> Cancel:
-        """Ask the run `id` to stop and clean up, for a `reason`. See `Run.cancel`. Await it, or say first where, if it
-        is not in the client's `namespace`: `await client.cancel(id).namespace("production")`."""
+        """Ask the run `id` to stop and clean up, for a `reason`. See `Run.cancel`. Await it, or first choose another
+        `namespace` than the client's: `await client.cancel(id).namespace("production")`."""
         return Cancel(lambda run, why, where: self.get(run, namespace=where).cancel(why), id, reason, namespace)
 
     async def terminate(self, id: str, reason: str = "") -> None:
@@ -315,19 +314,19 @@ class Kagzi:
         await self.get(id).terminate(reason)
 
     async def pause(self, id: str, reason: str = "") -> None:
-        """Let the run `id` begin no more steps, for a `reason`. See `Run.pause`."""
+        """Keep the run `id` from beginning further steps, for a `reason`. See `Run.pause`."""
         await self.get(id).pause(reason)
 
     async def resume(self, id: str) -> None:
-        """Let the paused run `id` go on. See `Run.resume`."""
+        """Resume the paused run `id`. See `Run.resume`."""
         await self.get(id).resume()
 
     async def wake(self, id: str, step: str = "") -> bool:
-        """Wake the run `id`, or a `step` of it that waits for a time. See `Run.wake`."""
+        """Wake the run `id`, or one `step` of it that waits for a time. See `Run.wake`."""
         return await self.get(id).wake(step)
 
     async def retry(self, id: str, *, from_step: str = "") -> None:
-        """Reopen the failed run `id`, at the step that failed or `from_step`. See `Run.retry`."""
+        """Reopen the failed run `id`, at the step that failed or at `from_step`. See `Run.retry`."""
         await self.get(id).retry(from_step=from_step)
 
     async def fork(
@@ -339,22 +338,22 @@ class Kagzi:
         version: int | str | None = None,
         workflow_id: str | None = None,
     ) -> Run[Any]:
-        """Start a new run, with this `workflow_id` and `version`, from the history of the run `id`: `from_step` on,
+        """Start a new run, with this `workflow_id` and `version`, from the history of the run `id` before `from_step`,
         with `outputs` replaced by step id. See `Run.fork`."""
         return await self.get(id).fork(from_step=from_step, outputs=outputs, version=version, id=workflow_id)
 
     # --- operations ---------------------------------------------------------------------------------------------------
 
     async def export(self, id: str) -> AsyncIterator[bytes]:
-        """The run `id` with its whole history as lines of JSON. See `Run.export`."""
+        """The run `id` with its whole history, as lines of JSON. See `Run.export`."""
         async for line in self.get(id).export():
             yield line
 
     async def import_runs(
         self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str]
     ) -> "AsyncIterator[ImportedRun]":
-        """Import runs that were exported from `lines`, such as an open file. Each is imported whole or not at all;
-        importing the same run again changes nothing. Raises InvalidArgument, which names line and field, and
+        """Import exported runs from `lines`, such as an open file. Each is imported completely or not at all; importing
+        the same run again changes nothing. Raises InvalidArgument, which names the line and the field, and
         AlreadyExists."""
         from .operations.transfers import Transfers, as_lines  # noqa: PLC0415  most programs never ask
 
@@ -369,9 +368,9 @@ class Kagzi:
         until: datetime | Duration | None = None,
         step: str = "",
     ) -> "Stats":
-        """What happened minute by minute, and what is open now: of a `workflow`, or of all, `since` a moment or that
-        long ago (default: 60 steps), `until` a moment or that long ago (default: now). In steps of "1m", "5m", "1h" or
-        "1d" (`step`) the ten busiest workflows are named, and the others are one. Up to 5 seconds old."""
+        """Counts of started and ended runs over time, and of open runs now: for a `workflow` or all, `since` a time or
+        duration ago (default: 60 steps), `until` a time or duration ago (default: now). With a `step` of "1m", "5m",
+        "1h" or "1d", the ten busiest workflows are named and the others summed. Up to 5 seconds old."""
         from .operations.stats import get_stats  # noqa: PLC0415  most programs never ask
 
         return await get_stats(
@@ -380,16 +379,16 @@ class Kagzi:
 
     def schedule(self, id: str) -> "ScheduleBuilder":
         """Describe the schedule `id` and await it: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
-        Run it on every deploy: where nothing has changed it changes nothing."""
+        Run it on every deploy: it changes only what differs."""
         from .operations.schedules import ScheduleBuilder  # noqa: PLC0415  most programs never ask
 
         return ScheduleBuilder(self.schedules, id)
 
-    start_in: "StartIn" = operation("start_in", "StartIn")  #: start a run with the commit of your own transaction
+    start_in: "StartIn" = operation("start_in", "StartIn")  #: start a run when your own transaction commits
     schedules: "Schedules" = operation("schedules", "Schedules")  #: get, list, pause, trigger, update and more
     bulk: "Bulk" = operation("bulk", "Bulk")  #: cancel, retry, terminate or delete all runs that a filter matches
     workflow_types: "WorkflowTypes" = operation("workflow_types", "WorkflowTypes")  #: queues, and their limits
-    namespaces: "Namespaces" = operation("namespaces", "Namespaces")  #: namespaces: create, limit, disable, delete
-    keys: "Keys" = operation("keys", "Keys")  #: API keys: create, list, rotate, revoke; and the audit
-    workers: "Workers" = operation("workers", "Workers")  #: workers: list, get, events, drain
-    versions: "Versions" = operation("versions", "Versions")  #: of workflows: list, counts, set_default, deprecate
+    namespaces: "Namespaces" = operation("namespaces", "Namespaces")  #: create, limit, disable, delete
+    keys: "Keys" = operation("keys", "Keys")  #: API keys: create, list, rotate, revoke; and the audit log
+    workers: "Workers" = operation("workers", "Workers")  #: list, get, events, drain
+    versions: "Versions" = operation("versions", "Versions")  #: of workflows: list, counts, set_default, deprecate ...

@@ -1,4 +1,4 @@
-"""What `Kagzi.connect(...)` returns: a client once it is awaited or entered."""
+"""The result of `Kagzi.connect(...)`, which becomes a client when it is awaited or entered."""
 
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
@@ -24,7 +24,7 @@ Client = TypeVar("Client", bound=_Closing)
 
 
 class Connecting(Generic[Client]):
-    """A connection in the making: `await` it for a client that you close yourself, or use it with `async with`."""
+    """A pending connection: `await` it for a client that you close yourself, or use it with `async with`."""
 
     def __init__(self, connect: Callable[[], Coroutine[Any, Any, Client]]) -> None:
         self._connect = connect
@@ -33,7 +33,7 @@ class Connecting(Generic[Client]):
     def __await__(self) -> Generator[Any, None, Client]:
         return self._connect().__await__()
 
-    if not TYPE_CHECKING:  # type checkers know that it is not a client
+    if not TYPE_CHECKING:  # hidden: type checkers know that this is not a client
 
         def __getattr__(self, name: str) -> NoReturn:
             hint = "" if name.startswith("_") else " Write: client = await Kagzi.connect(...), or async with it."

@@ -1,4 +1,4 @@
-"""Which runs are meant: the keywords of `client.list`, `client.count` and `client.bulk`, as a filter."""
+"""The keywords of `client.list`, `client.count` and `client.bulk` that select runs, as a filter."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -17,29 +17,29 @@ from .run import Run
 
 
 class Matching(TypedDict, total=False):
-    """Which runs are meant. Those that match everything given."""
+    """The conditions that select runs. A run must match all that are given."""
 
     status: (
         RunStatus | str | Iterable[RunStatus | str]
     )  #: one state or several: "failed", RunStatus.FAILED, ["failed", "paused"]
-    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]  #: one workflow or several, or their names
-    labels: Mapping[str, str] | None  #: labels that a run must all have
-    since: datetime | Duration | None  #: created at or after this moment, or this long ago ("2h")
-    until: datetime | Duration | None  #: created before this moment, or this long ago
+    workflow: Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | str]  #: one or several, or their names
+    labels: Mapping[str, str] | None  #: labels that a run must have, all of them
+    since: datetime | Duration | None  #: created at or after this time, or this long ago ("2h")
+    until: datetime | Duration | None  #: created before this time, or this long ago
     id: str | None  #: runs with this workflow_id
-    parent: Run[Any] | str | None  #: a run, or its run id, whose children are meant
+    parent: Run[Any] | str | None  #: the run whose children are selected, or its run id
     version: int | str | None  #: runs pinned to this version of their workflow
     schedule: str | None  #: the id of the schedule that started them
     concurrency_key: str | None  #: runs that were started with this key
     worker: str | None  #: the id of the worker that holds them now
-    problem: bool | None  #: True: only runs that the engine has paused because of a problem; False: all others
+    problem: bool | None  #: True: only runs that Kagzi paused because of a problem; False: all others
     failing: (
         bool | None
-    )  #: True: only runs with a step that failed and is retried, or with a problem; False: all others
-    waiting: bool | None  #: True: only runs of which a step waits for a signal; False: all others
-    ended_since: datetime | Duration | None  #: ended at or after this moment, or this long ago ("24h")
-    ended_until: datetime | Duration | None  #: ended before this moment, or this long ago
-    id_prefix: str | None  #: how the run id or the workflow id begins: a search, which shows at most 1,000 runs
+    )  #: True: only runs with a step that is being retried, or with a problem; False: all others
+    waiting: bool | None  #: True: only runs with a step that waits for a signal; False: all others
+    ended_since: datetime | Duration | None  #: ended at or after this time, or this long ago ("24h")
+    ended_until: datetime | Duration | None  #: ended before this time, or this long ago
+    id_prefix: str | None  #: the start of the run id or workflow id; returns at most 1,000 runs
 
 
 def run_filter(now: Timestamp, **matching: Unpack[Matching]) -> RunFilter:
@@ -80,7 +80,7 @@ def list_request(
 
 
 def check_keywords(keywords: Mapping[str, object], known: type[Any]) -> None:
-    """Raises TypeError, as Python does, for a keyword that is not in a TypedDict."""
+    """Raises TypeError, as Python does, for a keyword that the TypedDict does not have."""
     for name in keywords.keys() - known.__annotations__.keys():
         raise TypeError(f"got an unexpected keyword argument {name!r}")
 
@@ -101,7 +101,7 @@ def _types(workflow: "Workflow[Any, Any] | str | Iterable[Workflow[Any, Any] | s
 
 
 def moment(at: "datetime | Duration | None", now: Timestamp, what: str) -> Timestamp | None:
-    """A moment, or how long ago."""
+    """The point in time, given as such or as how long ago it was."""
     if at is None:
         return None
     if isinstance(at, (str, timedelta)):

@@ -1,4 +1,4 @@
-"""The namespace of a run, which a handle by id can still change."""
+"""The namespace of a run, which can still be changed on a handle by id."""
 
 from collections.abc import Callable
 from typing import Generic, Self, TypeVar
@@ -7,7 +7,7 @@ H_co = TypeVar("H_co", covariant=True)
 
 
 class RunNamespace(str, Generic[H_co]):
-    """A text, `run.namespace == "production"`, that is also called: `client.get(id).namespace("production")`."""
+    """A string, `run.namespace == "production"`, that can be called: `client.get(id).namespace("production")`."""
 
     __slots__ = ("_move",)
 
@@ -19,9 +19,9 @@ class RunNamespace(str, Generic[H_co]):
         return made
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Elsewhere it is a plain text."""
+        """Pickled as a plain string."""
         return (str, (str.__str__(self),))
 
     def __call__(self, namespace: str) -> H_co:
-        """The same handle, looked for in another namespace."""
+        """The same handle in another namespace."""
         return self._move(namespace)

@@ -1,4 +1,4 @@
-"""Which run a handle means: looked up with the first call, and remembered."""
+"""The run that a handle refers to: looked up with the first call, then remembered."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RunReference:
-    """A run by its id, or by an id that is still to be looked up; and what the last call told about it."""
+    """A run by its run id or by an id still to be looked up, and what the last call returned about it."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class RunReference:
         return response.resumed
 
     async def _address(self, request: pb.SignalWorkflowRequest | pb.ReplaceSignalRequest) -> None:
-        """A workflow_id is left to the server: of its runs the one that has not ended is meant."""
+        """A workflow_id is resolved by the server, which picks the open run."""
         request.namespace_id = self._namespace
         if self._run_id or is_uuid(self._searched_id):
             request.run_id = (await self._key()).run_id

@@ -1,4 +1,4 @@
-"""The options of `client.start`, its builder, and the request that they become."""
+"""The options of `client.start`, its builder, and the request made from them."""
 
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from datetime import datetime
@@ -38,30 +38,30 @@ ABSENT = Absent()
 
 
 class StartKeywords(TypedDict, total=False):
-    """What may be said about a start, as keywords. The methods of the builder have the same names."""
+    """The options of a start, as keywords. The methods of the builder have the same names."""
 
-    id: str | None  #: the workflow_id; default: a new one. While a run with this id has not ended, that run is returned
+    id: str | None  #: the workflow_id; default: a new one. If a run with it is open, that run is returned
     namespace: str | None  #: where to start it; default: the client's namespace
     delay: Duration | None  #: begin this much later
-    start_at: datetime | None  #: begin at this moment; give either this or `delay`
+    start_at: datetime | None  #: begin at this time; use either this or `delay`
     deadline: (
         datetime | None
-    )  #: the run fails with kind TIMEOUT at this moment, wherever it is. Time in the queue counts
-    labels: Mapping[str, str] | None  #: up to 64 texts by name, to find runs by
-    priority: int  #: -100 to 100; higher ones are taken first
+    )  #: the run fails with kind TIMEOUT at this time; time in the queue counts
+    labels: Mapping[str, str] | None  #: up to 64, to find runs by
+    priority: int  #: -100 to 100; higher runs first
     version: int | str | None  #: the version of the workflow; default: the default version
     retry: (
         Retry | None
-    )  #: try the whole function again when it raises; results of its steps are kept. Default: no retry
+    )  #: how to retry the whole function if it raises; step results are kept. Default: no retry
     on_conflict: OnConflict
-    """If `id` is taken by a run that has not ended: "existing" (the default) returns it, "existing_or_completed" also
-    returns a completed one, "fail" raises AlreadyExists, "replace" terminates it and starts anew."""
-    concurrency_key: str | None  #: limits per key of the workflow count the runs with the same key
+    """If a run with this `id` is open: "existing" (the default) returns it, "existing_or_completed" also returns a
+    completed one, "fail" raises AlreadyExists, "replace" terminates it and starts a new one."""
+    concurrency_key: str | None  #: per-key limits of the workflow count runs with the same key
     context: Mapping[str, Any] | None  #: values for `ctx.context`, which children inherit: a JSON object
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about one start, as the user gave it."""
+    """All options of one start, as the user gave them."""
 
     workflow: Workflow[Any, Any] | str
     input: Any = ABSENT
@@ -116,11 +116,11 @@ class Start(Builder, Generic[I, O]):
         return type(self)(self._begin, msgspec.structs.replace(self._options, **changes), self._draw_id)
 
     def input(self, input: I) -> Self:
-        """What the workflow is given: `input`."""
+        """The `input` of the workflow."""
         return self._with(input=input)
 
     def id(self, id: str) -> Self:
-        """The workflow_id: while a run with this `id` has not ended, that run is returned instead."""
+        """The workflow_id. If a run with this `id` is open, that run is returned instead."""
         return self._with(id=id)
 
     def namespace(self, namespace: str) -> Self:
@@ -128,19 +128,19 @@ class Start(Builder, Generic[I, O]):
         return self._with(namespace=namespace)
 
     def delay(self, delay: Duration) -> Self:
-        """Begin after this `delay`. Give either this or `start_at`."""
+        """Begin after this `delay`. Use either this or `start_at`."""
         return self._with(delay=delay)
 
     def start_at(self, start_at: datetime) -> Self:
-        """Begin at this moment: `start_at`, with a time zone."""
+        """Begin at the time `start_at`, which has a time zone."""
         return self._with(start_at=start_at)
 
     def deadline(self, deadline: datetime) -> Self:
-        """The run fails with kind TIMEOUT at the moment `deadline`, wherever it is. Time in the queue counts."""
+        """The run fails with kind TIMEOUT at the time `deadline`. Time in the queue counts."""
         return self._with(deadline=deadline)
 
     def labels(self, labels: Mapping[str, str]) -> Self:
-        """Add `labels`: up to 64 texts by name, to find runs by."""
+        """Add `labels`, up to 64, to find runs by."""
         return self._with(labels={**(self._options.labels or {}), **labels})
 
     def label(self, key: str, value: str) -> Self:
@@ -148,7 +148,7 @@ class Start(Builder, Generic[I, O]):
         return self.labels({key: value})
 
     def priority(self, priority: int) -> Self:
-        """The `priority`, -100 to 100; higher ones are taken first. Default: 0."""
+        """The `priority`, -100 to 100; higher runs are taken first. Default: 0."""
         return self._with(priority=priority)
 
     def version(self, version: int | str) -> Self:
@@ -156,30 +156,30 @@ class Start(Builder, Generic[I, O]):
         return self._with(version=version)
 
     def retry(self, retry: Retry) -> Self:
-        """How the whole function is tried again when it raises; results of its steps are kept. Default: no `retry`."""
+        """How to `retry` the whole function if it raises; results of its steps are kept. Default: no retry."""
         return self._with(retry=retry)
 
     def on_conflict(self, on_conflict: OnConflict) -> Self:
-        """What happens if the id is taken by a run that has not ended: `on_conflict` is "existing" (the default), which
-        returns that run, "existing_or_completed", "fail" or "replace"."""
+        """What happens if a run with the id is open: `on_conflict` is "existing" (the default), which returns that run,
+        "existing_or_completed", "fail" or "replace"."""
         return self._with(on_conflict=on_conflict)
 
     def concurrency_key(self, key: str) -> Self:
-        """Limits per key of the workflow count the runs with the same `key`."""
+        """Per-key limits of the workflow count runs with the same `key`."""
         return self._with(concurrency_key=key)
 
     def context(self, context: Mapping[str, Any]) -> Self:
-        """The `context`, a JSON object: `ctx.context` in the workflow, and in its children."""
+        """The `context`, a JSON object: `ctx.context` in the workflow and in its children."""
         return self._with(context=context)
 
 
-# --- as a request -----------------------------------------------------------------------------------------------------
+# --- the request ------------------------------------------------------------------------------------------------------
 
 
 def start_request(
     options: StartOptions, *, namespace: str, request_id: str, span: "StartSpan | None" = None
 ) -> StartRequest:
-    """The start as the server is asked for it; `span`: its own. Raises InvalidArgument, ResourceExhausted."""
+    """The request for the server; `span`: of this start. Raises InvalidArgument, ResourceExhausted."""
     workflow = options.workflow
     if options.delay is not None and options.start_at is not None:
         raise InvalidArgument("delay and start_at are both given. Give one of them.", field="delay")
@@ -210,7 +210,7 @@ def start_request(
 
 
 def refuse_oversized(request: StartRequest, limit_bytes: int) -> None:
-    """Raises ResourceExhausted if the input is over the server's limit, which may be lower than usual."""
+    """Raises ResourceExhausted if the input exceeds the server's limit, which may be lower than the default."""
     size = 0 if request.input is None else len(request.input.data)
     if size > limit_bytes:
         raise ResourceExhausted(

@@ -1,7 +1,7 @@
 """Batches the starts of one client, many to a message.
 
-Whatever is started in the same loop pass, or while a batch is under way, travels together. A lone start leaves at once.
-Many go in as many parts as the server says.
+Starts of the same event loop iteration, or made while a batch is in flight, share a message. A single start is sent at
+once. Many starts are divided into as many batches as the server asks for.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ if TYPE_CHECKING:  # needs OpenTelemetry
 
 BATCH_ITEMS = 100
 _BATCHES_UNDER_WAY = 4
-_LEAST_PART = 20  # a message and a transaction of its own is not worth it for fewer
-_SMALL_BATCHES_UNDER_WAY = 2  # beyond that, waiting for company is worth more than leaving
+_LEAST_PART = 20  # fewer are not worth a message and a transaction of their own
+_SMALL_BATCHES_UNDER_WAY = 2  # with more in flight, collecting a larger batch pays off
 
 
 class _Pending:
-    """One start that is not acknowledged yet. `waited`: its caller waits for the end of the run, too. `trace`: what the
-    server is told of its span."""
+    """One start that is not acknowledged yet. `waited`: its caller also waits for the end of the run. `trace`: the
+    trace metadata of its span."""
 
     __slots__ = ("request", "response", "run_id", "trace", "waited", "waits")
 
@@ -66,11 +66,11 @@ class _Pending:
             self.response.set_exception(error_of(read_error(item.error)))
 
     def subscribed(self, waits: WaitsOfStarts, run_id: str) -> None:
-        """Its end comes without being asked for."""
+        """The server will send the end of the run without a further request."""
         self.waits, self.run_id = waits, run_id
         waits.subscribed(run_id)
         if self.response.done():
-            waits.forget(run_id)  # nobody waits any more
+            waits.forget(run_id)  # the caller no longer waits
 
     def forget_end(self) -> None:
         if self.waits is not None:
@@ -85,20 +85,20 @@ class Starter:
         self._namespace = namespace
         self._tracing = find_tracing()
         self._pending: dict[str, list[_Pending]] = {}
-        self._under_way: dict[asyncio.Task[None], int] = {}  # with its number of starts
+        self._under_way: dict[asyncio.Task[None], int] = {}  # with the number of starts of each
         self._flush_due = False
-        self._unanswered = 0  # of all of them
+        self._unanswered = 0  # starts in flight, over all batches
 
     async def start(self, options: StartOptions, request_id: str | None = None) -> Run[Any]:
-        """Raises KagziError. A caller who stops waiting does not stop the start."""
+        """Raises KagziError. Cancelling the caller does not stop the start."""
         span = self._span_of(options)
         request = self._request(options, request_id or self._backend.new_id(), span)
         response = self._queue(request, span).response
         return self._run(options, request, await (response if span is None else span.of(response)))
 
     async def run(self, options: StartOptions) -> Any:
-        """Start a run and wait for its result. Raises KagziError. The start says that its end is waited for: where a
-        stream of waits is open, nothing more has to be said."""
+        """Start a run and wait for its result. Raises KagziError. The start itself announces the wait: if a wait stream
+        is open, no further request is needed."""
         span = self._span_of(options)
         request = self._request(options, self._backend.new_id(), span)
         pending = self._queue(request, span, waited=True)
@@ -140,11 +140,11 @@ class Starter:
         return self._run(options, start, response.started)
 
     def _span_of(self, options: StartOptions) -> "StartSpan | None":
-        """Of a start, if this program makes spans."""
+        """The span of a start, if this program records spans."""
         if self._tracing is None:
             return None
         if options.context is not None and not isinstance(cast("object", options.context), Mapping):
-            return None  # it is refused where it is written
+            return None  # encoding it raises the error
         name = checked_workflow_name(options.workflow)
         return self._tracing.start(options.namespace or self._namespace, name, options.context)
 
@@ -179,8 +179,8 @@ class Starter:
                 task.add_done_callback(self._sent)
 
     def _most_items(self, pending: list[_Pending]) -> int:
-        """A part of many starts that are not answered, as many parts as the server wants: while one is being written,
-        client and server prepare the other. All in one message would leave each waiting for the others."""
+        """The size of a batch: the unanswered starts divided by the number of batches that the server wants. While one
+        is written, client and server prepare the next; in one message, every start would wait for all others."""
         part = -(-(self._unanswered + len(pending)) // self._backend.connection.start_batches)
         return BATCH_ITEMS if part < _LEAST_PART else min(part, BATCH_ITEMS)
 
@@ -229,7 +229,7 @@ class Starter:
             pending.settle(item)
 
     async def close(self) -> None:
-        """Starts under way are cut short; whether they took place is unknown."""
+        """Starts in flight are aborted; whether they took effect is unknown."""
         tasks = list(self._under_way)
         for task in tasks:
             task.cancel()
@@ -240,7 +240,7 @@ class Starter:
 
 
 def _take_batch(pending: list[_Pending], most: int) -> list[_Pending]:
-    """The first of them, at most so many and as many as fit into a message; they are taken off the list."""
+    """Remove and return the first starts: at most `most`, and as many as fit into a message."""
     size = 0
     count = 0
     for each in pending[:most]:
@@ -254,8 +254,8 @@ def _take_batch(pending: list[_Pending], most: int) -> list[_Pending]:
 
 
 def _store_is_away(response: pb.StartBatchResponse) -> Unavailable | None:
-    """Starts that could not be written although the server took them. All can be sent again: each has its request
-    id."""
+    """The error if the server accepted the starts but could not write some. All can be sent again: each has a
+    request id."""
     for item in response.items:
         if item.error.code == common_pb2.ERROR_CODE_UNAVAILABLE:
             error = error_of(read_error(item.error))

@@ -33,11 +33,11 @@ class StepLogs:
     """The last lines that the steps of a run logged: at most 200 or 64 KiB of each step."""
 
     lines: tuple[LogLine, ...]  #: in the order of their times
-    dropped: int = 0  #: lines that were logged and are not here
+    dropped: int = 0  #: lines that were logged but not kept
 
 
 async def list_logs(backend: "Backend", run: RunKey, step_id: str) -> StepLogs:
-    """Of one step, or of all of the run."""
+    """The lines of one step, or of all steps of the run."""
     request = ListStepLogsRequest(namespace_id=run.namespace, run_id=run.run_id, step_id=step_id)
     rows = backend.rows(lambda link: link.admin.ListStepLogs, request, lambda page: page.logs)
     return _read_logs([log async for log in rows])

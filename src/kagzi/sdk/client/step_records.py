@@ -31,21 +31,21 @@ class StepAttempt:
     finished_at: datetime  #: when it failed, or when its loss was noticed
     error: ErrorDetail  #: why it failed; of kind LOST if its worker was lost
     worker_id: str | None = None  #: the worker that executed it
-    claim: int = 0  #: the claim of the run in which it was begun, counted from 1; 0 if that is not known here
-    begun_seq: int = 0  #: the place of its begin among what happened in the run
+    claim: int = 0  #: the claim of the run in which it began, counted from 1; 0 if not known
+    begun_seq: int = 0  #: the seq of its begin in the history of the run
     input: bytes = b""  #: the arguments that it was called with, by name, as JSON, if they are recorded
-    before_retry: bool = False  #: whether `run.retry` has forgotten it since: attempts are counted afresh
+    before_retry: bool = False  #: whether `run.retry` has since reset the count of attempts
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """A step of a run: its result, or how far it has come."""
+    """A step of a run: its result, or its progress."""
 
-    id: str  #: the step id: unique in its run
-    name: str  #: as the code calls it
-    kind: StepKind  #: what it is
-    status: StepStatus  #: its state
+    id: str  #: the step id, unique in its run
+    name: str  #: its name in the code
+    kind: StepKind  #: its kind
+    status: StepStatus  #: its status
     attempts: int = 0  #: attempts so far
     output: bytes = b""  #: the recorded result as JSON; empty while there is none
     error: StepError | None = None  #: why it failed for good
@@ -56,18 +56,18 @@ class StepRecord:
     started_at: datetime | None = None  #: when its last attempt began
     finished_at: datetime | None = None  #: when it got its result
     parallel_group: str = ""  #: the `parallel` or `map` that it is part of
-    details: bytes = b""  #: what its last heartbeat said, as JSON
-    created_at: datetime | None = None  #: when it was first begun
-    seq: int = 0  #: the place of its result among the results of the run; 0 while there is none
+    details: bytes = b""  #: the details of its last heartbeat, as JSON
+    created_at: datetime | None = None  #: when it first began
+    seq: int = 0  #: the seq of its result in the history of the run; 0 while there is none
     earlier: tuple[StepAttempt, ...] = ()  #: attempts that failed or were lost, the oldest first
     error_detail: ErrorDetail | None = None  #: the recorded error in full
-    not_retried: str = ""  #: why it was not retried; empty if it did not fail, or its attempts were used up
-    encoding: str = ""  #: how input, output and details are encoded, if it is not plain JSON
-    input: bytes = b""  #: its arguments by name, as JSON, if they are recorded; of a wait for a signal: its JSON Schema
+    not_retried: str = ""  #: why it was not retried; empty if it did not fail, or had no attempts left
+    encoding: str = ""  #: how input, output and details are encoded, if not as plain JSON
+    input: bytes = b""  #: its arguments by name, as JSON, if recorded; of a wait for a signal: its JSON Schema
     worker_id: str | None = None  #: the worker that last began it
-    claim: int = 0  #: the claim of the run in which it was last begun, counted from 1; 0 if that is not known here
-    begun_seq: int = 0  #: the place of its last begin among what happened in the run
-    sent_by: str = ""  #: of a signal, the span that sent it, as a `traceparent`; empty if that is not known
+    claim: int = 0  #: the claim of the run in which it last began, counted from 1; 0 if not known
+    begun_seq: int = 0  #: the seq of its last begin in the history of the run
+    sent_by: str = ""  #: the span that sent a signal, as a `traceparent`; empty if not known
 
 
 def _failure(message: pb.Step) -> ErrorDetail | None:
@@ -127,7 +127,7 @@ read_step_record = reader(
 
 
 async def list_steps(backend: "Backend", run: RunKey) -> list[StepRecord]:
-    """All of a run, in the order in which they were begun."""
+    """All steps of a run, in the order in which they began."""
     request = ListStepsRequest(namespace_id=run.namespace, run_id=run.run_id, include_payloads=True)
     steps = backend.rows(lambda link: link.admin.ListSteps, request, lambda page: page.steps)
     return [read_step_record(step) async for step in steps]

@@ -1,5 +1,4 @@
-"""Warnings of servers about workflows that no worker serves: logged once per name; the command line prints them
-instead."""
+"""Warnings of servers about workflows that no worker serves: logged once per name, or printed by the command line."""
 
 import logging
 from collections.abc import Callable, Generator, Iterable
@@ -11,7 +10,7 @@ _REMEMBERED = 1_000
 
 
 class UnservedNames:
-    """`show`: where a warning goes. What a worker of this process serves is not warned of: it may just be starting."""
+    """`show` receives the warnings. Workflows that a worker of this process serves are left out: it may be starting."""
 
     def __init__(self, show: Callable[[str], None] = logger.warning) -> None:
         self.show = show
@@ -20,7 +19,7 @@ class UnservedNames:
 
     @contextmanager
     def shown_by(self, show: Callable[[str], None]) -> Generator[None]:
-        """Meanwhile, as if nothing had been warned of before."""
+        """Within this context, warnings are shown as if none had been shown before."""
         before, self.show = self.show, show
         self._warned.clear()
         try:
@@ -29,7 +28,7 @@ class UnservedNames:
             self.show = before
 
     def served(self, names: Iterable[str]) -> None:
-        """A worker of this process begins to serve these."""
+        """A worker of this process starts to serve these workflows."""
         self._served_here.extend(names)
 
     def served_no_longer(self, names: Iterable[str]) -> None:
@@ -38,7 +37,7 @@ class UnservedNames:
                 self._served_here.remove(name)
 
     def warn(self, namespace: str, name: str, warning: str) -> None:
-        """Pass on what the server says about this name, if it says something; once."""
+        """Show the server's warning about this name, if there is one, once."""
         if not warning or name in self._served_here or (namespace, name) in self._warned:
             return
         if len(self._warned) >= _REMEMBERED:

@@ -1,4 +1,4 @@
-"""Waits for the ends of runs: many waits on one stream, sent again after a break."""
+"""Waits for the ends of runs: many waits share one stream and are sent again after it breaks."""
 
 import asyncio
 import logging
@@ -18,8 +18,8 @@ from ..transport.unreachable import Outage
 
 logger = logging.getLogger("kagzi.client")
 
-OUTAGE_S = 300.0  # a wait may be long, and so may be an outage in it
-IDLE_S = 10.0  # how long a stream without waits is kept for the next one
+OUTAGE_S = 300.0  # waits may be long, so they survive long outages
+IDLE_S = 10.0  # how long a stream without waits stays open
 _IDS_PER_MESSAGE = 1_000
 
 _Call = grpc.aio.StreamStreamCall[pb.WaitStreamRequest, pb.WaitStreamResponse]
@@ -43,8 +43,8 @@ class Waits:
         return await stream.ended(run_id)
 
     def for_starts(self, namespace: str) -> "WaitsOfStarts | None":
-        """The stream on which the ends of runs that are about to be started can come without being asked for; None if
-        none is open."""
+        """The stream on which the server can send the ends of runs that are about to be started, without a further
+        request; None if none is open."""
         return next((WaitsOfStarts(each) for each in self._streams.get(namespace, ()) if each.can_be_named), None)
 
     async def close(self) -> None:
@@ -55,8 +55,8 @@ class Waits:
 
 
 class WaitsOfStarts:
-    """The waits of one message of starts, whose runs have no ids yet. `stream_id`: what the server is told. `close` it
-    when the message is answered, after `subscribed`, or has failed."""
+    """The waits of one message of starts, whose runs have no ids yet. `stream_id` is sent to the server. `close` it
+    when the message has been answered, after `subscribed`, or has failed."""
 
     def __init__(self, stream: "_Waiting") -> None:
         self._stream = stream
@@ -64,12 +64,12 @@ class WaitsOfStarts:
         stream.starts_under_way += 1
 
     def subscribed(self, run_id: str) -> None:
-        """Its end comes on the stream, or is asked for if the stream broke meanwhile. It is kept until it is awaited or
-        forgotten."""
+        """The end of this run arrives on the stream, or is requested if the stream broke meanwhile. It is kept until it
+        is awaited or forgotten."""
         self._stream.subscribed(run_id, ask=self.stream_id != self._stream.stream_id)
 
     def forget(self, run_id: str) -> None:
-        """Nobody awaits it after all."""
+        """The end of this run will not be awaited."""
         self._stream.forget_unawaited(run_id)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class WaitsOfStarts:
 
 
 class _Waiting:
-    """The waits that share a stream. It is open while there are any, and a little longer."""
+    """The waits that share a stream. The stream is open while there are waits, and a little longer."""
 
     def __init__(self, connection: Connection, namespace: str, new_id: Callable[[], str]) -> None:
         self._connection = connection
@@ -87,9 +87,9 @@ class _Waiting:
         self._wanted: dict[str, list[asyncio.Future[RunEnd]]] = {}
         self._fresh: list[str] = []
         self._forgotten: list[str] = []
-        self._ended: dict[str, RunEnd] = {}  # come before anybody awaited them: their starts are under way
+        self._ended: dict[str, RunEnd] = {}  # arrived before they were awaited: their starts are still in flight
         self.starts_under_way = 0
-        self.stream_id = ""  # while the server knows the stream by it
+        self.stream_id = ""  # set while the server knows the stream by it
         self._wake = asyncio.Event()
         self._tries: Tries | None = None
         self._task: asyncio.Task[None] | None = None
@@ -114,7 +114,7 @@ class _Waiting:
             self._stop_asking(run_id)
 
     def drop_unexpected(self) -> None:
-        """Ends that no start has asked for: the message with their starts was not answered."""
+        """Drop ends that no start will await: the message with their starts was not answered."""
         if not self.starts_under_way and self._ended:
             self._ended = {run_id: end for run_id, end in self._ended.items() if run_id in self._wanted}
 
@@ -169,7 +169,7 @@ class _Waiting:
             self._fail(InternalError(f"the stream of waits failed: {error!r}"))
 
     async def _keep_open(self) -> None:
-        """Until nobody waits. Raises why it cannot be kept open."""
+        """Keeps a stream open until there are no waits. Raises the reason if that fails."""
         with self._connection.tries(OUTAGE_S, stream=True) as tries:
             while True:
                 link = self._connection.link
@@ -181,7 +181,7 @@ class _Waiting:
                 await self._connection.try_again(tries, link, problem)
 
     async def _one_stream(self, link: Link) -> KagziError | Outage:
-        """Ask for everything that is wanted, until the stream ends. Returns why it ended."""
+        """Sends all waits until the stream ends. Returns why it ended."""
         try:
             with link:
                 await self._converse(link)
@@ -201,7 +201,7 @@ class _Waiting:
             writer.cancel()
             await asyncio.wait((writer,))
             if not writer.cancelled():
-                writer.exception()  # a broken stream; the reader says how it broke
+                writer.exception()  # the stream is broken; the reader reports why
 
     async def _write(self, call: _Call) -> None:
         self._forgotten.clear()
@@ -222,7 +222,7 @@ class _Waiting:
                 return
 
     async def _something_new(self) -> bool:
-        """False: nobody waits any more, for a while now."""
+        """Returns False once there have been no waits for a while."""
         while not self._wake.is_set():
             try:
                 async with asyncio.timeout(IDLE_S):

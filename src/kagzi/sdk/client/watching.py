@@ -1,4 +1,4 @@
-"""Events of a run, read from a stream that is resumed after a break where it broke off."""
+"""Events of a run, read from a stream that is resumed where it broke off."""
 
 import asyncio
 import logging
@@ -24,25 +24,25 @@ from ..workflow.codec import ANY, read_payload
 
 logger = logging.getLogger("kagzi.client")
 
-OUTAGE_S = 300.0  # a run may be long, and so may be an outage in it
+OUTAGE_S = 300.0  # runs may be long, so watching survives long outages
 
 Event = dict[str, Any]
 
 
 class Watch:
-    """One run's events, each once, from `after` on."""
+    """The events of one run, each once, after `after`."""
 
     def __init__(self, connection: Connection, run: RunKey, after: int) -> None:
         self._connection = connection
         self._namespace = run.namespace
         self._run_id = run.run_id
         self._after = after
-        self._started = after > 0  # whether the start was yielded
+        self._started = after > 0  # whether the start has been yielded
         self._last_standing: Event = {}
         self._ended = False
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Until the run has ended. Raises NotFound; Unavailable after minutes without a server."""
+        """Yields events until the run has ended. Raises NotFound; Unavailable after minutes without a server."""
         with self._connection.tries(OUTAGE_S, stream=True) as tries:
             while not self._ended:
                 link = self._connection.link
@@ -94,7 +94,7 @@ class Watch:
             events.append({"kind": "run_status", "run_id": self._run_id, "seq": self._after, **standing})
         self._last_standing = standing
         if ended and not response.events:
-            self._ended = True  # everything was yielded before
+            self._ended = True  # all events have been yielded
         return events
 
 

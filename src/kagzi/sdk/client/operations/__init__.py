@@ -1,4 +1,4 @@
-"""Nouns of a client beyond runs: schedules, workers, versions and the like. Each is imported when it is first used."""
+"""What a client manages besides runs: schedules, workers, versions and others. Each module is imported on first use."""
 
 from importlib import import_module
 from typing import Any, Protocol
@@ -7,7 +7,7 @@ from ..backend import Backend
 
 
 class Operations:
-    """What a client can do with one kind of thing in its namespace."""
+    """The operations of a client on one kind of object in its namespace."""
 
     def __init__(self, backend: Backend, namespace: str) -> None:
         self._backend = backend
@@ -32,5 +32,5 @@ class _Operation:
 
 
 def operation(module: str, name: str) -> Any:
-    """An attribute of a client: the class `name` of a `module` here, made for its connection and namespace."""
+    """An attribute of a client: the class `name` of a `module` here, created for its connection and namespace."""
     return _Operation(module, name)

@@ -26,16 +26,16 @@ _LAST_POLL_S = 1.0
 @exported
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
-    """How far an operation is."""
+    """The progress of a bulk operation."""
 
-    action: BulkAction  #: "cancel", "terminate", "retry" or "delete"
+    action: BulkAction  #: "cancel", "terminate", "retry", "resume" or "delete"
     matched: int  #: runs found so far; all of them once it has finished
     done: int  #: runs on which it succeeded
-    failed: int  #: runs on which it did not
-    last_error: str  #: why it last failed on a run
+    failed: int  #: runs on which it failed
+    last_error: str  #: the latest error on a run
     finished: bool  #: whether it has ended
     stopped: bool  #: whether it was stopped before its end
-    reason: str  #: what was said when it was started
+    reason: str  #: the reason given when it was started
     created_at: datetime  #: when it was started
     finished_at: datetime | None  #: when it ended
 
@@ -45,26 +45,26 @@ _read_progress = reader(pb.BulkOperation, BulkProgress, unread=("operation_id", 
 
 @exported
 class BulkOperation:
-    """An operation on many runs. The server goes on with it also when this program ends: `client.bulk.get(id)` finds
-    it."""
+    """An operation on many runs. The server continues it even after this program ends: find it with
+    `client.bulk.get(id)`."""
 
     def __init__(self, backend: Backend, namespace: str, operation_id: str, last: BulkProgress | None) -> None:
         self._backend = backend
         self._namespace = namespace
         self.id = operation_id  #: its id
         self.last = last
-        """Its progress when it was last asked for."""
+        """Its progress when it was last read."""
 
     def __repr__(self) -> str:
         return f"<BulkOperation {self.id}>"
 
     async def progress(self) -> BulkProgress:
-        """Ask how far it is. Raises NotFound."""
+        """Read its progress from the server. Raises NotFound."""
         request = pb.GetBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
         return self._learn(await self._backend.call(lambda link: link.workflows.GetBulkOperation, request))
 
     async def wait(self, timeout: Duration | None = None) -> BulkProgress:
-        """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
+        """Wait until it has finished or was stopped. After `timeout` raises TimeoutError; the operation continues."""
         pause_s = _FIRST_POLL_S
         async with self._backend.time_limit(timeout, f"bulk operation {self.id}"):
             while not (progress := await self.progress()).finished:
@@ -73,7 +73,7 @@ class BulkOperation:
         return progress
 
     async def stop(self) -> BulkProgress:
-        """End it where it is; what is done stays done."""
+        """Stop it. Runs that it has already changed stay changed."""
         request = pb.StopBulkOperationRequest(namespace_id=self._namespace, operation_id=self.id)
         return self._learn(await self._backend.call(lambda link: link.workflows.StopBulkOperation, request))
 
@@ -83,43 +83,43 @@ class BulkOperation:
 
 
 class Bulk(Operations):
-    """`client.bulk`. Every call returns at once; the server works in the background on the runs that exist at that
-    moment.
+    """`client.bulk`. Every call returns at once; the server processes the runs that exist at that time in the
+    background.
 
-    The keywords of `matching` say which runs, as in `client.list`; at least one is needed. Without `status`, cancel and
-    terminate mean runs that have not ended, retry means failed ones, resume means paused ones.
+    The keywords of `matching` select the runs, as in `client.list`; at least one is required. Without `status`, cancel
+    and terminate select open runs, retry failed ones, and resume paused ones.
     """
 
     async def cancel(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """Cancel the runs that are `matching`, for a `reason`. See `Run.cancel`."""
+        """Cancel all runs `matching` the conditions, for a `reason`. See `Run.cancel`."""
         return await self._start("cancel", reason, matching)
 
     async def terminate(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """Terminate the runs that are `matching`, for a `reason`. See `Run.terminate`."""
+        """Terminate all runs `matching` the conditions, for a `reason`. See `Run.terminate`."""
         return await self._start("terminate", reason, matching)
 
     async def retry(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """Retry the runs that are `matching`, for a `reason`. See `Run.retry`."""
+        """Retry all runs `matching` the conditions, for a `reason`. See `Run.retry`."""
         return await self._start("retry", reason, matching)
 
     async def resume(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """Resume the runs that are `matching`, for a `reason`. `problem=True` means those that the engine paused. See
-        `Run.resume`."""
+        """Resume all runs `matching` the conditions, for a `reason`. `problem=True` selects those that Kagzi paused.
+        See `Run.resume`."""
         return await self._start("resume", reason, matching)
 
     async def delete(self, *, reason: str = "", **matching: Unpack[Matching]) -> BulkOperation:
-        """Delete ended runs that are `matching`, with their history, for a `reason`. Open ones are left alone and count
-        as failed."""
+        """Delete the ended runs `matching` the conditions, with their history, for a `reason`. Open runs are not
+        deleted and count as failed."""
         return await self._start("delete", reason, matching)
 
     def get(self, id: str) -> BulkOperation:
-        """A handle to the operation with this `id`. No call is made yet."""
+        """A handle to the operation with this `id`. Makes no call yet."""
         if not id:
             raise InvalidArgument("id is empty. Give the id of a bulk operation.", field="id")
         return BulkOperation(self._backend, self._namespace, id, None)
 
     async def list(self, limit: int | None = None) -> AsyncIterator[BulkOperation]:
-        """Operations, newest first, at most `limit`; `operation.last` says how far each is."""
+        """Operations, newest first, at most `limit`; `operation.last` is the progress of each."""
         request = pb.ListBulkOperationsRequest(namespace_id=self._namespace)
         async for message in self._backend.rows(
             lambda link: link.workflows.ListBulkOperations, request, lambda page: page.operations, limit
@@ -135,7 +135,7 @@ class Bulk(Operations):
         return await self.start(action, where, reason)
 
     async def start(self, action: BulkAction, where: RunFilter, reason: str = "") -> BulkOperation:
-        """Start an `action` on the runs that a filter `where` matches, for a `reason`."""
+        """Start an `action` on the runs that the filter `where` selects, for a `reason`."""
         request = pb.StartBulkOperationRequest(
             namespace_id=self._namespace,
             action=BULK_ACTION_TO_WIRE[action],

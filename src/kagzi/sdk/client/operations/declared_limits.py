@@ -1,4 +1,4 @@
-"""Limits that workflows declare, compared with those of the server when a worker starts, and applied if asked."""
+"""Compares the limits that workflows declare with the server's when a worker starts, and applies them if requested."""
 
 import logging
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ logger = logging.getLogger("kagzi.worker")
 async def sync_limits(
     connection: Connection, namespace: str, declared: Mapping[str, TypeLimitKeywords], *, apply: bool
 ) -> None:
-    """Log where the server has other limits than declared; with `apply`, set them. Raises what the server has against
-    that; if nothing is to be applied, a worker works also where it may not read them."""
+    """Log the declared limits that differ from the server's; with `apply`, set them. With `apply`, raises the errors of
+    the server; without, logs them, so that a worker also starts where it may not read limits."""
     for workflow_type, limits in declared.items():
         try:
             await _sync_type(connection, namespace, workflow_type, limits, apply=apply)

@@ -1,4 +1,4 @@
-"""`client.keys`: creates, rotates and revokes API keys, and tells what administrators did."""
+"""`client.keys`: creates, rotates and revokes API keys, and reads the audit log."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 @exported
 @dataclass(frozen=True, slots=True)
 class KeyInfo:
-    """An API key as it was when asked, without its secret."""
+    """An API key at the time of the call, without its secret."""
 
     id: str  #: its id, which is part of the key itself
-    namespace: str  #: where it is good; "*" is every namespace
-    name: str  #: what it was called
-    scopes: tuple[str, ...]  #: what it is good for: "read", "client", "worker", "admin"
-    created_at: datetime  #: when it was made
-    expires_at: datetime | None  #: when it ends by itself
+    namespace: str  #: where it is valid; "*" is every namespace
+    name: str  #: its name
+    scopes: tuple[str, ...]  #: what it permits: "read", "client", "worker", "admin"
+    created_at: datetime  #: when it was created
+    expires_at: datetime | None  #: when it expires
     revoked_at: datetime | None  #: when it was revoked
-    rotated_at: datetime | None  #: when it got its newest secret; None: it has its first
-    last_used_at: datetime | None  #: true to the minute or so; None: it was not used
+    rotated_at: datetime | None  #: when it got its current secret; None: never rotated
+    last_used_at: datetime | None  #: accurate to about a minute; None: never used
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was made or rotated."""
+    """A key that was created or rotated."""
 
-    info: KeyInfo  #: what is known of it from now on
+    info: KeyInfo  #: the key without its secret
     key: str  #: the key itself, which is never shown again
 
     def __repr__(self) -> str:
@@ -57,12 +57,12 @@ class AuditRecord:
 
     id: str  #: its id
     at: datetime  #: when it was made
-    key_id: str  #: the key that made it; empty if the server asked for none
+    key_id: str  #: the key that made it; empty if the server requires none
     key_name: str  #: the name of that key
     action: str  #: what was done: "key.create", "namespace.update", "type.pause" ...
     namespace: str  #: where; "*" is every namespace
     subject: str  #: what was changed
-    details: Mapping[str, str]  #: how
+    details: Mapping[str, str]  #: the details of the change
 
 
 read_key_info = reader(
@@ -72,15 +72,15 @@ read_audit_record = reader(pb.AuditEntry, AuditRecord, names={"id": "audit_id", 
 
 
 def _keys(link: Link) -> "KeyServiceAsyncStub":
-    return KeyServiceStub(cast("grpc.aio.Channel", link.channel))  # all that a stub uses of it
+    return KeyServiceStub(cast("grpc.aio.Channel", link.channel))  # a stub uses only these methods of it
 
 
 class Keys(Operations):
-    """`client.keys`: who may call a server that asks for keys. `everywhere` needs a key of every namespace."""
+    """`client.keys`: who may call a server that requires keys. `everywhere` needs a key that is valid everywhere."""
 
     async def list(self, *, everywhere: bool = False, limit: int | None = None) -> AsyncIterator[KeyInfo]:
-        """Keys of the namespace (of all namespaces: `everywhere`), newest first, at most `limit`. Those that are not
-        good any more stay in the list for a year."""
+        """Keys of the namespace (of all namespaces: `everywhere`), newest first, at most `limit`. Expired and revoked
+        keys stay in the list for a year."""
         request = pb.ListKeysRequest(namespace_id=self._of(everywhere=everywhere))
         async for key in self._backend.rows(lambda link: _keys(link).ListKeys, request, lambda page: page.keys, limit):
             yield read_key_info(key)
@@ -91,11 +91,10 @@ class Keys(Operations):
         """Create a key.
 
         Args:
-            name: What people call it.
-            scopes: What it is good for: "read" looks, "client" starts and changes runs and schedules, "worker" executes
-                runs, "admin" changes limits, versions, namespaces and keys. "client" includes "read", and "admin" all.
-            expires_in: It is good for so long. Default: until it is revoked.
-            everywhere: It is good for every namespace.
+            name: Its name. scopes: What it permits: "read" reads, "client" starts and changes runs and schedules,
+            "worker" executes runs, "admin" changes limits, versions, namespaces and keys. "client" includes "read", and
+            "admin" all. expires_in: How long it is valid. Default: until it is revoked. everywhere: It is valid in
+            every namespace.
         """
         request = pb.CreateKeyRequest(
             namespace_id=self._of(everywhere=everywhere), name=name, scopes=scopes, request_id=self._backend.new_id()
@@ -107,8 +106,8 @@ class Keys(Operations):
         return NewKey(read_key_info(response.key), response.secret)
 
     async def rotate(self, id: str, *, grace: Duration | None = None, everywhere: bool = False) -> NewKey:
-        """Give the key `id` a new secret. The old one is good for another `grace`, by default not at all; `everywhere`:
-        the key may be of any namespace. Raises NotFound, and PreconditionFailed if it was revoked."""
+        """Give the key `id` a new secret. The old one stays valid for `grace`, by default not at all. `everywhere`: the
+        key may be of any namespace. Raises NotFound, and PreconditionFailed if it was revoked."""
         request = pb.RotateKeyRequest(
             namespace_id=self._of(everywhere=everywhere), key_id=id, request_id=self._backend.new_id()
         )
@@ -118,8 +117,8 @@ class Keys(Operations):
         return NewKey(read_key_info(response.key), response.secret)
 
     async def revoke(self, id: str, *, everywhere: bool = False) -> KeyInfo:
-        """End the key `id`, for good: within 10 seconds on every server, also for what is open with it. `everywhere`:
-        it may be of any namespace. Raises NotFound."""
+        """Revoke the key `id` for good: within 10 seconds on every server, also for open connections. `everywhere`: it
+        may be of any namespace. Raises NotFound."""
         request = pb.RevokeKeyRequest(namespace_id=self._of(everywhere=everywhere), key_id=id)
         response = await self._backend.call(lambda link: _keys(link).RevokeKey, request)
         return read_key_info(response.key)
@@ -132,8 +131,8 @@ class Keys(Operations):
         everywhere: bool = False,
         limit: int | None = None,
     ) -> AsyncIterator[AuditRecord]:
-        """Administrative changes in the namespace (in all: `everywhere`), latest first, at most `limit`; from `since`
-        on, and before `until`. They are kept for a year."""
+        """Administrative changes in the namespace (in all: `everywhere`), latest first, at most `limit`, at or after
+        `since` and before `until`. They are kept for a year."""
         request = pb.ListAuditRequest(namespace_id=self._of(everywhere=everywhere))
         if since is not None:
             request.since.CopyFrom(write_time(from_datetime(since, what="since")))

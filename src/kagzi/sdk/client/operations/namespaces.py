@@ -19,19 +19,19 @@ from . import Operations
 @exported
 @dataclass(frozen=True, slots=True)
 class NamespaceInfo:
-    """A namespace as it was when asked. A limit of None means no limit."""
+    """A namespace at the time of the call. A limit of None means no limit."""
 
     name: str  #: its name
-    enabled: bool  #: whether it takes new runs
-    deleting: bool  #: whether it is being removed
-    created_at: datetime  #: when it was made
-    max_open_runs: int | None  #: runs that have not ended
+    enabled: bool  #: whether it accepts new runs
+    deleting: bool  #: whether it is being deleted
+    created_at: datetime  #: when it was created
+    max_open_runs: int | None  #: open runs
     max_running_runs: int | None  #: runs that workers hold at once
-    max_starts_per_second: float | None  #: starts, on average
-    max_stored_bytes: int | None  #: payloads and errors that are kept
+    max_starts_per_second: float | None  #: average rate of starts
+    max_stored_bytes: int | None  #: stored payloads and errors
     max_sessions: int | None  #: connected workers
     max_schedules: int | None  #: schedules
-    retention: Mapping[str, timedelta]  #: how long ended runs are kept, by status; others as the server says
+    retention: Mapping[str, timedelta]  #: how long ended runs are kept, by status; else the server's setting
     stored_bytes: int | None  #: as last measured; None if not limited
     stored_bytes_at: datetime | None  #: when that was measured
 
@@ -39,10 +39,10 @@ class NamespaceInfo:
 class NamespaceKeywords(TypedDict, total=False):
     """Limits of a namespace, and how long its runs are kept. A limit of None means no limit."""
 
-    max_open_runs: int | None  #: runs that have not ended
+    max_open_runs: int | None  #: open runs
     max_running_runs: int | None  #: runs that workers hold at once
-    max_starts_per_second: float | None  #: starts, on average
-    max_stored_bytes: int | None  #: payloads and errors that are kept
+    max_starts_per_second: float | None  #: average rate of starts
+    max_stored_bytes: int | None  #: stored payloads and errors
     max_sessions: int | None  #: connected workers
     max_schedules: int | None  #: schedules
     retention: Mapping[str, Duration]  #: how long ended runs are kept, by status: `{"completed": "7 days"}`
@@ -61,7 +61,7 @@ read_namespace_info = reader(
 
 
 class Namespaces(Operations):
-    """`client.namespaces`: what namespaces there are and what they may use."""
+    """`client.namespaces`: the namespaces of the server, and their limits."""
 
     async def list(self) -> AsyncIterator[NamespaceInfo]:
         """All namespaces, by name."""
@@ -78,15 +78,15 @@ class Namespaces(Operations):
         return read_namespace_info(response.namespace)
 
     async def create(self, name: str, **options: Unpack[NamespaceKeywords]) -> NamespaceInfo:
-        """Create the namespace `name` with these `options`: see [NamespaceKeywords](#namespacekeywords). What is not
-        given is not limited. Raises AlreadyExists."""
+        """Create the namespace `name` with these `options`: see [NamespaceKeywords](#namespacekeywords). A limit that
+        is not given means no limit. Raises AlreadyExists."""
         namespace, _ = _changes(name, options)
         request = pb.CreateNamespaceRequest(namespace=namespace)
         response = await self._backend.call(lambda link: link.namespaces.CreateNamespace, request)
         return read_namespace_info(response.namespace)
 
     async def update(self, name: str, **options: Unpack[NamespaceKeywords]) -> NamespaceInfo:
-        """Set `options` of the namespace `name`: see [NamespaceKeywords](#namespacekeywords). What is not given stays.
+        """Set `options` of the namespace `name`: see [NamespaceKeywords](#namespacekeywords). Others stay unchanged.
         They take effect on every server at once. Raises NotFound."""
         namespace, fields = _changes(name, options)
         if not fields:
@@ -94,16 +94,16 @@ class Namespaces(Operations):
         return await self._update(namespace, fields)
 
     async def enable(self, name: str) -> NamespaceInfo:
-        """Let the namespace `name` take new runs again."""
+        """Let the namespace `name` accept new runs again."""
         return await self._update(pb.Namespace(namespace_id=name, enabled=True), ["enabled"])
 
     async def disable(self, name: str) -> NamespaceInfo:
-        """Let the namespace `name` take no new runs; those it has go on, with the children they start."""
+        """Let the namespace `name` refuse new runs. Its open runs continue, and may start children."""
         return await self._update(pb.Namespace(namespace_id=name, enabled=False), ["enabled"])
 
     async def delete(self, name: str, *, confirm: str) -> None:
-        """Delete the namespace `name` with all its runs, for good: `confirm` repeats the name. It is removed in the
-        background, and then the name is free. Raises PreconditionFailed while runs are open or schedules enabled."""
+        """Delete the namespace `name` with all its runs, for good. `confirm` must repeat the name. It is deleted in the
+        background; then the name is free. Raises PreconditionFailed while runs are open or schedules enabled."""
         request = pb.DeleteNamespaceRequest(namespace_id=name, confirm=confirm)
         await self._backend.call(lambda link: link.namespaces.DeleteNamespace, request)
 

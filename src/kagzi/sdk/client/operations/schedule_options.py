@@ -25,28 +25,28 @@ from ..start import ABSENT, as_moment, checked_workflow_name, input_payload
 
 
 class ScheduleKeywords(TypedDict, total=False):
-    """What may be said about a schedule, as keywords. The methods of the builder have the same names."""
+    """The options of a schedule, as keywords. The methods of the builder have the same names."""
 
     cron: str | None  #: a cron expression of 5 fields, or 6 with seconds first
     timezone: str | None  #: the zone of the cron expression, such as "Europe/Berlin"; default: UTC
     every: Duration | None  #: an interval of at least 1s, instead of `cron`
-    input: Any  #: what each run is given
+    input: Any  #: the input of each run
     context: Mapping[str, Any] | None  #: values for `ctx.context` of each run: a JSON object
-    catchup: int | None  #: how many missed times at most become runs later, 0 to 1,000; default: 100
-    catchup_window: Duration | None  #: how old a missed time may be to become a run; default: 24h
+    catchup: int | None  #: how many missed times at most are caught up, 0 to 1,000; default: 100
+    catchup_window: Duration | None  #: how old a missed time may be to be caught up; default: 24h
     overlap: Overlap
-    """What happens at a time when a run is still open: "allow" (the default), "skip", "buffer_one" or
+    """What happens if a run is still open at a scheduled time: "allow" (the default), "skip", "buffer_one" or
     "cancel_other"."""
-    jitter: Duration | None  #: start each run up to this much later, always the same for the same time; default: none
+    jitter: Duration | None  #: the longest random delay of each run, fixed per scheduled time; default: none
     labels: Mapping[str, str] | None  #: labels of each run
     priority: int  #: priority of each run, -100 to 100; default: 0
     version: int | str | None  #: version of the workflow; default: the default version at that time
-    start_at: datetime | None  #: no time before this moment; an interval counts from here
-    end_at: datetime | None  #: no time at or after this moment
+    start_at: datetime | None  #: no runs before this time; an interval counts from here
+    end_at: datetime | None  #: no runs at or after this time
 
 
 class ScheduleOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about one schedule, as the user gave it."""
+    """All options of one schedule, as the user gave them."""
 
     id: str
     workflow: Workflow[Any, Any] | str | None = None
@@ -70,7 +70,7 @@ class ScheduleOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def schedule_request(options: ScheduleOptions, *, namespace: str, request_id: str) -> ScheduleRequest:
-    """The schedule as the server is asked for it. Raises InvalidArgument, ResourceExhausted."""
+    """The request for the server. Raises InvalidArgument, ResourceExhausted."""
     if not (isinstance(cast("object", options.id), str) and options.id):
         raise InvalidArgument(f"id={options.id!r} must be the name of the schedule.", field="id")
     workflow = options.workflow
@@ -110,7 +110,7 @@ def schedule_request(options: ScheduleOptions, *, namespace: str, request_id: st
 
 
 def _checked_cron(options: ScheduleOptions) -> str:
-    """The server reads the expression; here it only has to be one."""
+    """Checks only that there is one: the server parses the expression."""
     if (options.cron is None) == (options.every is None):
         raise InvalidArgument(f"schedule {options.id!r}: give exactly one of cron and every.", field="cron")
     if options.cron is None:
@@ -156,7 +156,7 @@ def checked_catchup(catchup: object) -> int:
 class DeclaredSchedule(msgspec.Struct, frozen=True):
     """A schedule that is part of a program: made by `kagzi.schedule(...)` for `Worker(schedules=[...])`."""
 
-    options: ScheduleOptions  #: what was given to `kagzi.schedule`
+    options: ScheduleOptions  #: the arguments of `kagzi.schedule`
 
     @property
     def id(self) -> str:
@@ -168,24 +168,24 @@ class DeclaredSchedule(msgspec.Struct, frozen=True):
 def schedule(
     id: str, *, workflow: Workflow[Any, Any] | str, paused: bool | None = None, **options: Unpack[ScheduleKeywords]
 ) -> DeclaredSchedule:
-    """Declare a schedule in code; a worker sets it up when it starts: `Worker(workflows=[report],
+    """Declare a schedule in code. A worker creates it when it starts: `Worker(workflows=[report],
     schedules=[schedule(...)])`.
 
     Args:
         id: The schedule's name, at most 200 bytes.
         workflow: The workflow to start, or its name.
-        paused: True: paused; False: not. Default: as it is.
-        options: When, and how runs are started: see [ScheduleKeywords](#schedulekeywords).
+        paused: Whether it is paused. Default: unchanged.
+        options: When and how runs are started: see [ScheduleKeywords](#schedulekeywords).
 
-    Raises InvalidArgument for what cannot be right.
+    Raises InvalidArgument for invalid options.
     """
     declared = ScheduleOptions(id=id, workflow=workflow, paused=paused, **options)
-    schedule_request(declared, namespace="", request_id="")  # to be refused here, and not when the worker starts
+    schedule_request(declared, namespace="", request_id="")  # raises here, not when the worker starts
     return DeclaredSchedule(declared)
 
 
 def checked_schedules(schedules: Iterable[DeclaredSchedule]) -> tuple[DeclaredSchedule, ...]:
-    """Raises InvalidArgument for what is not a schedule, and for two of one name."""
+    """Raises InvalidArgument for a value that is not a schedule, and for a duplicate name."""
     declared = tuple(schedules)
     ids: set[str] = set()
     for each in declared:

@@ -1,4 +1,4 @@
-"""Records of schedules and of their fires."""
+"""Records of schedules and of their firings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,49 +19,49 @@ Prune: TypeAlias = Literal["report", "pause", "delete"]
 @exported
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule as it was when asked. It has a cron expression or an interval. Times are in UTC."""
+    """A schedule at the time of the call. It has a cron expression or an interval. Times are in UTC."""
 
     id: str  #: its name
     workflow: str  #: the name of the workflow it starts
     cron_expr: str  #: empty if it has an interval
     tz: str  #: the zone of the cron expression
-    max_catchup: int  #: how many missed times at most become runs
-    input_data: Any  #: what each run is given
-    paused: bool  #: whether it starts nothing
+    max_catchup: int  #: how many missed times at most are caught up
+    input_data: Any  #: the input of each run
+    paused: bool  #: whether it is paused
     paused_reason: str  #: why it is paused
     interval: timedelta | None  #: None if it has a cron expression
-    overlap: Overlap  #: what happens at a time when a run is still open
-    jitter: timedelta  #: runs begin up to this much later
-    catchup_window: timedelta  #: how old a missed time may be to become a run
+    overlap: Overlap  #: what happens if a run is still open at a scheduled time
+    jitter: timedelta  #: the longest random delay of a run
+    catchup_window: timedelta  #: how old a missed time may be to be caught up
     labels: Mapping[str, str]  #: of each run
     priority: int  #: of each run
     version: str  #: of the workflow; empty: the default version
-    start_at: datetime | None  #: no time before this
-    end_at: datetime | None  #: no time at or after this
+    start_at: datetime | None  #: no runs before this time
+    end_at: datetime | None  #: no runs at or after this time
     timeout: timedelta | None  #: how long each run may take
     next_at: datetime | None  #: its next time; None while it is paused, and after its end
     last_fired_at: datetime | None  #: when it last started a run
-    created_at: datetime  #: when it was made
+    created_at: datetime  #: when it was created
     updated_at: datetime  #: when it was last changed
-    owner: str = ""  #: whose code declares it; empty: nobody's
+    owner: str = ""  #: the program that declares it; empty: none
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class SyncedSchedules:
-    """What `client.schedules.sync` found and did."""
+    """The result of `client.schedules.sync`."""
 
-    declared: tuple[Schedule, ...]  #: as they are now, in the order given
-    removed: tuple[Schedule, ...]  #: those of the same owner that are not declared any more
-    prune: Prune  #: what was done with those
+    declared: tuple[Schedule, ...]  #: their current state, in the given order
+    removed: tuple[Schedule, ...]  #: those of the same owner that are no longer declared
+    prune: Prune  #: what was done with the removed ones
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class ScheduleFire:
-    """What became of a nominal time: a run, or a skip. One skip may stand for several times."""
+    """The result of a nominal time: a run, or a skip. One skip may stand for several times."""
 
-    nominal_at: datetime  #: the time it stands for
+    nominal_at: datetime  #: the nominal time
     at: datetime  #: when it was decided
     cause: Cause  #: "clock", "catchup", "trigger" or "backfill"
     run_id: str | None  #: the run; None if the time was skipped
@@ -84,7 +84,7 @@ _read_schedule = reader(
     unread=("namespace_id", "task_queue", "context"),
     tz=lambda message: message.timezone or "UTC",
     paused=lambda message: not message.enabled,
-    input_data=lambda _: None,  # read by the codec of the workflow
+    input_data=lambda _: None,  # decoded by the codec of the workflow
 )
 read_schedule_fire = reader(pb.ScheduleFire, ScheduleFire, names={"at": "fired_at", "skipped": "skipped_reason"})
 

@@ -1,4 +1,4 @@
-"""Schedules that programs declare: made as they are declared, and what becomes of those that no longer are."""
+"""Applies the schedules that a program declares, and handles those that it no longer declares."""
 
 import logging
 from collections.abc import AsyncIterator, Iterable
@@ -27,7 +27,7 @@ _PRUNES: tuple[str, ...] = get_args(Prune)
 async def apply_schedules(
     connection: Connection, namespace: str, declared: Iterable[DeclaredSchedule], owner: str = ""
 ) -> None:
-    """Make these schedules as they are declared; of an owner, see `Schedules.sync`."""
+    """Create or change these schedules as declared; with an owner, see `Schedules.sync`."""
     if owner:
         await sync_schedules(connection, namespace, declared, owner, "report")
         return
@@ -92,7 +92,7 @@ async def _all(connection: Connection, namespace: str) -> AsyncIterator[Schedule
 
 
 async def _prune(connection: Connection, namespace: str, schedule: Schedule, owner: str, prune: Prune) -> Schedule:
-    """As it is afterwards; one that was deleted, as it was."""
+    """Returns the schedule afterwards; a deleted one, as it was before."""
     name = schedule.id
     if prune == "delete":
         delete = pb.DeleteWorkflowScheduleRequest(namespace_id=namespace, schedule_id=name)

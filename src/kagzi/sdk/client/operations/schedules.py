@@ -43,10 +43,10 @@ Result = TypeVar("Result")
 
 
 class Schedules(Operations):
-    """`client.schedules`. Every method raises NotFound for a schedule that does not exist; all can be repeated."""
+    """`client.schedules`. Every method raises NotFound for an unknown schedule. All methods can be repeated."""
 
     async def get(self, id: str) -> Schedule:
-        """The schedule with this `id` as it is now."""
+        """The current state of the schedule with this `id`."""
         request = pb.GetWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         response = await self._backend.call(lambda link: link.schedules.GetWorkflowSchedule, request)
         return read_schedule(response.schedule)
@@ -54,7 +54,7 @@ class Schedules(Operations):
     async def list(
         self, *, workflow: Workflow[Any, Any] | str | None = None, limit: int | None = None
     ) -> AsyncIterator[Schedule]:
-        """Schedules, newest first, at most `limit`: those of a `workflow`, or all."""
+        """Schedules, newest first, at most `limit`: those of one `workflow`, or all."""
         request = pb.ListWorkflowSchedulesRequest(
             namespace_id=self._namespace, task_queue=_type_of(workflow), include_payloads=True
         )
@@ -64,7 +64,7 @@ class Schedules(Operations):
             yield read_schedule(schedule)
 
     async def runs(self, id: str, *, limit: int | None = None) -> AsyncIterator[ScheduleFire]:
-        """What became of the times of schedule `id`, newest first, at most `limit`: runs, and skips with the reason."""
+        """The results of the times of schedule `id`, newest first, at most `limit`: runs, and skips with the reason."""
         request = pb.ListWorkflowScheduleRunsRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         async for fire in self._backend.rows(
             lambda link: link.schedules.ListWorkflowScheduleRuns, request, lambda page: page.fires, limit
@@ -72,7 +72,7 @@ class Schedules(Operations):
             yield read_schedule_fire(fire)
 
     async def pause(self, id: str, reason: str = "") -> Schedule:
-        """Stop the schedule `id` for a `reason`. Times that come while it is paused are not caught up with."""
+        """Pause the schedule `id` for a `reason`. Times that pass while it is paused are not caught up."""
         request = pb.PauseWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), reason=reason
         )
@@ -80,13 +80,13 @@ class Schedules(Operations):
         return read_schedule(response.schedule)
 
     async def resume(self, id: str) -> Schedule:
-        """Let the paused schedule `id` go on with the next time from now."""
+        """Resume the paused schedule `id`, from its next time on."""
         request = pb.ResumeWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         response = await self._backend.call(lambda link: link.schedules.ResumeWorkflowSchedule, request)
         return read_schedule(response.schedule)
 
     async def trigger(self, id: str) -> Run[Any]:
-        """Start a run of schedule `id` now, also of a paused one. Raises PreconditionFailed if a run is open and
+        """Start a run of schedule `id` now, even if it is paused. Raises PreconditionFailed if a run is open and
         overlap is "skip"."""
         request = pb.TriggerWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._backend.new_id()
@@ -101,12 +101,12 @@ class Schedules(Operations):
         )
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> tuple[ScheduleFire, ...]:
-        """Start runs for times that have none yet, at most 1,000. Returns what became of each time in the range.
+        """Start runs for past times without a run, at most 1,000. Returns the result of each time in the range.
 
         Args:
             id: The schedule.
-            start: The first time that may be meant.
-            end: Times are before this.
+            start: The first time of the range.
+            end: The end of the range, exclusive.
         """
         request = pb.BackfillWorkflowScheduleRequest(
             namespace_id=self._namespace, schedule_id=_checked_id(id), request_id=self._backend.new_id()
@@ -126,15 +126,15 @@ class Schedules(Operations):
         count: int = 10,
         after: datetime | None = None,
     ) -> tuple[datetime, ...]:
-        """The next times, in UTC: of a schedule, or of an expression that is not saved.
+        """The next times, in UTC, of a schedule or of an expression that is not saved.
 
         Args:
             id: The schedule; else give `cron` or `every`.
             cron: A cron expression.
-            timezone: Its zone. Default: UTC.
+            timezone: The time zone of the expression. Default: UTC.
             every: An interval.
             count: How many times, at most 1,000.
-            after: Times later than this moment. Default: now.
+            after: Only times later than this. Default: now.
         """
         interval_us = checked_interval(every)
         since = as_moment(after, "after")
@@ -159,13 +159,13 @@ class Schedules(Operations):
         owner: str | None = None,
         **changes: Unpack[ScheduleKeywords],
     ) -> Schedule:
-        """Change what is given of the schedule `id`; the times are computed anew from now on.
+        """Change the given options of the schedule `id`; its times are recomputed from now on.
 
         Args:
             workflow: The workflow to start, or its name.
-            next_at: Go on with the first time at or after this; those before it are recorded as skipped.
-            owner: Whose code declares it from now on; "" for nobody's.
-            changes: See [ScheduleKeywords](#schedulekeywords). Labels replace all that were set.
+            next_at: Continue with the first time at or after this; earlier times are recorded as skipped.
+            owner: The program that declares it from now on; "" for none.
+            changes: See [ScheduleKeywords](#schedulekeywords). Labels replace all previous labels.
         """
         check_keywords(changes, ScheduleKeywords)
         version, labels = changes.get("version"), changes.get("labels")
@@ -190,7 +190,7 @@ class Schedules(Operations):
             labels=checked_labels(labels),
         )
         value = changes.get("input", ABSENT)
-        if value is not ABSENT:  # written as the workflow wants it, if that is given, and as plain JSON otherwise
+        if value is not ABSENT:  # encoded by the workflow's codec if it is given, else as plain JSON
             payload = input_payload(workflow if workflow is not None else (await self.get(id)).workflow, value)
             request.input.CopyFrom(common_pb2.Payload() if payload is None else write_payload(payload))
         if (context := write_context(changes.get("context"))) is not None:
@@ -200,32 +200,32 @@ class Schedules(Operations):
         return read_schedule(response.schedule)
 
     async def delete(self, id: str) -> bool:
-        """Delete the schedule `id`. Returns whether there was one. Its runs stay."""
+        """Delete the schedule `id`. Returns whether it existed. Its runs stay."""
         request = pb.DeleteWorkflowScheduleRequest(namespace_id=self._namespace, schedule_id=_checked_id(id))
         response = await self._backend.call(lambda link: link.schedules.DeleteWorkflowSchedule, request)
         return response.deleted
 
     async def apply(self, declared: DeclaredSchedule) -> Schedule:
-        """Create or change a schedule as it is `declared` with `kagzi.schedule(...)`; no change, no effect."""
+        """Create or change a schedule as `declared` with `kagzi.schedule(...)`. Has no effect if nothing differs."""
         return await self.upsert(declared.options, self._backend.new_id())
 
     async def sync(
         self, declared: Iterable[DeclaredSchedule], *, owner: str, prune: Prune = "report"
     ) -> SyncedSchedules:
-        """Apply all schedules that a program declares, and find those that it no longer does.
+        """Apply all schedules that a program declares, and find those that it no longer declares.
 
         Args:
-            declared: Made with `kagzi.schedule(...)`: all of this owner.
-            owner: Whose they are: the name of a program, or of a part of it. It is kept with each of them.
-            prune: What to do with schedules of the same owner that are not declared any more: `"report"` (the default)
-                only returns and logs them, and they go on; `"pause"` pauses, `"delete"` deletes them. Their runs stay.
+            declared: All schedules of this owner, made with `kagzi.schedule(...)`. owner: The name of the program, or
+            of a part of it. It is stored with each schedule. prune: What to do with schedules of the same owner that
+            are no longer declared: `"report"` (the default) returns and logs them and leaves them active; `"pause"`
+            pauses, `"delete"` deletes them. Their runs stay.
 
         Raises PreconditionFailed, and changes nothing, if a schedule belongs to another owner.
         """
         return await sync_schedules(self._backend.connection, self._namespace, declared, owner, prune)
 
     async def create(self, options: ScheduleOptions, request_id: str) -> Schedule:
-        """Create a schedule from `options`. Raises AlreadyExists, unless the same `request_id` has made it."""
+        """Create a schedule from `options`. Raises AlreadyExists, unless the same `request_id` created it."""
         created = schedule_request(options, namespace=self._namespace, request_id=request_id)
         request = write_schedule_request(created)
         response = await self._backend.call(lambda link: link.schedules.CreateWorkflowSchedule, request)
@@ -241,8 +241,8 @@ class Schedules(Operations):
 class ScheduleBuilder(Builder):
     """A schedule to describe and await: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
 
-    Every method returns a new one. Awaiting it creates the schedule, or changes it if it says something else. A paused
-    one stays paused unless `paused` is called. Raises InvalidArgument, ResourceExhausted, Unavailable.
+    Every method returns a new one. Awaiting it creates the schedule, or changes it if it differs. A paused schedule
+    stays paused unless `paused` is called. Raises InvalidArgument, ResourceExhausted, Unavailable.
     """
 
     _consequence = "nothing was scheduled"
@@ -260,8 +260,8 @@ class ScheduleBuilder(Builder):
         return f"client.schedule({self._options.id!r})"
 
     def __await__(self) -> Generator[Any, None, Schedule]:
-        """Make it so: the schedule is created, or changed if it says something else. A paused one stays paused, unless
-        `paused` is said. Raises InvalidArgument, ResourceExhausted, Unavailable."""
+        """Create the schedule, or change it if it differs. A paused one stays paused unless `paused` was called. Raises
+        InvalidArgument, ResourceExhausted, Unavailable."""
         self._is_settled = True
         return self._schedules.upsert(self._options, self._request_id).__await__()
 
@@ -278,15 +278,15 @@ class ScheduleBuilder(Builder):
         return self._with(workflow=workflow)
 
     def cron(self, expr: str, *, timezone: str = "UTC") -> Self:
-        """A cron expression `expr` of 5 fields, or 6 with seconds first, on the clock of a `timezone`."""
+        """A cron expression `expr` of 5 fields, or 6 with seconds first, in a `timezone`."""
         return self._with(cron=expr, timezone=timezone)
 
     def every(self, interval: Duration) -> Self:
-        """An `interval` of at least 1s, counted from `start_at`, or from when the schedule was made."""
+        """An `interval` of at least 1s, counted from `start_at`, or from the creation of the schedule."""
         return self._with(every=interval)
 
     def input(self, input: Any) -> Self:
-        """What each run is given: `input`."""
+        """The `input` of each run."""
         return self._with(input=input)
 
     def context(self, context: Mapping[str, Any]) -> Self:
@@ -294,28 +294,28 @@ class ScheduleBuilder(Builder):
         return self._with(context=context)
 
     def catchup(self, n: int) -> Self:
-        """At most `n` missed times become runs later, the most recent ones; 0 to 1,000. Default: 100."""
+        """Catch up at most `n` missed times, the most recent ones; 0 to 1,000. Default: 100."""
         return self._with(catchup=n)
 
     def catchup_window(self, window: Duration) -> Self:
-        """A missed time becomes a run only if it is not older than `window`. Default: 24h."""
+        """Catch up a missed time only if it is not older than `window`. Default: 24h."""
         return self._with(catchup_window=window)
 
     def overlap(self, overlap: Overlap) -> Self:
-        """What happens at a time when a run is still open: `overlap` is "allow" (the default), "skip", "buffer_one" or
-        "cancel_other"."""
+        """What happens if a run is still open at a scheduled time: `overlap` is "allow" (the default), "skip",
+        "buffer_one" or "cancel_other"."""
         return self._with(overlap=overlap)
 
     def jitter(self, most: Duration) -> Self:
-        """Start each run up to `most` later, always the same for the same time."""
+        """Delay each run by a random time of up to `most`, fixed per scheduled time."""
         return self._with(jitter=most)
 
     def labels(self, labels: Mapping[str, str]) -> Self:
-        """Add `labels` that each run gets."""
+        """Add `labels` to each run."""
         return self._with(labels={**(self._options.labels or {}), **labels})
 
     def label(self, key: str, value: str) -> Self:
-        """Add a label that each run gets: `key` and `value`."""
+        """Add a label to each run: `key` and `value`."""
         return self.labels({key: value})
 
     def priority(self, priority: int) -> Self:
@@ -327,15 +327,15 @@ class ScheduleBuilder(Builder):
         return self._with(version=version)
 
     def start_at(self, moment: datetime) -> Self:
-        """No time before this `moment`; an interval counts from here."""
+        """No runs before this `moment`; an interval counts from here."""
         return self._with(start_at=moment)
 
     def end_at(self, moment: datetime) -> Self:
-        """No time at or after this `moment`."""
+        """No runs at or after this `moment`."""
         return self._with(end_at=moment)
 
     def paused(self, paused: bool = True) -> Self:
-        """Create or leave it `paused`, or with False let it run."""
+        """Pause the schedule; with False for `paused`, let it run."""
         return self._with(paused=paused)
 
 

@@ -1,4 +1,4 @@
-"""Starts that are written in the user's own transaction, and take place when that is committed."""
+"""Starts that are written in the user's own transaction and take effect when it commits."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
@@ -20,22 +20,22 @@ I = TypeVar("I")  # noqa: E741  input and output, as in the documentation
 
 
 class StartIn(Operations):
-    """Start a run if, and only if, your transaction is committed: `await client.start_in(connection, workflow, input)`.
+    """Start a run if and only if your transaction commits: `await client.start_in(connection, workflow, input)`.
 
     The start is a row of the table `kagzi_outbox` in your database, written in your transaction. A server that drains
-    the table (`kagzi server --outbox URL`) starts the run, once, and deletes the row. No server is asked before.
-    Returns the workflow_id: `client.get(id, workflow)` is a handle to the run, which is not found before the
-    transaction is committed and a server has seen the row.
+    the table (`kagzi server --outbox URL`) starts the run once and deletes the row. No server is called before that.
+    Returns the workflow_id: `client.get(id, workflow)` is a handle to the run, which does not exist before the
+    transaction commits and a server has read the row.
 
     Args:
-        connection: To PostgreSQL: of asyncpg, psycopg 3 or SQLAlchemy, in a transaction.
+        connection: A connection to PostgreSQL, of asyncpg, psycopg 3 or SQLAlchemy, in a transaction.
         workflow: The workflow, or its name.
-        input: What the workflow is given.
+        input: The input of the workflow.
         options: As in `start`: see [StartKeywords](#startkeywords). Without an `id`, the run gets a new one. A `delay`
             counts from this call.
 
     Raises InvalidArgument and ResourceExhausted as `start` does, before anything is written; PreconditionFailed if no
-    transaction is open. What only a server can refuse stays in the table with the reason: `kagzi outbox list`.
+    transaction is open. A start that the server refuses stays in the table with the reason: `kagzi outbox list`.
     """
 
     @overload

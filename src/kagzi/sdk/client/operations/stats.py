@@ -1,4 +1,4 @@
-"""`client.stats`: runs started and ended per minute or in longer steps, and runs that are open."""
+"""`client.stats`: runs started and ended per minute or longer step, and open runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,28 +18,28 @@ from ..filters import moment
 @exported
 @dataclass(frozen=True, slots=True)
 class StatsMinute:
-    """Runs of a workflow that were started or ended in a minute, or in a longer step of time."""
+    """Runs of a workflow that started or ended in one minute, or in a longer step."""
 
-    minute: datetime  #: when the minute, or the step, began, in UTC
-    workflow: str  #: the name of the workflow; empty: all that are not named
+    minute: datetime  #: the start of the minute or step, in UTC
+    workflow: str  #: the name of the workflow; empty: all others together
     started: int  #: runs started
     completed: int  #: runs completed
     failed: int  #: runs failed
     cancelled: int  #: runs cancelled
     p50: timedelta | None  #: median time from the first claim to the end; None if none ended
     p95: timedelta | None  #: 95th percentile of the same; within a factor of two if the step is longer than a minute
-    took: tuple[int, ...] = ()  #: runs by how long they took: below 1 ms, 2 ms, 4 ms ...; sums of these can be merged
+    took: tuple[int, ...] = ()  #: counts of runs by duration: below 1 ms, 2 ms, 4 ms ...; can be added up
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What happened minute by minute, or step by step, and what is open: `await client.stats()`."""
+    """Counts per minute or longer step, and open runs: `await client.stats()`."""
 
     minutes: tuple[StatsMinute, ...]  #: oldest first
     open: Mapping[str, int]  #: runs that have not ended, by status
     open_is_capped: bool  #: whether a count stopped at 10,000
-    step: str = "1m"  #: how long a step is
+    step: str = "1m"  #: the length of a step
 
 
 def _milliseconds(name: Any) -> Callable[[pb.StatsBucket], timedelta | None]:

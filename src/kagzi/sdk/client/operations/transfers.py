@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tempfile import SpooledTemporaryFile
 
 TRANSFER_S = 3_600.0
-_SPOOL_BYTES = 8 * limits.MIB  # of a run that is kept to be sent again; beyond it, on disk
+_SPOOL_BYTES = 8 * limits.MIB  # a run kept for resending; larger ones are kept on disk
 
 
 @exported
@@ -29,7 +29,7 @@ class ImportedRun:
     """A run that was imported."""
 
     id: str  #: its run id
-    created: bool  #: False if the very same run was there already
+    created: bool  #: False if the identical run existed already
 
 
 class Transfers:
@@ -38,7 +38,7 @@ class Transfers:
         self._namespace = namespace
 
     async def export(self, run_id: str) -> AsyncIterator[bytes]:
-        """Lines of one run, each with its line end. Raises NotFound, PreconditionFailed, Unavailable."""
+        """The lines of one run, with their line ends. Raises NotFound, PreconditionFailed, Unavailable."""
         async with aclosing(self._chunks(run_id)) as chunks:
             async for line in lines_of(chunks):
                 yield line
@@ -60,12 +60,12 @@ class Transfers:
                     return
                 except grpc.aio.AioRpcError as error:
                     problem = self._connection.problem_of(error)
-                if has_begun:  # what was yielded cannot be taken back
+                if has_begun:  # yielded lines cannot be taken back
                     raise problem.error() if isinstance(problem, Outage) else problem
                 await self._connection.try_again(tries, link, problem)
 
     async def import_runs(self, lines: AsyncIterable[bytes]) -> AsyncIterator[ImportedRun]:
-        """Run after run, each whole or not at all."""
+        """Imports run after run, each completely or not at all."""
         first_line, number = 1, 0
         spool = _spool()
         try:
@@ -112,11 +112,11 @@ class Transfers:
 def _spool() -> "SpooledTemporaryFile[bytes]":
     from tempfile import SpooledTemporaryFile  # noqa: PLC0415  only those who import runs pay for it
 
-    return SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # closed by its user
+    return SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # closed by the caller
 
 
 async def lines_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Lines with their ends, however they were cut."""
+    """Lines with their line ends, however the chunks are divided."""
     buffer = LineBuffer()
     async for chunk in chunks:
         for line in buffer.add(chunk):
@@ -126,7 +126,7 @@ async def lines_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 async def as_lines(source: "Iterable[bytes | str] | AsyncIterable[bytes | str]") -> AsyncIterator[bytes]:
-    """What people have: an open file, a list of lines, what `client.export` gives. Raises InvalidArgument."""
+    """Accepts an open file, a list of lines, or the result of `client.export`. Raises InvalidArgument."""
     if isinstance(source, (str, bytes)):
         raise InvalidArgument("import_runs needs lines: pass an open file, or a list of lines.", field="lines")
     if isinstance(source, AsyncIterable):

@@ -1,4 +1,4 @@
-"""`client.versions`: versions of workflows, the default one, and deprecated ones; and the build a run is pinned to."""
+"""`client.versions`: versions of workflows, default and deprecated ones, and the build that a run is pinned to."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from .workflow_types import type_of
 @exported
 @dataclass(frozen=True, slots=True)
 class VersionInfo:
-    """A version of a workflow as it was when asked."""
+    """A version of a workflow at the time of the call."""
 
     workflow: str  #: the name of the workflow
     version: str  #: as text
-    is_default: bool  #: runs that ask for no version get it
-    is_set: bool  #: it is the default because somebody set it, not because it is the highest
-    deprecated: bool  #: it takes no new runs
-    open_runs: int  #: runs that it still has to finish
+    is_default: bool  #: runs without an explicit version get it
+    is_set: bool  #: it is the default because it was set, not because it is the highest
+    deprecated: bool  #: it accepts no new runs
+    open_runs: int  #: its open runs
     open_is_capped: bool  #: whether that count stopped early
     workers: int  #: workers online that serve it
     first_seen_at: datetime  #: when a worker first registered it
@@ -37,11 +37,10 @@ read_version_info = reader(pb.WorkflowVersion, VersionInfo, names={"workflow": "
 
 
 class Versions(Operations):
-    """`client.versions`: which versions of workflows there are, which one new runs get, and which build may take a
-    run."""
+    """`client.versions`: the versions of workflows, which of them new runs get, and which build may take a run."""
 
     async def list(self, workflow: Workflow[Any, Any] | str | None = None) -> AsyncIterator[VersionInfo]:
-        """Versions of a `workflow`, or of all; the latest one first."""
+        """Versions of one `workflow`, or of all; the latest first."""
         name = "" if workflow is None else type_of(workflow)
         request = pb.ListVersionsRequest(namespace_id=self._namespace, workflow_type=name)
         rows = self._backend.rows(lambda link: link.admin.ListVersions, request, lambda page: page.versions)
@@ -49,11 +48,11 @@ class Versions(Operations):
             yield read_version_info(version)
 
     async def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:
-        """Open runs of a `workflow` by version: a version with none left can be taken out of service."""
+        """Open runs of a `workflow` by version. A version without open runs can be removed."""
         return {version.version: version.open_runs async for version in self.list(workflow)}
 
     async def set_default(self, workflow: Workflow[Any, Any] | str, version: int | str | None) -> VersionInfo:
-        """Let new runs of a `workflow` that ask for no version get this `version`; None: the highest that is not
+        """Give new runs of a `workflow` without an explicit version this `version`; None: the highest that is not
         deprecated. Returns the default. Raises NotFound, and PreconditionFailed for a deprecated one."""
         request = pb.SetDefaultVersionRequest(
             namespace_id=self._namespace,
@@ -66,8 +65,8 @@ class Versions(Operations):
     async def deprecate(
         self, workflow: Workflow[Any, Any] | str, version: int | str, *, undo: bool = False
     ) -> VersionInfo:
-        """Let a `version` of a `workflow` take no new runs; those that are there finish. `undo` allows new runs again.
-        Raises NotFound, and PreconditionFailed for one that was set as the default."""
+        """Let a `version` of a `workflow` accept no new runs; its open runs finish. `undo` allows new runs again.
+        Raises NotFound, and PreconditionFailed for the version that was set as the default."""
         request = pb.DeprecateVersionRequest(
             namespace_id=self._namespace,
             workflow_type=type_of(workflow),
@@ -78,14 +77,14 @@ class Versions(Operations):
         return read_version_info(response.version)
 
     async def adopt(self, run: str, build_id: str | None, *, reason: str = "") -> RunStatus:
-        """Let only workers with this `build_id` take a `run` from now on, for example a worker with repaired code; if
-        it is paused, it goes on. The run stays pinned to that build until you adopt it again, or until the code of that
-        build does not fit its history either. Kept in the audit. Returns the status that the run has then.
+        """Let only workers with this `build_id` take a `run` from now on, for example a worker with repaired code; a
+        paused run resumes. The run stays pinned to that build until you adopt it again, or until that code does not
+        match its history either. Recorded in the audit log. Returns the resulting status of the run.
 
         Args:
             run: The run id, or the workflow_id.
-            build_id: Of the workers. None: every worker may take the run again, and a paused run stays paused.
-            reason: Kept in the audit.
+            build_id: Of the workers. None: any worker may take the run again, and a paused run stays paused.
+            reason: Recorded in the audit log.
 
         Raises NotFound; PreconditionFailed if the run has ended, or is being executed: pause it first.
         """

@@ -20,33 +20,33 @@ from . import Operations
 @exported
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """A worker as it was when asked."""
+    """A worker at the time of the call."""
 
     id: str  #: its id, new for each start
     status: WorkerStatus  #: its state
     hostname: str  #: the machine it runs on
     pid: int  #: its process
     build_id: str  #: which build of the code it runs
-    sdk_version: str  #: of Kagzi
-    workflows: tuple[tuple[str, str], ...]  #: what it serves: pairs of workflow and version
+    sdk_version: str  #: the version of Kagzi
+    workflows: tuple[tuple[str, str], ...]  #: the workflows it serves: pairs of name and version
     labels: Mapping[str, str]  #: its labels
     max_concurrent: int  #: how many runs it holds at most
     active: int  #: how many it holds now
     completed: int  #: runs it completed
     failed: int  #: runs that failed on it
     registered_at: datetime  #: when it started
-    last_seen_at: datetime  #: when a server last heard of it
+    last_seen_at: datetime  #: when a server last received a message from it
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class WorkerEvent:
-    """Something that happened to a worker."""
+    """An event of a worker."""
 
     worker_id: str  #: the worker
     kind: WorkerEventKind  #: "registered", "reconnected", "draining", "drained", "left", "lost" or "trouble"
     at: datetime  #: when it happened
-    detail: str  #: more about it, in words
+    detail: str  #: a description
 
 
 read_worker_info = reader(
@@ -69,7 +69,7 @@ read_worker_event = reader(pb.WorkerEvent, WorkerEvent)
 
 
 class Workers(Operations):
-    """`client.workers`: who executes runs, and what happened to them."""
+    """`client.workers`: the workers of the namespace, and their events."""
 
     async def list(
         self,
@@ -78,7 +78,7 @@ class Workers(Operations):
         workflow: Workflow[Any, Any] | str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[WorkerInfo]:
-        """Workers, the newest registration first. Those that left stay in the list for 30 days.
+        """Workers, the newest registration first. Workers that left stay in the list for 30 days.
 
         Args:
             status: "online", "draining" or "offline". Default: any.
@@ -110,7 +110,7 @@ class Workers(Operations):
 
     async def drain(self, id: str) -> WorkerInfo:
         """Ask the worker `id` to stop: it takes no more work, finishes what it can within its `shutdown_grace`, hands
-        back the rest and leaves. Returns at once: its status is "offline" when it has left. Raises NotFound."""
+        back the rest and exits. Returns at once; its status is "offline" when it has left. Raises NotFound."""
         request = pb.DrainWorkerRequest(namespace_id=self._namespace, worker_id=id)
         response = await self._backend.call(lambda link: link.admin.DrainWorker, request)
         return read_worker_info(response.worker)

@@ -1,4 +1,4 @@
-"""`client.workflow_types`: workflow types as queues: their limits, depth and state."""
+"""`client.workflow_types`: the queues of workflow types: their limits, depth and state."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ from . import Operations
 @exported
 @dataclass(frozen=True, slots=True)
 class WorkflowTypeInfo:
-    """A workflow type and its limits as they were when asked. A limit of None means no limit."""
+    """A workflow type and its limits at the time of the call. A limit of None means no limit."""
 
     workflow: str  #: its name
-    paused: bool  #: whether no run begins or goes on
+    paused: bool  #: whether it is paused: no run begins or continues
     max_running: int | None  #: runs executed at once
     max_running_per_key: int | None  #: of those, with the same key
     starts_per_second: float | None  #: runs that begin per second
     starts_per_second_per_key: float | None  #: of those, with the same key
-    when_full: WhenFull  #: what happens to a start beyond a limit
+    when_full: WhenFull  #: what happens to a start that exceeds a limit
     versions: tuple[str, ...]  #: versions that workers have registered
-    default_version: str | None  #: what new runs get
-    open_runs: int  #: of the 10,000 oldest runs of the namespace that have not ended; up to 10 seconds old
+    default_version: str | None  #: the version that new runs get
+    open_runs: int  #: among the 10,000 oldest open runs of the namespace; up to 10 seconds old
 
 
 @exported
@@ -47,22 +47,22 @@ class QueueInfo:
     oldest_waiting_since: datetime | None  #: since when the oldest waits
     workers: int  #: workers online that serve it
     free_slots: int  #: free slots of those workers
-    limit_reason: str | None  #: why none begins although slots are free; None: nothing is in the way
+    limit_reason: str | None  #: the limit that keeps runs waiting although slots are free; None: no limit
 
 
 @exported
 @dataclass(frozen=True, slots=True)
 class WorkflowSchema:
-    """What the workers of a workflow registered about it. Schemas are JSON Schema, decoded; None: nothing is known, and
-    every value is accepted."""
+    """The schemas that the workers of a workflow registered: JSON Schema, decoded. None: not known, every value is
+    accepted."""
 
     workflow: str  #: the workflow type
-    version: str  #: the version that this is about
+    version: str  #: the version of the workflow
     description: str  #: the docstring of the function
-    input_schema: Mapping[str, Any] | None  #: of what a run is started with
-    output_schema: Mapping[str, Any] | None  #: of what it returns
+    input_schema: Mapping[str, Any] | None  #: of the input
+    output_schema: Mapping[str, Any] | None  #: of the output
     signal_schemas: Mapping[str, Mapping[str, Any]]  #: of the signals that it waits for, by name
-    registered_at: datetime | None  #: since when its workers register these; None: they never registered any
+    registered_at: datetime | None  #: when workers first registered these; None: never
 
 
 read_type_info = reader(pb.WorkflowType, WorkflowTypeInfo, names={"workflow": "workflow_type"})
@@ -84,7 +84,7 @@ read_schema = reader(
 
 
 class WorkflowTypes(Operations):
-    """`client.workflow_types`: workflow types as queues, with their limits."""
+    """`client.workflow_types`: the queues of workflow types, with their limits."""
 
     async def list(self) -> AsyncIterator[WorkflowTypeInfo]:
         """All workflow types, by name: those that workers have registered, and those with limits."""
@@ -104,8 +104,8 @@ class WorkflowTypes(Operations):
         raise not_found("workflow type", name)
 
     async def schema(self, workflow: Workflow[Any, Any] | str, *, version: int | str | None = None) -> WorkflowSchema:
-        """What workers registered about the input, output and signals of a `workflow`, at a `version`; None: the one
-        that new runs get. Raises NotFound if no worker has registered it."""
+        """The schemas that workers registered for the input, output and signals of a `workflow`, at a `version`; None:
+        the version that new runs get. Raises NotFound if no worker has registered it."""
         request = pb.GetWorkflowSchemaRequest(
             namespace_id=self._namespace,
             workflow_type=type_of(workflow),
@@ -115,7 +115,7 @@ class WorkflowTypes(Operations):
         return read_schema(response.schema)
 
     async def update(self, workflow: Workflow[Any, Any] | str, **limits: Unpack[TypeLimitKeywords]) -> WorkflowTypeInfo:
-        """Set `limits` of a `workflow`, by name or itself: see [TypeLimitKeywords](#typelimitkeywords). They take
+        """Set `limits` of a `workflow`, given itself or by name: see [TypeLimitKeywords](#typelimitkeywords). They take
         effect on every server at once."""
         check_keywords(limits, TypeLimitKeywords)
         if not limits:
@@ -131,20 +131,20 @@ class WorkflowTypes(Operations):
         return read_type_info(response.type)
 
     async def pause(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
-        """Let no run of a `workflow` begin or go on until it is resumed: starts are accepted and wait. What runs now
-        runs on."""
+        """Let no run of a `workflow` begin or continue until it is resumed. Starts are accepted and wait. Runs that a
+        worker executes now continue."""
         request = pb.PauseWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=type_of(workflow))
         response = await self._backend.call(lambda link: link.admin.PauseWorkflowType, request)
         return read_type_info(response.type)
 
     async def resume(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
-        """Let runs of a `workflow` begin and go on again."""
+        """Let runs of a `workflow` begin and continue again."""
         request = pb.ResumeWorkflowTypeRequest(namespace_id=self._namespace, workflow_type=type_of(workflow))
         response = await self._backend.call(lambda link: link.admin.ResumeWorkflowType, request)
         return read_type_info(response.type)
 
     async def queue_depth(self, workflow: Workflow[Any, Any] | str | None = None) -> tuple[QueueInfo, ...]:
-        """How many runs wait, by type and version: of one `workflow`, or of all with runs that wait."""
+        """How many runs wait, by type and version: of one `workflow`, or of all that have waiting runs."""
         name = "" if workflow is None else type_of(workflow)
         request = pb.GetQueueDepthRequest(namespace_id=self._namespace, workflow_type=name)
         response = await self._backend.call(lambda link: link.admin.GetQueueDepth, request)
