@@ -136,7 +136,7 @@ class Backend:
 
     def events(self, run: RunKey, after: int) -> AsyncGenerator[dict[str, Any]]:
         """The events of the run, after this seq, until it has ended."""
-        from .watching import Watch  # noqa: PLC0415  those who only start runs do not pay for it
+        from .watching import Watch  # noqa: PLC0415  not loaded by programs that only start runs
 
         return Watch(self.connection, run, after).events()
 

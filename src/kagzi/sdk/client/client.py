@@ -355,7 +355,7 @@ class Kagzi:
         """Import exported runs from `lines`, such as an open file. Each is imported completely or not at all; importing
         the same run again changes nothing. Raises InvalidArgument, which names the line and the field, and
         AlreadyExists."""
-        from .operations.transfers import Transfers, as_lines  # noqa: PLC0415  most programs never ask
+        from .operations.transfers import Transfers, as_lines  # noqa: PLC0415  most programs do not use it
 
         async for run in Transfers(self._connection, self._namespace).import_runs(as_lines(lines)):
             yield run
@@ -371,7 +371,7 @@ class Kagzi:
         """Counts of started and ended runs over time, and of open runs now: for a `workflow` or all, `since` a time or
         duration ago (default: 60 steps), `until` a time or duration ago (default: now). With a `step` of "1m", "5m",
         "1h" or "1d", the ten busiest workflows are named and the others summed. Up to 5 seconds old."""
-        from .operations.stats import get_stats  # noqa: PLC0415  most programs never ask
+        from .operations.stats import get_stats  # noqa: PLC0415  most programs do not use it
 
         return await get_stats(
             self._connection, self._namespace, workflow=workflow, since=since, until=until, step=step
@@ -380,7 +380,7 @@ class Kagzi:
     def schedule(self, id: str) -> "ScheduleBuilder":
         """Describe the schedule `id` and await it: `await client.schedule("daily").workflow(report).cron("0 6 * * *")`.
         Run it on every deploy: it changes only what differs."""
-        from .operations.schedules import ScheduleBuilder  # noqa: PLC0415  most programs never ask
+        from .operations.schedules import ScheduleBuilder  # noqa: PLC0415  most programs do not use it
 
         return ScheduleBuilder(self.schedules, id)
 

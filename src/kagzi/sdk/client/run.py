@@ -163,7 +163,7 @@ class Run(RunReference, Generic[O_co]):
 
     async def steps(self) -> "list[StepRecord]":
         """The steps of the run, in the order in which they began."""
-        from .step_records import list_steps  # noqa: PLC0415  those who only start runs do not pay for it
+        from .step_records import list_steps  # noqa: PLC0415  not loaded by programs that only start runs
 
         return await list_steps(self._backend, await self._key())
 
@@ -201,7 +201,7 @@ class Run(RunReference, Generic[O_co]):
 
         Raises NotFound, and PreconditionFailed if the run changes meanwhile: pause it, or stop its workers.
         """
-        from .operations.transfers import Transfers  # noqa: PLC0415  most programs never ask
+        from .operations.transfers import Transfers  # noqa: PLC0415  most programs do not use it
 
         run = await self._key()
         async for line in Transfers(self._backend.connection, run.namespace).export(run.run_id):

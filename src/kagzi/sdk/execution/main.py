@@ -58,7 +58,7 @@ async def run_function(run: RunExecution, context: object) -> None:
         run.finish(partial(ending.fail_or_cancel, error))
     except ContinuedAsNew as new:
         run.finish(partial(ending.continue_as_new, new))
-    except BaseException as error:  # noqa: BLE001  whatever leaves the function is how the run ends
+    except BaseException as error:  # noqa: BLE001  any exception of the function ends the run
         run.finish(partial(ending.fail_or_cancel, error))
     else:
         run.finish(partial(ending.complete, output))

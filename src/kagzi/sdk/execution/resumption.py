@@ -133,7 +133,7 @@ class Resumption:
             rest = await self._port.fetch_history(self._task.history.next_after, known_seq(self._kept))
         except LeaseLost as error:
             self.abandon(str(error))
-        except Exception as error:  # noqa: BLE001  whatever it is, the run is not to stay here for ever
+        except Exception as error:  # noqa: BLE001  after any error the run must leave this worker
             logger.warning("run %s: the rest of its history could not be read: %s", self._task.run_id, error)
             self.release("the history could not be read")
         else:

@@ -129,7 +129,7 @@ class RunExecution:
 
     # --- ctx calls: may they act, and how they wait -------------------------------------------------------------------
 
-    async def may_act(self, first: str = "") -> None:  # noqa: PLR0912  a branch for each thing that is in the way
+    async def may_act(self, first: str = "") -> None:  # noqa: PLR0912  a branch for each obstacle
         """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
         `first`: the id under which something would be recorded for the first time; see ReplayBarrier."""
         waited = False

@@ -13,13 +13,13 @@ _CALLS_BACK = frozenset({"builtins.sorted", "builtins.min", "builtins.max", "bui
 _WANTS_VALUE = frozenset(f"builtins.{name}" for name in ("print", "str", "repr", "len", "int", "float", "bool", "sum"))
 _KEEPS_ORDER = frozenset(
     f"builtins.{name}"
-    for name in "list tuple enumerate reversed iter zip map filter next dict dict.fromkeys str repr".split()  # noqa: SIM905  a line of words reads better
+    for name in "list tuple enumerate reversed iter zip map filter next dict dict.fromkeys str repr".split()  # noqa: SIM905  easier to read
 )
 _SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
 _VIEWS = frozenset({"keys", "values", "items", "join", "format"})
 _ELEMENTS = frozenset({"get", "values", "items", "pop", "copy"})
 _MUTATES = frozenset(
-    "append appendleft extend insert add update setdefault pop popleft popitem clear remove discard sort".split()  # noqa: SIM905  a line of words reads better
+    "append appendleft extend insert add update setdefault pop popleft popitem clear remove discard sort".split()  # noqa: SIM905  easier to read
 )
 
 

@@ -24,7 +24,7 @@ def schema_of(annotation: Any, *, or_null: bool = False) -> str:
     """As JSON; empty for what has no schema, or one that says nothing. `or_null`: null may be sent as well."""
     try:
         document = _document(annotation)
-    except Exception:  # noqa: BLE001  a schema is a help: whatever a type's author did wrong, its workflow works without
+    except Exception:  # noqa: BLE001  schemas are optional: the workflow works without
         return ""
     if not document:
         return ""

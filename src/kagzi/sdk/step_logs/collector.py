@@ -58,7 +58,7 @@ class StepLogCollector:
         """In whichever thread. Raises nothing."""
         try:
             text = _text(record)
-        except Exception:  # noqa: BLE001  a record that cannot be formatted: those who print it say so
+        except Exception:  # noqa: BLE001  cannot be formatted: the handlers report it
             return
         line = _Line(int(record.created * US_PER_S), where.attempt, record.levelname, text)
         if self._add((where.run_id, where.step_id), line):
@@ -110,7 +110,7 @@ class StepLogCollector:
                 message.text.data = msgspec.json.encode(line.text)
                 if self.codec is not None:
                     self.codec.encode(message)
-            except Exception:  # noqa: BLE001  a lone surrogate, or whatever the user's codec does
+            except Exception:  # noqa: BLE001  a lone surrogate, or any error of the user's codec
                 log.dropped += 1
             else:
                 log.lines.append(message)

@@ -7,7 +7,7 @@ they began, and written straight as bytes where the exporter is Kagzi's own; wha
 
 import traceback
 from collections.abc import Mapping, Sequence
-from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
+from time import time_ns  # noqa: TID251  wall-clock time, as in the spans of user code
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opentelemetry import trace as api

@@ -1,7 +1,7 @@
 """The light spans of starts, of stretches of runs and of attempts: what each says, as values and as bytes."""
 
 from functools import wraps
-from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
+from time import time_ns  # noqa: TID251  wall-clock time, as in the spans of user code
 from typing import Any
 
 from opentelemetry import context as otel_context

@@ -120,7 +120,7 @@ class EncodedSpans(ReadableSpan):
         taken: list[bytes] = []
         with suppress(IndexError):  # the newest may be dropped meanwhile
             for _ in range(len(spans)):
-                taken.append(spans.popleft())  # noqa: PERF401  what was taken until then is not lost
+                taken.append(spans.popleft())  # noqa: PERF401  keeps what was taken before an error
         return taken
 
     def forget(self) -> None:

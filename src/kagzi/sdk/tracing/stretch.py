@@ -6,7 +6,7 @@ open for days is exported late or never.
 """
 
 from collections.abc import Iterable, Mapping
-from time import time_ns  # noqa: TID251  of the machine, as in the spans of user code
+from time import time_ns  # noqa: TID251  wall-clock time, as in the spans of user code
 from typing import Protocol
 
 from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode

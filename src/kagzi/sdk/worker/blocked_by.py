@@ -1,4 +1,4 @@
-"""Names what blocks the event loop: the step or the workflow whose code another thread sees in the loop's stack."""
+"""Names what blocks the event loop: the step or workflow whose code another thread sees on its stack."""
 
 from types import FrameType
 
@@ -13,7 +13,7 @@ _TO_A_THREAD = (
 
 
 def blocked_by(frame: FrameType | None) -> str:
-    """A sentence that names the step or workflow, and what to do about it."""
+    """A sentence that names the step or workflow and the remedy."""
     step_id = ""
     while frame is not None:
         if frame.f_code is _IN_STEP:

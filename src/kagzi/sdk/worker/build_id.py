@@ -1,8 +1,8 @@
-"""The default build id: a hash of the source code that a worker's workflows are made of.
+"""The default build id: a hash of the source code of a worker's workflows.
 
-What is hashed: the module of each workflow, and, transitively, what it imports from the same project. The hash depends
-on the contents of the files alone, not on where they lie or what they are called, so that all machines with the same
-code have the same build. ADR 0026.
+It covers the module of each workflow and, transitively, the modules of the same project that it imports. The hash
+depends on the contents of the files only, not on their paths or names, so all machines with the same code have the
+same build. ADR 0026.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, cast
 
 logger = logging.getLogger("kagzi.worker")
 
-MODULES = 2_000  # that are followed
-SOURCE_BYTES = 64 * 1024 * 1024  # of all of them together
+MODULES = 2_000  # at most this many modules are hashed
+SOURCE_BYTES = 64 * 1024 * 1024  # of all modules together
 _DIGITS = 16
 _PREFIX = "auto-"
 _INSTALLED = {"site-packages", "dist-packages"}
 _OWN_PACKAGE = __name__.partition(".")[0]
-_PYC_HEADER_BYTES = 16  # holds the time at which it was compiled
+_PYC_HEADER_BYTES = 16  # contains the time of compilation
 
 _COMMENT = re.compile(rb"#[^\n]*")
 _IMPORT = re.compile(
@@ -34,14 +34,14 @@ _IMPORT = re.compile(
 
 
 class _Module(NamedTuple):
-    """Where a module comes from; it need not be loaded. `folders` is where a package finds its modules."""
+    """The origin of a module, which need not be loaded. `folders`: where a package looks for its modules."""
 
     name: str
-    package: str  # where its relative imports begin
+    package: str  # the base of its relative imports
     origin: str
     loader: Any
     folders: tuple[str, ...]
-    identity: object  # the same as long as this process has the same code of it loaded; None: not loaded
+    identity: object  # the same while this process has the same code loaded; None: not loaded
 
 
 class _Source(NamedTuple):
@@ -50,12 +50,12 @@ class _Source(NamedTuple):
     imports: tuple[str, ...]  # names that may be modules
 
 
-_loaded: dict[str, tuple[object, _Source]] = {}  # what was read of modules whose code this process keeps
+_loaded: dict[str, tuple[object, _Source]] = {}  # sources of the modules that this process has loaded
 
 
 def default_build_id(functions: Iterable[Callable[..., Any]], *, modules_max: int = MODULES) -> str:
-    """The same for the same code, on every machine; empty if nothing at all is known of it. Reads files, and never
-    raises: a function whose module has no source counts with its compiled code."""
+    """The same for the same code on every machine; empty if none of the code can be found. Reads files, and never
+    raises: for a function whose module has no source, its compiled code is hashed."""
     digests: set[bytes] = set()
     roots: set[str] = set()
     for function in map(inspect.unwrap, functions):
@@ -71,7 +71,7 @@ def default_build_id(functions: Iterable[Callable[..., Any]], *, modules_max: in
 
 
 def _digests_of_project(roots: set[str], modules_max: int) -> Iterator[bytes]:
-    """Breadth first and in order of names, so that whatever is left out beyond the limits is the same everywhere."""
+    """Breadth first and in order of names, so that the limits leave out the same modules everywhere."""
     own = {root.partition(".")[0] for root in roots}
     seen = set(roots)
     level = sorted(roots)
@@ -103,8 +103,8 @@ def _digests_of_project(roots: set[str], modules_max: int) -> Iterator[bytes]:
 
 
 def _is_ours(module: _Module, own: set[str]) -> bool:
-    """Whether it belongs to the project: the package of a workflow wherever it is installed, and whatever is neither
-    part of Python, nor installed, nor Kagzi itself."""
+    """Whether it belongs to the project: a package with workflows, wherever it is installed, or a module that is not
+    part of Python, not installed and not Kagzi itself."""
     top = module.name.partition(".")[0]
     if top in own:
         return True
@@ -123,7 +123,7 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _find(name: str) -> _Module | None:
-    """None if there is none, or it cannot be told."""
+    """None if there is no such module, or it cannot be determined."""
     module = sys.modules.get(name)
     if module is not None:
         return _of_loaded(name, module)
@@ -145,7 +145,7 @@ def _of_loaded(name: str, module: ModuleType) -> _Module | None:
     spec = getattr(module, "__spec__", None)
     if isinstance(spec, importlib.machinery.ModuleSpec):
         return _of_spec(spec, folders, spec)
-    file = getattr(module, "__file__", None)  # a script: __main__ has a file, but no specification
+    file = getattr(module, "__file__", None)  # a script: __main__ has a file, but no spec
     if not isinstance(file, str):
         return None
     return _Module(name, getattr(module, "__package__", None) or "", file, None, folders, module)
@@ -159,17 +159,17 @@ def _of_spec(spec: importlib.machinery.ModuleSpec, folders: tuple[str, ...], ide
 def _folders(path: Iterable[str] | None) -> tuple[str, ...]:
     try:
         return tuple(path or ())
-    except Exception:  # noqa: BLE001  of a namespace package whose parent is not loaded
+    except Exception:  # noqa: BLE001  a namespace package whose parent is not loaded
         return ()
 
 
 def _spec_of(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
-    """As the import statement would find it, but no parent is imported for it."""
+    """The spec that the import statement would find, without importing a parent."""
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         try:
             spec = None if find is None else find(name, path, None)
-        except Exception:  # noqa: BLE001  other people's finders may raise anything
+        except Exception:  # noqa: BLE001  third-party finders may raise anything
             spec = None
         if isinstance(spec, importlib.machinery.ModuleSpec):
             return spec
@@ -180,8 +180,8 @@ def _spec_of(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpe
 
 
 def _read(module: _Module) -> _Source | None:
-    """None without a file (built in, a namespace, typed in) and for one that cannot be read. What was read of a loaded
-    module is kept: a change on disk does not change what this process executes."""
+    """None without a file (builtin, namespace package, interactive) and for an unreadable one. The source of a loaded
+    module is cached: a change on disk does not change what this process executes."""
     known = _loaded.get(module.name)
     if known is not None and module.identity is not None and known[0] is module.identity:
         return known[1]
@@ -192,7 +192,7 @@ def _read(module: _Module) -> _Source | None:
     if module.origin.endswith((".py", ".pyw")):
         data = data.replace(b"\r\n", b"\n")
         imports = tuple(_imports(data, module.package))
-    else:  # compiled: what it imports cannot be seen
+    else:  # compiled: its imports cannot be read
         data = data[_PYC_HEADER_BYTES:] if module.origin.endswith(".pyc") else data
         imports = ()
     source = _Source(hashlib.sha256(data).digest(), size_bytes, imports)
@@ -204,16 +204,16 @@ def _read(module: _Module) -> _Source | None:
 def _contents(module: _Module) -> bytes | None:
     if not module.origin:
         return None
-    get_data = getattr(module.loader, "get_data", None)  # also out of an archive
+    get_data = getattr(module.loader, "get_data", None)  # also works for archives
     try:
         return Path(module.origin).read_bytes() if get_data is None else bytes(get_data(module.origin))
-    except Exception:  # noqa: BLE001  other people's loaders may raise anything
+    except Exception:  # noqa: BLE001  third-party loaders may raise anything
         return None
 
 
 def _imports(source: bytes, package: str) -> Iterator[str]:
-    """Names that the import statements in a text may mean: of `from a import b` both a and a.b. Also those inside
-    functions."""
+    """Names that the import statements of a source may refer to: for `from a import b` both a and a.b. Includes
+    imports inside functions."""
     text = _COMMENT.sub(b"", source).replace(b"\\\n", b" ")
     for where, names, plain in _IMPORT.findall(text):
         if plain:
@@ -233,7 +233,7 @@ def _imports(source: bytes, package: str) -> Iterator[str]:
 
 
 def _absolute(name: str, package: str) -> str:
-    """`..words` in a.b.c is a.words. Empty if it leads out of every package."""
+    """Resolves a relative name: `..words` in a.b.c is a.words. Empty if it leads out of the top package."""
     rest = name.lstrip(".")
     level = len(name) - len(rest)
     if not level:
@@ -246,7 +246,7 @@ def _absolute(name: str, package: str) -> str:
 
 
 def _digest_of_code(code: CodeType) -> bytes:
-    """The same in every process: the order inside a frozenset is not."""
+    """The same in every process, unlike the order of a frozenset."""
     digest = hashlib.sha256(code.co_code)
     digest.update(repr((code.co_names, code.co_varnames)).encode())
     for constant in code.co_consts:

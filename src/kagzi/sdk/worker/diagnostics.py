@@ -1,4 +1,4 @@
-"""Diagnostics of a worker that cannot work as it should: for its log, and for its events at the server."""
+"""Diagnostics of a worker that cannot work properly: for its log, and for its events on the server."""
 
 import logging
 import threading
@@ -16,8 +16,8 @@ _KEPT = 16
 
 
 class Diagnostics:
-    """Gathers reports of any thread. `on_report` is called in that thread. Each kind is reported once in a while
-    only."""
+    """Collects reports from any thread. `on_report` is called in that thread. Repeated reports of a kind are
+    suppressed for a while."""
 
     def __init__(self, *, repeat_s: float = REPEAT_S) -> None:
         self._repeat_s = repeat_s
@@ -28,7 +28,7 @@ class Diagnostics:
         self.step_logs: StepLogCollector | None = None
 
     def report(self, kind: str, detail: str) -> bool:
-        """False: it was reported a moment ago."""
+        """Returns False if the same kind was reported a moment ago."""
         now = time.monotonic()
         with self._lock:
             last = self._last.get(kind)
@@ -42,7 +42,7 @@ class Diagnostics:
         return True
 
     def take(self) -> list[Diagnostic]:
-        """What has not been sent yet."""
+        """Take the reports that have not been sent yet."""
         if not self._waiting:
             return []
         with self._lock:
@@ -50,14 +50,14 @@ class Diagnostics:
         return taken
 
     def take_logs(self) -> "list[pb.StepLog]":
-        """What steps have logged and was not sent yet, as much as fits into a message."""
+        """Take the step log lines that have not been sent yet, as many as fit into a message."""
         return [] if self.step_logs is None else self.step_logs.take()
 
     def put_back(self, unsent: list[Diagnostic]) -> None:
-        """They could not be sent."""
+        """Keep reports that could not be sent."""
         with self._lock:
             self._waiting[:0] = unsent
 
 
 def _nobody() -> None:
-    """Until the worker has a session nothing is sent at once."""
+    """The default of `on_report`, until the worker has a session."""

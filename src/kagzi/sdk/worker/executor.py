@@ -1,4 +1,4 @@
-"""The worker's executor: takes claimed runs, executes them, and keeps parked ones for a while."""
+"""The worker's executor: accepts claimed runs, executes them, and caches parked ones for a while."""
 
 import asyncio
 import logging
@@ -33,11 +33,11 @@ DEFAULT_THREADS = 100
 class Executor:
     """Implements ports.Executor. Belongs to the event loop it is first used on.
 
-    `retry` is the worker's default for steps; `threads` is how many sync bodies run at once; `build_id` says which code
-    this is; `encoded`: what user code says is encoded, and not to be logged; `worker_id`: for its spans.
-    `execution_type` and `context_type` are what each run gets. The rest is for tests: `timers`, in whose time runs
-    wait; `replace_body`: what an attempt of a step executes instead; `on_child`: told of the workflow of each child
-    before that is started.
+    `retry`: the worker's default for steps; `threads`: how many sync bodies run at once; `build_id`: the build of this
+    code; `encoded`: payloads are encoded, so errors must not be logged in clear text; `worker_id`: for its spans.
+    `execution_type` and `context_type`: the classes of each run. For tests: `timers`, the clock in which runs wait;
+    `replace_body`: replaces the body of a step attempt; `on_child`: called with the workflow of each child before it
+    starts.
     """
 
     execution_type: type[RunExecution] = RunExecution
@@ -107,7 +107,7 @@ class Executor:
     def _resume(
         self, kept: RunExecution, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float
     ) -> RunExecution:
-        """Let the kept coroutine go on if it is where this history says the run is. Otherwise begin again."""
+        """Continue the cached coroutine if its position matches this history. Otherwise start again."""
         if kept.is_claimed_next(task) and fits(kept, steps):
             self._active.add(kept)
             kept.resume(task, port, steps, accepted_at)
@@ -136,7 +136,7 @@ class Executor:
             run.release(reason)
 
     def abandon_all(self, reason: str) -> None:
-        """As if every lease were lost: nothing is handed back, or recorded any more."""
+        """Treat every lease as lost: nothing is handed back or recorded any more."""
         if self._kept is not None:
             self._kept.drop_all()
         for run in list(self._active):
@@ -148,7 +148,7 @@ class Executor:
 
     @property
     def kept(self) -> int:
-        """Parked runs whose coroutines wait here."""
+        """The number of parked runs whose coroutines are cached."""
         return 0 if self._kept is None else len(self._kept)
 
     async def drained(self) -> None:
@@ -158,7 +158,7 @@ class Executor:
             await future
 
     def close(self) -> None:
-        """Let go of parked runs and idle threads. To be called when nothing is active any more."""
+        """Drop cached runs and idle threads. Must be called when no run is active any more."""
         if self._kept is not None:
             self._kept.drop_all()
         self.threads.close()
@@ -176,7 +176,7 @@ class Executor:
 
 
 class Refusal:
-    """A run of a type that this worker does not have: handed back at once. The server should not have sent it."""
+    """A run of a type that this worker does not serve, handed back at once. The server should not have sent it."""
 
     def __init__(self, task: pb.Task, port: RunPort, closed: "Callable[[Refusal], None]") -> None:
         self._task = task
@@ -192,19 +192,19 @@ class Refusal:
         self._end()
 
     def cancel(self, reason: str) -> None:
-        """It is on its way back; whoever takes it next is told."""
+        """Nothing to do: the run is being handed back, and the next worker gets the request."""
 
     def pause(self, reason: str) -> None:
-        """It is on its way back."""
+        """Nothing to do: the run is being handed back."""
 
     def server_failed(self, reason: str) -> None:
-        """It is on its way back."""
+        """Nothing to do: the run is being handed back."""
 
     def results_available(self) -> None:
-        """Whoever takes it next finds it in the history."""
+        """Nothing to do: the next worker finds the results in the history."""
 
     def release(self, reason: str) -> None:
-        """It is on its way back."""
+        """Nothing to do: the run is being handed back."""
 
     def _answered(self, answer: Answer) -> None:
         self._end()

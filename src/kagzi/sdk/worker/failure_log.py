@@ -1,7 +1,7 @@
-"""Logs failures: one line for each failed attempt of a step and one for each failed run, and what follows.
+"""Logs failures: one line for each failed attempt of a step and for each failed run, with what happens next.
 
-A line is written when the server has answered, so that it says what really happens next, and never on replay: what is
-read from the history was logged by whoever executed it. Tracebacks come with the record (`exc_info`), shortened.
+A line is written after the server has responded, so that it says what really happens next, and never on replay:
+failures in the history were logged when they happened. Records carry shortened tracebacks (`exc_info`).
 """
 
 import logging
@@ -23,15 +23,15 @@ from .tracebacks import shortened_exception, shortened_traceback
 
 logger = logging.getLogger("kagzi.worker")
 
-_TEXT_CHARS = 500  # of an error in a line; the traceback below has more
+_TEXT_CHARS = 500  # of an error's text in a log line; the traceback has more
 
 
 class ShortenTracebacks(logging.Filter):
-    """Handlers print `exc_text` if it is there, instead of formatting the exception themselves: so every handler shows
-    it shortened, and none of its lines can be taken for a line of the log. The exception itself stays in the record,
-    for those who collect them.
+    """Sets `exc_text`, which handlers print instead of formatting the exception: every handler then prints the
+    shortened traceback, and none of its lines looks like a log line. The record keeps the exception itself for handlers
+    that collect exceptions.
 
-    Only what is about a run: of a bug in Kagzi every frame counts."""
+    Applies only to records about a run: for a bug in Kagzi every frame matters."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info and is_about_run(record) else None
@@ -45,7 +45,7 @@ logger.addFilter(ShortenTracebacks())
 
 @dataclass(slots=True, eq=False)
 class FailedAttempt:
-    """An attempt of a step that failed, until it is known what follows. One of the methods is called, once."""
+    """A failed attempt of a step, until it is known what happens next. Exactly one of the methods is called, once."""
 
     _task: pb.Task
     _step_id: str
@@ -59,11 +59,11 @@ class FailedAttempt:
         self._log(logging.WARNING, f"retrying {in_time(remaining_us)}")
 
     def exhausted(self, recorded: ErrorDetail) -> None:
-        """`recorded`: as what the server keeps it."""
+        """`recorded`: the error as the server stored it."""
         self._log(logging.ERROR, self._why_no_more(recorded))
 
     def unrecorded(self) -> None:
-        """The run was stopped, or taken away, before the server had recorded it."""
+        """The run was stopped or lost before the server recorded the attempt."""
         self._log(logging.WARNING, "not recorded, since the run was interrupted: the step may be tried again")
 
     def _why_no_more(self, recorded: ErrorDetail) -> str:
@@ -79,7 +79,7 @@ class FailedAttempt:
         return why_not_retried(policy, recorded) or f"not retried: {name} is not retryable"
 
     def _attempts_max(self) -> int | None:
-        """None: without end."""
+        """None: no limit."""
         return SERVER_DEFAULT.maximum_attempts if self._retry is None else self._retry.max_attempts
 
     def _log(self, level: int, what_next: str) -> None:
@@ -102,13 +102,13 @@ class FailedAttempt:
 
 
 def _with_traceback(error: BaseException | None) -> BaseException | None:
-    """A value that does not fit is refused by Kagzi's own code, which is of no interest to its author."""
+    """None if Kagzi's own code refused a value: its frames do not help the user."""
     return None if isinstance(error, RequestError) and not shortened_traceback(error.__traceback__) else error
 
 
 def _text(detail: ErrorDetail, error: BaseException | None, *, encoded: bool) -> str:
-    """`encoded`: where a codec encodes what errors say, no log repeats it: it has their types and frames, which are
-    code. Not those of causes, whose texts the exception would bring along."""
+    """`encoded`: payloads are encoded, so no log repeats the texts of errors, only their types and frames, which are
+    code. The frames of causes are left out: the exception would bring the texts of its causes along."""
     if not encoded:
         return brief(detail.text, _TEXT_CHARS)
     frames = "" if error is None else shortened_traceback(error.__traceback__)
@@ -120,7 +120,7 @@ def _text(detail: ErrorDetail, error: BaseException | None, *, encoded: bool) ->
 def run_failed(
     task: pb.Task, error: BaseException, detail: ErrorDetail, retry_in_us: int | None, *, encoded: bool = False
 ) -> None:
-    """One line; with a traceback unless all of it is about steps and children, which have lines of their own."""
+    """One line, with a traceback unless it is only about steps and children, which have their own lines."""
     level = logging.ERROR if retry_in_us is None else logging.WARNING
     if not logger.isEnabledFor(level):
         return
@@ -140,7 +140,7 @@ def run_failed(
 
 
 def run_paused(task: pb.Task, why: str, problem: ErrorDetail, *, encoded: bool = False) -> None:
-    """`why`: what kind of problem it is."""
+    """`why`: the kind of problem."""
     is_clear = not encoded or problem.metadata.get(ENCODING) == CLEAR
     logger.error(
         "%s is paused, %s: %s. See: kagzi explain %s",
@@ -153,7 +153,7 @@ def run_paused(task: pb.Task, why: str, problem: ErrorDetail, *, encoded: bool =
 
 
 def run_abandoned(task: pb.Task, reason: str) -> None:
-    """This worker does no more for the run: somebody else holds it, or it has ended or its deadline has passed."""
+    """This worker has given up the run: another worker holds it, it has ended, or its deadline has passed."""
     logger.warning(
         "%s is abandoned: %s. This worker no longer records anything for it",
         name_of(task),
@@ -163,7 +163,7 @@ def run_abandoned(task: pb.Task, reason: str) -> None:
 
 
 def in_time(microseconds: int) -> str:
-    """`in 2.0 s`, as it is said of a retry."""
+    """The delay of a retry, such as `in 2.0 s`."""
     seconds = microseconds / US_PER_S
     if seconds < 0.001:
         return "at once"

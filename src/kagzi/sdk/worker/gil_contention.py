@@ -1,12 +1,12 @@
 """Detects steps that hold the GIL.
 
-One thread of a Python process runs Python code at a time. A sync step that computes in Python lets the others in every
-few milliseconds only; one that computes in C without letting go of the GIL does not let them in at all. A step that
-computes in C and lets go (most of numpy, zlib, hashlib) uses the processor, too, and harms nobody. Two things tell them
-apart: while whoever asks keeps the GIL for some milliseconds, a step that needs it stands still; and whoever sleeps for
-a moment wakes late, because the step has to be made to let go. On a machine with too much to do everybody wakes late:
-the time spent in line for a processor is not counted, neither that of whoever asks nor that of the event loop, which
-may have the GIL while it stands in line.
+Only one thread of a Python process runs Python code at a time. A sync step that computes in Python lets other threads
+run only every few milliseconds; one that computes in C without releasing the GIL blocks them completely. A step that
+computes in C and releases the GIL (most of numpy, zlib, hashlib) uses the CPU too, but disturbs nobody. Two tests
+distinguish them: while the probing thread holds the GIL for some milliseconds, a step that needs it makes no progress;
+and after a short sleep the probing thread wakes late, because the step must first be made to release the GIL. On an
+overloaded machine every thread wakes late, so time spent waiting for a CPU is not counted: neither that of the probing
+thread nor that of the event loop, which may hold the GIL while it waits for a CPU.
 """
 
 import os
@@ -19,22 +19,22 @@ from typing import NamedTuple
 
 from ..execution.calls.threads import Busy, Spent
 
-_OWN = Path("/proc/thread-self/schedstat")  # Linux: ns on a processor, ns in line for one, turns
-_STOOD_S = 0.1  # of a long time, at least so much was not spent in line
+_OWN = Path("/proc/thread-self/schedstat")  # Linux: ns on a CPU, ns waiting for one, time slices
+_STOOD_S = 0.1  # of a long delay, at least this much was not waiting for a CPU
 _PROBES = 5
-_MOSTLY = 3  # of them
-_OFTEN = 0.5  # of the looks
-_PROBE_S = 0.003  # shorter than what Python lets a thread keep the GIL for
-_STANDS_STILL = 0.05  # of the time of a probe
-_NAP_S = 0.005  # long enough for the step to go on
-_LATE = 0.6  # of the time that Python lets a thread keep the GIL for
-_OF_PROCESS = 0.5  # of the processor time of this process
-_OF_PROCESSOR = 0.1  # a machine may have more to do than this
-_LONG_S = 0.5  # nobody in the whole process could do anything for so long
+_MOSTLY = 3  # of the probes
+_OFTEN = 0.5  # of the polls
+_PROBE_S = 0.003  # shorter than Python's switch interval
+_STANDS_STILL = 0.05  # of the duration of a probe
+_NAP_S = 0.005  # long enough for the step to continue
+_LATE = 0.6  # of Python's switch interval
+_OF_PROCESS = 0.5  # of the CPU time of this process
+_OF_PROCESSOR = 0.1  # of one CPU: the machine may be busy with other processes
+_LONG_S = 0.5  # no thread of the process could run for this long
 
 
 def cpu_seconds(thread: int) -> float | None:
-    """What a living thread has used so far. None: this system does not tell, and nothing is found out."""
+    """The CPU time of a live thread. None: not available on this system, and nothing is detected."""
     try:
         return time.clock_gettime(time.pthread_getcpuclockid(thread))
     except (AttributeError, OSError):
@@ -42,7 +42,7 @@ def cpu_seconds(thread: int) -> float | None:
 
 
 class _Late(NamedTuple):
-    """How late somebody woke, and how much of that nobody was even in line for a processor."""
+    """How late a thread woke, and how much of that time neither thread waited for a CPU."""
 
     late_s: float
     stood_s: float
@@ -53,12 +53,12 @@ class _Late(NamedTuple):
 
 
 class GilWatch:
-    """`poll` is called now and then by a thread that does nothing but sleep in between. `loop_thread`: the system's
-    number of the thread that runs the event loop."""
+    """`poll` is called regularly by a thread that only sleeps in between. `loop_thread`: the native id of the thread
+    that runs the event loop."""
 
     def __init__(self, threshold_s: float, loop_thread: int | None = None) -> None:
         self._threshold_s = threshold_s
-        self._used: dict[Busy, float] = {}  # processor time at the last poll
+        self._used: dict[Busy, float] = {}  # CPU time at the last poll
         self._process_s = time.process_time()
         self._account = _Account(loop_thread)
         self._suspect: Busy | None = None
@@ -67,8 +67,8 @@ class GilWatch:
         self._contended = 0
 
     def poll(self, busy: Sequence[Busy], spent: Sequence[Spent], *, elapsed_s: float, late_s: float) -> str | None:
-        """What to tell people, if a step keeps the GIL to itself. `spent` has ended since the last poll; `late_s`: how
-        much later than it wanted to the caller woke, after `elapsed_s`."""
+        """The text of a report if a step holds the GIL. `spent`: bodies that ended since the last poll; `late_s`: how
+        late the caller woke, after `elapsed_s`."""
         earlier = self._used
         late = _Late(late_s, late_s - self._account.since_last_s())
         before, self._process_s = self._process_s, time.process_time()
@@ -96,11 +96,11 @@ class GilWatch:
         return _busy_in_python(hog.step, now - hog.since)
 
     def close(self) -> None:
-        """By the thread that looks, when it looks no more."""
+        """Called by the polling thread when it stops polling."""
         self._account.close()
 
     def _hog(self, busy: Sequence[Busy], least_s: float) -> Busy | None:
-        """The step that used most of what this process used of a processor since the last poll."""
+        """The step that used most of this process's CPU time since the last poll."""
         earlier, self._used = self._used, {}
         hog, most_s = None, 0.0
         for each in busy:
@@ -115,7 +115,7 @@ class GilWatch:
 
 
 def _stands_still(thread: int) -> bool:
-    """Whether it does nothing while this thread does not let go of the GIL."""
+    """Whether that thread makes no progress while this thread holds the GIL."""
     before = cpu_seconds(thread)
     end = time.monotonic() + _PROBE_S
     while time.monotonic() < end:
@@ -125,7 +125,7 @@ def _stands_still(thread: int) -> bool:
 
 
 def _naps_beside(thread: int, account: "_Account") -> list[_Late]:
-    """How late one wakes from short naps beside a step that needs the GIL; nothing, if this one does not."""
+    """How late this thread wakes from short sleeps beside a step that needs the GIL; empty if the step does not."""
     naps: list[_Late] = []
     for _ in range(_PROBES):
         if not _stands_still(thread):
@@ -141,8 +141,8 @@ def _naps_beside(thread: int, account: "_Account") -> list[_Late]:
 
 
 class _Account:
-    """How long the thread that asks, and that of the event loop, have been ready to run but had no processor. It is
-    always the same thread that asks."""
+    """How long the polling thread and the event loop's thread were ready to run but waited for a CPU. Must always be
+    called by the same thread."""
 
     def __init__(self, loop_thread: int | None) -> None:
         self._lines = [_Line(_OWN)]
@@ -150,7 +150,7 @@ class _Account:
             self._lines.append(_Line(Path(f"/proc/self/task/{loop_thread}/schedstat")))
 
     def since_last_s(self) -> float:
-        """Since it was last asked; 0 the first time, and where the system does not tell."""
+        """Since the last call; 0 the first time, and where the system does not report it."""
         return sum(line.since_last_s() for line in self._lines)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class _Account:
 
 
 class _Line:
-    """How long one thread has been in line for a processor. Its file is opened by the thread that asks."""
+    """How long one thread has waited for a CPU. Its file is opened by the polling thread."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -167,7 +167,7 @@ class _Line:
         self._last_s: float | None = None
 
     def since_last_s(self) -> float:
-        """One call of the system, so that whoever is in line for the GIL meanwhile does not change the answer."""
+        """Uses a single system call, so that threads waiting for the GIL do not affect the result."""
         try:
             if self._file is None:
                 self._file = FileIO(self.path)

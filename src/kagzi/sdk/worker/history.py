@@ -15,8 +15,8 @@ from ..transport.unreachable import Outage
 async def fetch_history(
     connection: Connection, namespace: str, run_id: str, lease: common_pb2.Lease, after: int, *, known_seq: int = 0
 ) -> Sequence[pb.HistoryStep]:
-    """Everything begun after `after`; results up to `known_seq` without output, error and details. A broken stream goes
-    on where it broke off. Raises LeaseLost, Unavailable."""
+    """All steps begun after `after`; results up to `known_seq` without output, error and details. A broken stream is
+    resumed where it broke off. Raises LeaseLost, Unavailable."""
     steps: list[pb.HistoryStep] = []
     with connection.tries() as tries:
         while True:

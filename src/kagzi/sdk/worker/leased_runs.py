@@ -20,17 +20,17 @@ _WARNINGS = 1_000
 
 FetchHistory = Callable[[str, common_pb2.Lease, int, int], Awaitable[Sequence[pb.HistoryStep]]]
 
-# What will be refused again however often it is tried: the run itself has to fail.
+# Errors that every retry would get again: the run itself has to fail.
 _HOPELESS = frozenset({common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED, common_pb2.ERROR_CODE_INVALID_ARGUMENT})
 _AFTER_EVERYTHING = 1 << 63
 
 
 class SendAgain(Exception):
-    """The server could not record an operation now: it is to be sent again, as after a reconnect."""
+    """The server could not record an operation now. It must be sent again, as after a reconnect."""
 
 
 class Port(OutPort):
-    """One leased run's way to the server. Implements execution.ports.RunPort."""
+    """The port of one leased run. Implements execution.ports.RunPort."""
 
     def __init__(self, runs: "LeasedRuns", task: pb.Task) -> None:
         lease = task.lease
@@ -38,7 +38,7 @@ class Port(OutPort):
         super().__init__(runs.outbox, task.run_id, (lease.counter, lease.nonce), proof, task.last_seq)
         self._accepted_at = runs.clock.now()
         self._requested_at = -math.inf
-        self.late_for_cancel = False  # something it announced was refused because the run is to be cancelled
+        self.late_for_cancel = False  # an announced operation was refused because the run is being cancelled
         self._runs = runs
 
     def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
@@ -60,7 +60,7 @@ class Port(OutPort):
 
 
 class LeasedRuns:
-    """Hands claimed runs to the executor and answers to the runs, and forgets what is lost."""
+    """Passes claimed runs to the executor and answers to the runs, and drops lost runs."""
 
     def __init__(self, outbox: Outbox, executor: Executor, fetch_history: FetchHistory) -> None:
         self.outbox = outbox
@@ -76,7 +76,7 @@ class LeasedRuns:
         return len(self._ports)
 
     def proofs(self) -> list[bytes]:
-        """Encoded LeasedRun messages of all of them. May be called from another thread."""
+        """Encoded LeasedRun messages of all runs. May be called from another thread."""
         return [port.proof for port in list(self._ports.values())]
 
     # --- runs ---------------------------------------------------------------------------------------------------------
@@ -106,13 +106,13 @@ class LeasedRuns:
             execution.abandon(reason)
 
     def forget(self, port: OutPort) -> None:
-        """Its execution is over."""
+        """The execution of this run is over."""
         if port.is_open:
             self._close(port)
 
     def _close(self, port: OutPort) -> None:
         port.is_open = False
-        port.execution = None  # which refers to it in turn
+        port.execution = None  # breaks the reference cycle
         if self._ports.get(port.run_id) is port:
             del self._ports[port.run_id]
 
@@ -142,7 +142,7 @@ class LeasedRuns:
                 logger.debug("run %s: a notice of kind %d is unknown to this SDK", notice.run_id, notice.kind)
 
     def _warn(self, notice: pb.RunNotice) -> None:
-        """Once in the same words: a run may start many children of one name."""
+        """Logs the same warning once: a run may start many children of one name."""
         if notice.reason in self._warned:
             return
         if len(self._warned) >= _WARNINGS:
@@ -157,7 +157,7 @@ class LeasedRuns:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def answers(self, response: pb.SessionResponse) -> None:
-        """Report the answers in the order of their commits. Raises SendAgain."""
+        """Deliver the answers in the order of their commits. Raises SendAgain."""
         if response.answers and response.acknowledged:
             self._mixed_answers(response)
             return
@@ -169,12 +169,12 @@ class LeasedRuns:
             self._answer(answer)
 
     def refuse(self, answers: Iterable[pb.OperationAnswer]) -> None:
-        """Operations that are refused here, since no server would take them."""
+        """Deliver refusals of operations that are refused locally, because no server would accept them."""
         for answer in answers:
             self._answer(answer)
 
     def _mixed_answers(self, response: pb.SessionResponse) -> None:
-        """The two lists interleave by seq; that keeps each run's order. A refusal has no seq and comes last."""
+        """Merges the two lists by seq, which keeps each run's order. Refusals have no seq and come last."""
         ordered: list[tuple[int, int, int, pb.OperationAnswer | None]] = [
             (seq, number, commit.at_us, None)
             for commit in response.acknowledged
@@ -194,7 +194,7 @@ class LeasedRuns:
             return
         sent.port.acknowledged(seq, sent.numbers)
         if sent.on_answer is not None:
-            try:  # as `_report`, which is a call for each step
+            try:  # `_report` inlined: saves a call for each step
                 sent.on_answer(Answer(seq, at_us, None))
             except Exception as error:  # noqa: BLE001  logged there
                 self._unprocessed(sent.port, error)
@@ -216,13 +216,13 @@ class LeasedRuns:
             self._report(sent.port, sent.on_answer, Answer(answer.seq, answer.at_us, answer))
 
     def _is_final_refusal(self, sent: Sent, error: common_pb2.ErrorDetail) -> bool:
-        """Whether the refusal ends this worker's hold on the run. Otherwise its execution is told of it."""
+        """Whether the refusal ends this worker's hold of the run. Otherwise it is passed to the execution."""
         if error.code in GONE:
             self.abandon(sent.port, error.message)
             return True
         if sent.on_answer is not None:
             if error.code == common_pb2.ERROR_CODE_PRECONDITION_FAILED and _is_late_for_cancel(sent.port):
-                error.code = common_pb2.ERROR_CODE_CANCELLED  # the end of a step whose beginning was refused
+                error.code = common_pb2.ERROR_CODE_CANCELLED  # the completion of a step whose begin was refused
             return False
         if error.code == common_pb2.ERROR_CODE_CANCELLED:
             self._report_cancel(sent.port, error.metadata.get(REASON, ""))
@@ -237,7 +237,7 @@ class LeasedRuns:
         return True
 
     def _report_cancel(self, port: OutPort, reason: str) -> None:
-        """A step was announced before this worker heard that the run is to be cancelled: it hears it by the refusal."""
+        """A step was announced before this worker knew of the cancellation: the refusal tells the execution."""
         if isinstance(port, Port):
             port.late_for_cancel = True
         if port.execution is not None:

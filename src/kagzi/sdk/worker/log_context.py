@@ -1,5 +1,5 @@
-"""Log fields: the run, step, attempt and trace that a record belongs to. Nothing is made or kept for it: `place` and
-the context of OpenTelemetry know. See docs/adr/0025."""
+"""Log fields: the run, step, attempt and trace that a record belongs to, read from `place` and the OpenTelemetry
+context when needed. See docs/adr/0025."""
 
 import logging
 from typing import TYPE_CHECKING, Any
@@ -11,22 +11,22 @@ from ..execution.scopes import Scope
 from ..tracing.tracing import trace_id_of_step
 from ..workflow.current import StepInfo, place
 
-if TYPE_CHECKING:  # commands import this before they need the rest
+if TYPE_CHECKING:  # the command line imports this module early, without the rest
     from ...v1 import worker_pb2 as pb
 
 
 @exported
 class RunContextFilter(logging.Filter):
-    """Gives every log record that is made in a workflow or in the body of a step the attributes namespace, run_id,
-    workflow_id, workflow_type and, in a step, step and attempt; trace_id, if there is a trace; and run_url, the address
-    of the run's page, if the server has pages: `handler.addFilter(RunContextFilter())`. It lets every record pass.
+    """Adds attributes to every log record that is made in a workflow or in the body of a step: namespace, run_id,
+    workflow_id, workflow_type and, in a step, step and attempt; trace_id, if there is a trace; and run_url, the URL of
+    the run's page, if the server has pages: `handler.addFilter(RunContextFilter())`. It lets every record pass.
 
-    For a handler, not for a logger: a logger's filters do not see the records of its children. With a QueueHandler it
-    belongs there, since the records are handled in another thread afterwards.
+    Add it to a handler, not to a logger: a logger's filters do not see the records of its children. With a
+    QueueHandler, add it there, since another thread handles the records afterwards.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add the attributes to `record`. Always True."""
+        """Add the attributes to `record`. Always returns True."""
         for name, value in current_fields().items():
             record.__dict__.setdefault(name, value)
         if LAST_SERVER.http_url and is_about_run(record):
@@ -36,7 +36,7 @@ class RunContextFilter(logging.Filter):
 
 
 def current_fields() -> dict[str, Any]:
-    """Of the code that is running; empty outside of runs."""
+    """The fields of the running code; empty outside of runs."""
     where = place.get()
     if isinstance(where, StepInfo):
         own = {"run_id": where.run_id, "step": where.step_id, "attempt": where.attempt}
@@ -60,12 +60,12 @@ def fields_of(task: "pb.Task", step: str = "", attempt: int = 0) -> dict[str, An
 
 
 def is_about_run(record: logging.LogRecord) -> bool:
-    """Whether it was made by user code in a run, or tells of it."""
+    """Whether user code in a run made the record, or the record is about a run."""
     return "run_id" in vars(record)
 
 
 def name_of(task: "pb.Task") -> str:
-    """How lines of the log call a run."""
+    """The name of a run in log lines."""
     own_id = f" {task.workflow_id!r}" if task.workflow_id not in ("", task.run_id) else ""
     where = "" if task.namespace_id in ("", DEFAULT_NAMESPACE) else f" of namespace {task.namespace_id}"
     return f"{task.workflow_type}{own_id}, run {task.run_id}{where}"

@@ -1,11 +1,10 @@
-"""The outgoing messages: the one being filled, and those sent but not yet wholly answered.
+"""The outgoing messages: the one being filled, and those that were sent but are not fully acknowledged.
 
-Operations are written by the executions straight into their run's part of the next message. A message is put together
-from encoded parts and kept, byte for byte, until each of its operations is answered: what is kept is what a reconnect
-sends again.
+Executions write operations directly into their run's part of the next message. A message is joined from encoded parts
+and kept, byte for byte, until each of its operations is acknowledged: the same bytes are sent again after a reconnect.
 
-A step's begin waits a little. If its completion comes meanwhile, both travel as one operation, in the place of the
-begin (`OutPort.complete`), to a server that knows such operations; for one that does not they are made two again.
+The begin of a step is held back briefly. If its completion follows in time, both are sent as one operation in the place
+of the begin (`OutPort.complete`), if the server supports that; for an older server they are split into two.
 """
 
 import asyncio
@@ -21,19 +20,19 @@ from ..execution.ports import Execution, Fill, OnAnswer
 from ..transport.payload_codec import MessageCodec
 from .unsent import encode_operations, refuse_too_large
 
-# Field tags of SessionRequest and RunOperations. Parts of a protobuf message may be encoded apart and joined.
+# Field tags of SessionRequest and RunOperations. Parts of a protobuf message may be encoded separately and joined.
 RUNS_TAG = b"\x12"
 HEARTBEAT_TAG = b"\x1a"
 RECEIVED_TAG = b"\x22"
 _OPERATION_TAG = b"\x1a"
 
-_LARGE_PART_BYTES = 256 * limits.KIB  # beyond it a part travels alone
+_LARGE_PART_BYTES = 256 * limits.KIB  # a larger part is sent in a message of its own
 _LARGE_UNANSWERED = 4
 _LARGEST_PART_BYTES = limits.MESSAGE_HARD_BYTES - limits.KIB  # a part may be a message by itself
 
 
 def field(tag: bytes, body: bytes, head: bytes = b"") -> bytes:
-    """One length-delimited field with `head` and `body`, which may be large and is copied once."""
+    """One length-delimited field with `head` and `body`. `body` may be large and is copied only once."""
     length = len(head) + len(body)
     if length < 0x80:
         return tag + bytes((length,)) + head + body
@@ -54,16 +53,16 @@ class Message:
         self.data = data
         self.unanswered = unanswered
         self.is_large = False
-        self.settled: asyncio.Event | None = None  # for one who waits until all of them are answered
+        self.settled: asyncio.Event | None = None  # set by a task that waits until all of them are answered
 
 
 class Sent(msgspec.Struct, eq=False):
-    """An operation that is not answered yet."""
+    """An operation that has not been answered yet."""
 
     id: int
     port: "OutPort"
     on_answer: OnAnswer | None
-    numbers: int = 1  # that it takes in its run; the last of them is acknowledged
+    numbers: int = 1  # how many seqs it takes in its run; the last one is acknowledged
     message: Message | None = None
 
 
@@ -71,7 +70,7 @@ class OutPort:
     """The outgoing half of a leased run's port."""
 
     def __init__(self, outbox: "Outbox", run_id: str, lease: tuple[int, int], proof: bytes, last_seq: int = 0) -> None:
-        """`proof` is run_id and lease, encoded: fields 1 and 2 of RunOperations and of LeasedRun alike."""
+        """`proof`: run_id and lease, encoded; they are fields 1 and 2 of both RunOperations and LeasedRun."""
         self.run_id = run_id
         self.lease = lease
         self.last_seq = last_seq
@@ -82,12 +81,12 @@ class OutPort:
         self.group: pb.RunOperations | None = None
         self.fresh: list[Sent] = []
         self.is_due = False
-        self._begins: dict[str, tuple[pb.Operation, Sent, Fill]] = {}  # by step, as long as a completion may join them
+        self._begins: dict[str, tuple[pb.Operation, Sent, Fill]] = {}  # by step, while a completion may be merged
         self._outbox = outbox
 
     def acknowledged(self, seq: int, numbers: int = 1) -> None:
-        """An operation of this run was recorded as number `seq`, the last of so many. Acknowledgements come in the
-        order of these numbers."""
+        """An operation of this run was recorded as `seq`, the last of `numbers` seqs. Acknowledgements arrive in the
+        order of seq."""
         if seq > self.last_seq:
             if seq - numbers > self.last_seq:
                 self.foreign_seq = seq - numbers
@@ -135,13 +134,13 @@ class OutPort:
         return operation, True
 
     def fill_begins(self) -> None:
-        """They leave, or something else follows them: no completion can join them any more."""
+        """Fill the held begins: they are sent or followed by another operation, so no completion can be merged."""
         for operation, _, fill in self._begins.values():
             fill(operation)
         self._begins.clear()
 
     def forget(self) -> None:
-        """What has not been sent."""
+        """Drop operations that have not been sent."""
         self.group = None
         self.fresh = []
         self._begins.clear()
@@ -158,8 +157,8 @@ class OutPort:
 
 
 class Outbox:
-    """`wake` is called when something is to leave at the end of this loop pass, `start_hold` when something may wait a
-    little."""
+    """`wake` is called when something must be sent at the end of this event loop iteration, `start_hold` when something
+    may be held back briefly."""
 
     def __init__(
         self, wake: Callable[[], None], start_hold: Callable[[], None], codec: MessageCodec | None = None
@@ -167,7 +166,7 @@ class Outbox:
         self._codec = codec
         self._wake = wake
         self._start_hold = start_hold
-        self.records_whole_steps = False  # whether the server knows begin and completion in one operation
+        self.records_whole_steps = False  # whether the server supports begin and completion in one operation
         self._last_id = 0
         self._due: list[OutPort] = []
         self._waiting: dict[OutPort, None] = {}
@@ -199,18 +198,18 @@ class Outbox:
         self._waiting[port] = None
 
     def release_waiting(self) -> None:
-        """Held long enough: let it go."""
+        """Send the operations that were held back."""
         for port in tuple(self._waiting):
             self.due(port)
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[bytes]:
-        """What is due, as messages of about MESSAGE_SOFT_BYTES at most. From now on they are kept until answered.
+        """Operations that are due, as messages of about MESSAGE_SOFT_BYTES at most. They are kept until answered.
 
-        One large part at a time, and few that are not answered: what other runs say meanwhile goes before the next one,
-        and does not wait at the server behind what that cannot take yet. What a run says after a large part of its own
-        stays behind it.
+        Large parts are sent one at a time, and few may be unanswered, so that operations of other runs are sent before
+        the next large part and do not wait behind it at the server. Later operations of the same run stay behind
+        its large part.
         """
         due, self._due = self._due, []
         taken: list[bytes] = []
@@ -222,7 +221,7 @@ class Outbox:
                 self._encode(self._codec, port)
             for part, operations in _parts(port):
                 if len(part) > _LARGEST_PART_BYTES:
-                    self._too_large.extend((sent, part) for sent in operations)  # one: more would have been cut
+                    self._too_large.extend((sent, part) for sent in operations)  # one: several would have been split
                     continue
                 if len(part) > _LARGE_PART_BYTES or (self._large and port in self._large_ports):
                     self._large.append((port, part, operations))
@@ -268,14 +267,14 @@ class Outbox:
         return message.data
 
     def take_too_large(self) -> list[pb.OperationAnswer]:
-        """Operations that no server would read, or that the codec could not encode, as the refusals they would get."""
+        """Refusals for operations that are too large for any server, or that the codec could not encode."""
         too_large, self._too_large = self._too_large, []
         not_encoded, self._not_encoded = self._not_encoded, []
         return [*(refuse_too_large(sent.id, part) for sent, part in too_large), *not_encoded]
 
     def unanswered(self) -> list[Message]:
-        """Everything to be sent again after a reconnect, in order. What only concerns runs that are gone is
-        forgotten."""
+        """All messages to send again after a reconnect, in order. Operations of runs that this worker no longer holds
+        are dropped."""
         for sent in [sent for sent in self._sent.values() if not sent.port.is_open]:
             self.answered(sent.id)
         if not self.records_whole_steps:
@@ -283,8 +282,8 @@ class Outbox:
         return [message for message in self._messages if message.unanswered]
 
     def _divide(self) -> None:
-        """The server does not know operations that are a begin and a completion in one: they become two, in what is
-        kept and in what has not left."""
+        """Split operations that combine a begin and a completion, which this server does not support, in kept messages
+        and in unsent parts."""
         for message in self._messages:
             message.data = self._divided(message.data, message)
         self._large = deque((port, *self._divided_part(part, inside)) for port, part, inside in self._large)
@@ -322,7 +321,7 @@ class Outbox:
         return divided
 
     def _number_begin(self, begin: pb.Operation, message: Message | None) -> None:
-        """Anew. If the whole operation was answered, the answers to its two halves are ignored alike."""
+        """Give the begin a new id. If the combined operation was answered, the answers to both parts are ignored."""
         if (sent := self._sent.get(begin.id)) is not None:
             sent.numbers = 1
             half = self.number(sent.port, None)
@@ -331,19 +330,19 @@ class Outbox:
                 message.unanswered += 1
 
     def ports_of(self, message: Message) -> list[OutPort]:
-        """The runs with operations in this message that were not answered."""
+        """The runs with unanswered operations in this message."""
         return list(dict.fromkeys(sent.port for sent in self._sent.values() if sent.message is message))
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def answered(self, id: int) -> Sent | None:
-        """The operation with this number, if it was not answered before."""
+        """The operation with this id, unless it was answered before."""
         sent = self._sent.pop(id, None)
         if sent is not None and sent.message is not None:
             message, messages = sent.message, self._messages
             message.unanswered -= 1
             if not message.unanswered:
-                message.data = b""  # it may stay behind an older one for a while
+                message.data = b""  # it may stay queued behind an older one for a while
                 if message.settled is not None:
                     message.settled.set()
                 if message.is_large:
@@ -368,7 +367,7 @@ class Outbox:
 
 
 def _parts(port: OutPort) -> Iterable[tuple[bytes, list[Sent]]]:
-    """A run's part of a message; several if it is too big for one."""
+    """A run's part of a message, or several if it is too large for one."""
     port.fill_begins()
     group, fresh = port.group, port.fresh
     port.group, port.fresh, port.is_due = None, [], False

@@ -1,4 +1,4 @@
-"""The executor as the session sees it: it takes claimed runs."""
+"""The executor as the session sees it: it accepts claimed runs."""
 
 from typing import Protocol
 
@@ -12,8 +12,8 @@ class Executor(Protocol):
     """Executes the runs of one worker."""
 
     def accept(self, task: pb.Task, port: RunPort) -> Execution:
-        """Begin (or resume a kept coroutine of) the run. Never raises: what is wrong with the task becomes its failure
-        or a release. Returns at once."""
+        """Start the run, or resume its cached coroutine. Never raises: an invalid task becomes a failure or a release
+        of the run. Returns at once."""
         ...
 
     def release_all(self, reason: str) -> None:
@@ -22,17 +22,17 @@ class Executor(Protocol):
 
     @property
     def active(self) -> int:
-        """Runs accepted and not closed."""
+        """The number of runs that are accepted and not closed."""
         ...
 
     @property
     def threads(self) -> StepThreads | None:
-        """Where sync bodies run, for those who look after it."""
+        """The threads that execute sync bodies, for the watchdog."""
         ...
 
     @property
     def step_logs(self) -> StepLogCollector | None:
-        """What its steps log, for whoever sends it."""
+        """The collector of step logs, for the session that sends them."""
         ...
 
     async def drained(self) -> None:
@@ -40,5 +40,5 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is kept between claims. Called last, when nothing is active any more or will ever be."""
+        """Drop everything cached between claims. Called last, when no run is active or will be."""
         ...

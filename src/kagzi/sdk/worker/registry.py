@@ -1,5 +1,5 @@
-"""The workflows of a worker, by type and version, and its options; labels and schedules are checked by what the client
-has for them, which most workers need not load."""
+"""The workflows of a worker, by type and version, and its options. Labels and schedules are checked by modules of the
+client, which most workers need not load."""
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +25,7 @@ AnyWorkflow: TypeAlias = Workflow[Any, Any] | tuple[str, Callable[..., Coroutine
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said about a worker, checked. `build_id` None: a hash of its source code, made when it starts."""
+    """The checked options of a worker. `build_id` None: a hash of its source code, computed at the start."""
 
     address: str | None
     workflows: tuple[AnyWorkflow, ...]
@@ -56,13 +56,13 @@ def listed(workflows: Iterable[AnyWorkflow]) -> tuple[AnyWorkflow, ...]:
 
 
 class Registry:
-    """What a worker can execute. A type and version may be given once; each input and output must have a JSON form."""
+    """The workflows of a worker. Each type and version is unique; each input and output must have a JSON form."""
 
     def __init__(self, workflows: Iterable[AnyWorkflow] = ()) -> None:
-        """Raises InvalidArgument for what is not a workflow, for one that is here already, and for types without JSON
-        form. Warns (KagziWarning) of what replay would not survive in their code."""
+        """Raises InvalidArgument for a value that is not a workflow, for a duplicate, and for types without a JSON
+        form. Warns (KagziWarning) of code that would break on replay."""
         self._workflows: dict[Served, Workflow[Any, Any]] = {}
-        self.limits: dict[str, TypeLimitKeywords] = {}  # that are declared, by type
+        self.limits: dict[str, TypeLimitKeywords] = {}  # the declared limits, by type
         for each in workflows:
             self._add(each)
         warn_about(self._workflows.values())

@@ -1,4 +1,4 @@
-"""A worker at work: its connection, session, executor and watchdog, from hello to goodbye."""
+"""A running worker: its connection, session, executor and watchdog, from start to stop."""
 
 import asyncio
 import contextlib
@@ -20,13 +20,13 @@ from .watchdog import Watchdog
 
 logger = logging.getLogger("kagzi.worker")
 
-RELEASE_S = 5.0  # how long the server may take to acknowledge what is handed back
-_HANDING_BACK = 0.25  # of the grace, at most
+RELEASE_S = 5.0  # how long the server may take to acknowledge released runs
+_HANDING_BACK = 0.25  # the largest part of the grace time for handing runs back
 _HANDING_BACK_S = 1.0
 
 
 class Serving:
-    """Start it once, stop it once. `ended` is done when it can no longer serve."""
+    """Started once and stopped once. `ended` is done when it can no longer serve."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Serving:
         self._logs: StepLogSender | None = None
 
     async def start(self) -> None:
-        """Returns when a server has welcomed the worker. Raises Unavailable and what the server says against it."""
+        """Returns when a server has accepted the worker. Raises Unavailable, or the server's reason to refuse it."""
         UNSERVED.served(served.workflow_type for served in self._register.served)
         await self._connection.open()
         try:
@@ -100,7 +100,7 @@ class Serving:
             self._watchdog.start()
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more work, finish what is held, hand the rest back before the grace time is over, say goodbye."""
+        """Take no more work, finish the leased runs, hand the rest back before the grace time ends, and disconnect."""
         try:
             if not self._session.ended.done():
                 logger.info("worker %s stops; runs to finish: %d", self._register.worker_id, self._executor.active)
@@ -126,7 +126,7 @@ class Serving:
             )
 
     async def _drained(self, timeout_s: float) -> bool:
-        """Whether no run is left. A session that cannot go on is not waited for."""
+        """Whether no run is left. Does not wait for a session that cannot continue."""
         drained = asyncio.ensure_future(self._executor.drained())
         try:
             await asyncio.wait((drained, self._session.ended), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -150,7 +150,7 @@ class Serving:
 async def apply_declared(
     connection: Connection, options: WorkerOptions, limits: Mapping[str, TypeLimitKeywords]
 ) -> None:
-    """Make what the program of a worker declares so on the server: its schedules, and the limits of its workflows."""
+    """Apply to the server what the worker's program declares: schedules, and limits of its workflows."""
     namespace = checked_namespace(options.namespace)
     if options.schedules or options.schedules_owner:
         from ..client.operations.schedule_sync import apply_schedules  # noqa: PLC0415  most workers have none
@@ -163,7 +163,7 @@ async def apply_declared(
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+    with contextlib.suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call)
 
 

@@ -1,7 +1,7 @@
-"""A worker's stream to a server: kept open for as long as the worker lives, over whichever server can be reached.
+"""A worker's stream to a server: kept open while the worker lives, to any server that can be reached.
 
-After a break the worker says hello again with everything it holds, and sends again what was not answered. One write is
-under way at a time; whatever the runs produce meanwhile is the next message.
+After a break the worker registers again with all its leased runs, and resends unanswered messages. One write is in
+flight at a time; operations that the runs produce meanwhile form the next message.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ logger = logging.getLogger("kagzi.worker")
 
 HOLD_S = 0.005
 WELCOME_S = 10.0
-LASTING_S = 30.0  # a stream that lived so long does not count as a failed attempt
-PARTING_S = 2.0  # how long a server that stops may take to answer what it has
+LASTING_S = 30.0  # a stream that lasted this long does not count as a failed attempt
+PARTING_S = 2.0  # how long a stopping server may take to answer
 
-_TRIAL_S = 5.0  # how long a message that is sent again by itself is waited for
+_TRIAL_S = 5.0  # how long to wait for the answer to a message that is resent alone
 _TOO_LARGE_LONGEST_S = 60.0
 
 _Call = grpc.aio.StreamStreamCall[bytes, pb.SessionResponse]
@@ -85,8 +85,8 @@ class Session:
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self, *, timeout_s: float = WELCOME_S) -> None:
-        """Returns when a server has welcomed the worker. Raises what it says against it, or Unavailable in
-        `timeout_s`."""
+        """Returns when a server has accepted the worker. Raises the error with which a server refuses it, or
+        Unavailable after `timeout_s`."""
         self._task = asyncio.create_task(self._live(), name="kagzi-session")
         welcomed = asyncio.ensure_future(self._welcomed.wait())
         try:
@@ -105,20 +105,20 @@ class Session:
 
     @property
     def ended(self) -> "asyncio.Task[None]":
-        """Done when the session is over; raises why, if a server refused the worker."""
+        """Done when the session is over. Raises the error if a server refused the worker."""
         if self._task is None:
             raise AssertionError("the session was not started")
         return self._task
 
     @property
     def problem(self) -> str | None:
-        """Why it is given no work; None: it is."""
+        """Why the worker gets no work; None if it does."""
         if self._draining or self.ended.done():
             return "the worker is draining" if self._draining else "the worker can no longer serve; its log says why"
         return None if self._is_open else "the worker is not connected to a server"
 
     def drain(self) -> None:
-        """Ask for no more work. What is held goes on."""
+        """Request no more work. Leased runs continue."""
         self._draining = self._drain_due = True
         self._wake.set()
 
@@ -127,11 +127,11 @@ class Session:
         self._wake.set()
 
     def refuse_tasks(self) -> None:
-        """Tasks that still arrive are not acknowledged: they go back when the stream closes."""
+        """Tasks that still arrive are not acknowledged: the server takes them back when the stream closes."""
         self._closed_to_tasks = True
 
     async def leave(self) -> None:
-        """Everything was handed back: say goodbye, and wait a little for the server to have heard it."""
+        """All runs were handed back: send goodbye, and wait briefly for the server to receive it."""
         self._goodbye_due = True
         self._wake.set()
         if self._task is not None:
@@ -175,7 +175,7 @@ class Session:
             if self._is_open:
                 level = (
                     logging.INFO if isinstance(outcome, Outage) else logging.WARNING
-                )  # an outage is told if it lasts
+                )  # an outage is logged if it lasts
                 logger.log(level, "the session was interrupted: %s", problem)
             self._last_problem = problem
             await self._connection.move(link)
@@ -195,7 +195,7 @@ class Session:
         return self._connection.broken("closed the session")
 
     def _note_outage(self, outcome: "KagziError | Outage") -> KagziError:
-        """Whoever reads the log is told if it lasts. Returns the error that it is."""
+        """Log the outage if it lasts. Returns it as an error."""
         if not isinstance(outcome, Outage):
             return outcome
         if self._outage is None:
@@ -223,7 +223,7 @@ class Session:
         writer = asyncio.create_task(self._write(call), name="kagzi-session-write")
         try:
             await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
-            if not reader.done():  # the writer ended: it has nothing more to say, or the stream broke under it
+            if not reader.done():  # the writer ended: it is finished, or the stream broke
                 await asyncio.wait((reader,), timeout=PARTING_S)
             for task in (reader, writer):
                 if task.done():
@@ -234,7 +234,7 @@ class Session:
             await asyncio.wait((reader, writer))
             for task in (reader, writer):
                 if not task.cancelled():
-                    task.exception()  # looked at above, unless this one was cut short
+                    task.exception()  # retrieved above, unless this task was cancelled
 
     def _hello(self) -> bytes:
         self._received.clear()
@@ -266,8 +266,8 @@ class Session:
         await call.done_writing()
 
     async def _tried(self, message: Message) -> None:
-        """Returns when it is answered. If the stream breaks instead, because of an answer that is too large, it is this
-        one's."""
+        """Returns when the message is answered. If the stream breaks meanwhile because of a response that is too large,
+        the response belongs to this message."""
         self._on_trial = message
         message.settled = asyncio.Event()
         try:
@@ -278,8 +278,8 @@ class Session:
         self._on_trial = None
 
     def _answer_too_large(self, problem: KagziError) -> None:
-        """The server sent what this SDK does not read, and would send it again, on and on. Whose answer it is shows
-        when messages are sent again one by one; that run is let go, and the others go on."""
+        """The server sent a response that is too large to read, and would send it again after each reconnect. Resending
+        the messages one by one shows which run it belongs to; that run is abandoned, the others continue."""
         message = self._on_trial
         ports = [] if message is None else self._outbox.ports_of(message)
         if not ports:
@@ -300,7 +300,7 @@ class Session:
             self.leased.abandon(port, "a response was too large to be read")
 
     def _beside(self) -> bytes:
-        """What travels beside operations and is not sent again: receipts, heartbeats, diagnostics and counts of the
+        """What is sent beside operations and never resent: receipts, heartbeats, diagnostics and counts of the
         worker."""
         parts = [field(RECEIVED_TAG, proof) for proof in self._received]
         self._received.clear()
@@ -369,7 +369,7 @@ class Session:
     # --- timers -------------------------------------------------------------------------------------------------------
 
     def _start_hold(self) -> None:
-        """One timer for all: whoever is held when it fires leaves, however short that was."""
+        """One timer for all: everything that is held is sent when it fires, however briefly it was held."""
         if self._hold_timer is None:
             self._hold_timer = asyncio.get_running_loop().call_later(HOLD_S, self._end_hold)
 
@@ -394,6 +394,6 @@ def _capital(sentence: str) -> str:
 
 
 def _is_too_large(problem: KagziError) -> bool:
-    """Whether a message that came was refused here, by gRPC itself."""
+    """Whether gRPC in this process refused a received message."""
     is_refused = isinstance(problem, ResourceExhausted) and "larger than max" in problem.message
     return is_refused and BARE_STATUS in problem.metadata

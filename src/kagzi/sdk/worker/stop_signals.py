@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP (the terminal was closed) as a request to drain, for as long as workers run."""
+"""Handles SIGINT, SIGTERM and SIGHUP (the terminal was closed) as a request to drain while workers run."""
 
 import asyncio
 import functools
@@ -16,9 +16,9 @@ _Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | signal.Hand
 
 
 class _StopSignals:
-    """One for the process, shared by all workers that run in it: the first takes the signals, the last gives them back.
+    """One for the process, shared by its workers: the first installs the handlers, the last restores the old ones.
 
-    `signal.signal` rather than the event loop's own registry, from which the handlers of an application could not be
+    Uses `signal.signal` and not the event loop's registry, from which the handlers of an application could not be
     restored."""
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class _StopSignals:
             return
         for each in _SIGNALS:
             previous = signal.getsignal(each)
-            if previous is not None:  # None: not set by Python, and could not be restored
+            if previous is not None:  # None: not installed by Python, so it could not be restored
                 self._previous[each] = previous
                 signal.signal(each, self._on_signal)
         for each in _HANGUPS:
-            if signal.getsignal(each) is signal.SIG_DFL:  # else it is ignored (nohup), or the program has its own use
+            if signal.getsignal(each) is signal.SIG_DFL:  # else it is ignored (nohup), or the program handles it
                 self._previous[each] = signal.SIG_DFL
                 signal.signal(each, self._on_signal)
 
@@ -44,38 +44,38 @@ class _StopSignals:
         if self._listeners:
             return
         for each, previous in self._previous.items():
-            if signal.getsignal(each) in (self._on_signal, signal.SIG_DFL):  # else somebody else has it by now
+            if signal.getsignal(each) in (self._on_signal, signal.SIG_DFL):  # else it was replaced meanwhile
                 signal.signal(each, previous)
         self._previous.clear()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         for each in _SIGNALS:
             if each in self._previous:
-                signal.signal(each, signal.SIG_DFL)  # the second one is final; a shell sends SIGHUP once more itself
+                signal.signal(each, signal.SIG_DFL)  # the second one kills; shells repeat SIGHUP themselves
         for listener in self._listeners:
             listener()
 
     def are_free(self) -> bool:
-        """Whether nobody but Python itself, or a worker, handles them."""
+        """Whether only Python itself or a worker handles the signals."""
         return bool(self._listeners) or all(map(_is_pythons_own, map(signal.getsignal, _SIGNALS)))
 
 
 def _is_pythons_own(handler: _Handler) -> bool:
     if _raises(handler):
         return True
-    return handler in (signal.SIG_DFL, signal.SIG_IGN)  # ignored: a job in the background
+    return handler in (signal.SIG_DFL, signal.SIG_IGN)  # ignored: a background job
 
 
 def _raises(handler: _Handler) -> bool:
-    """Whether it is one of Python's that raise KeyboardInterrupt."""
-    if isinstance(handler, functools.partial):  # asyncio.run takes SIGINT like this
+    """Whether this is one of Python's handlers that raise KeyboardInterrupt."""
+    if isinstance(handler, functools.partial):  # asyncio.run handles SIGINT like this
         return getattr(handler.func, "__qualname__", "") == "Runner._on_sigint"
     return handler is signal.default_int_handler
 
 
 def may_be_ctrl_c() -> bool:
-    """Whether a KeyboardInterrupt that is raised here may be a Ctrl-C. It never is while a worker handles SIGINT, and
-    never outside the main thread: then the code has raised it itself."""
+    """Whether a KeyboardInterrupt raised here may be a Ctrl-C. Never while a worker handles SIGINT, and never outside
+    the main thread: then the code raised it itself."""
     return threading.current_thread() is threading.main_thread() and _raises(signal.getsignal(signal.SIGINT))
 
 
@@ -84,16 +84,16 @@ _stop_signals = _StopSignals()
 
 @contextmanager
 def on_stop_signal(act: Callable[[], None]) -> Generator[None]:
-    """`act` is called in the running loop at the first signal; a second SIGINT or SIGTERM ends the process at once.
-    What handled them before does so again afterwards. Outside the main thread nothing is done: Python handles signals
-    nowhere else."""
+    """Calls `act` in the running loop at the first signal; a second SIGINT or SIGTERM ends the process at once. The
+    previous handlers are restored afterwards. Does nothing outside the main thread: Python handles signals only
+    there."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
 
     def listener() -> None:
-        loop.call_soon_threadsafe(act)  # also wakes a loop that waits
+        loop.call_soon_threadsafe(act)  # also wakes an idle loop
 
     _stop_signals.add(listener)
     try:
@@ -103,7 +103,7 @@ def on_stop_signal(act: Callable[[], None]) -> Generator[None]:
 
 
 class Block:
-    """The block of an `async with worker:` whose program leaves SIGINT and SIGTERM to us."""
+    """The block of an `async with worker:` in a program that leaves SIGINT and SIGTERM to the worker."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -111,8 +111,8 @@ class Block:
 
     @contextmanager
     def listening(self, is_ours: Callable[[], bool]) -> Generator[None]:
-        """A signal cancels the task that is here now, if `is_ours`. Not in programs that handle one of them themselves,
-        as web servers do; nor in tests, whose Ctrl-C is pytest's."""
+        """A signal cancels the current task, if `is_ours`. Not in programs that handle one of the signals themselves,
+        such as web servers, nor in tests, where pytest handles Ctrl-C."""
         is_main = threading.current_thread() is threading.main_thread()
         task = asyncio.current_task()
         if task is None or not is_main or "pytest" in sys.modules or not _stop_signals.are_free():
@@ -128,6 +128,6 @@ class Block:
             yield
 
     def leave_program(self) -> None:
-        """After the block was left: raises SystemExit if a signal ended it."""
+        """After the block has exited: raises SystemExit if a signal ended it."""
         if self._was_signalled:
             raise SystemExit(0) from None

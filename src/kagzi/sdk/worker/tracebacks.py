@@ -1,4 +1,4 @@
-"""Tracebacks of user code: frames of Kagzi and asyncio are hidden behind a line that says how many there were."""
+"""Tracebacks of user code: a line with their number replaces frames of Kagzi and asyncio."""
 
 import asyncio
 import concurrent.futures
@@ -10,9 +10,9 @@ from pathlib import PurePath
 from types import TracebackType
 from typing import Any
 
-_FRAMES = 30  # shown of one traceback, the innermost; the limit of what is recorded
+_FRAMES = 30  # of one traceback, the innermost ones; recorded ones have the same limit
 _PACKAGE = str(PurePath(__file__).parents[2]) + os.sep
-_SAMPLES = _PACKAGE + "cli" + os.sep  # workflows that come with Kagzi are as good as the user's own
+_SAMPLES = _PACKAGE + "cli" + os.sep  # the workflows that come with Kagzi count as user code
 _MACHINERY = (
     (_PACKAGE, "kagzi"),
     (str(PurePath(asyncio.__file__).parent) + os.sep, "asyncio"),
@@ -28,7 +28,7 @@ def shortened_exception(error: BaseException) -> str:
 
 
 def shortened_traceback(trace: TracebackType | None) -> str:
-    """The traceback alone, without the exception. Empty if no frame is the user's."""
+    """The traceback alone, without the exception. Empty if it has no frame of user code."""
     frames = traceback.extract_tb(trace)
     if all(_machinery(frame) for frame in frames):
         return ""
@@ -36,7 +36,7 @@ def shortened_traceback(trace: TracebackType | None) -> str:
 
 
 class _Hidden(traceback.FrameSummary):
-    """Stands for frames that are not shown; its name says so."""
+    """Replaces frames that are not shown; its name says how many."""
 
 
 class _Stack(traceback.StackSummary):
@@ -57,7 +57,7 @@ def _shorten_all(whole: traceback.TracebackException, seen: set[int]) -> None:
 
 
 def _shortened(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    """All that there are, if none is the user's: then they matter."""
+    """Keeps all frames if none is of user code: then they matter."""
     shown = list(frames if all(map(_machinery, frames)) else _without_machinery(frames))
     if len(shown) <= _FRAMES:
         return shown
@@ -79,7 +79,7 @@ def _hidden(text: str) -> _Hidden:
 
 
 def _machinery(frame: traceback.FrameSummary) -> str:
-    """Whose code it is; empty if it is neither Kagzi's nor asyncio's."""
+    """Whose code it is: Kagzi's or asyncio's; empty for any other."""
     filename = frame.filename
     if filename.startswith(_SAMPLES):
         return ""

@@ -1,4 +1,4 @@
-"""Operations that do not leave this worker, and the refusals that their runs get instead of an answer."""
+"""Operations that are not sent, and the refusals that their runs get instead."""
 
 import logging
 
@@ -12,8 +12,8 @@ logger = logging.getLogger("kagzi.worker")
 
 
 def encode_operations(codec: MessageCodec, group: pb.RunOperations) -> list[pb.OperationAnswer]:
-    """Encode what user code says in them. What cannot be encoded is taken out: its run is handed back, as after an
-    error of the server. Returns those refusals."""
+    """Encode the payloads of the operations. Operations that cannot be encoded are removed, and their runs are handed
+    back as after a server error. Returns those refusals."""
     refusals: list[pb.OperationAnswer] = []
     for place, operation in reversed(list(enumerate(group.operations))):
         try:
@@ -25,7 +25,7 @@ def encode_operations(codec: MessageCodec, group: pb.RunOperations) -> list[pb.O
 
 
 def encode_update(codec: MessageCodec | None, update: pb.SessionUpdate) -> None:
-    """Encode what steps have logged. What cannot be encoded is left out: log lines may be lost."""
+    """Encode the log lines of steps. If that fails they are dropped: log lines may be lost."""
     if codec is None or not update.step_logs:
         return
     try:

@@ -1,9 +1,9 @@
-"""Heartbeats that survive a blocked event loop, and reports of what else keeps a worker from working.
+"""Heartbeats that survive a blocked event loop, and reports of other problems that keep a worker from working.
 
-User code may block the loop (a long computation, a blocking driver in an `async def`). A thread sees it, keeps the
-leases of the runs with calls on a channel of its own, and says which code is to blame. Not for ever: a process that
-hangs must lose its runs. The same thread sees sync steps that wait for a thread, and steps that keep the GIL to
-themselves.
+User code may block the event loop (a long computation, a blocking driver in an `async def`). A thread detects this,
+renews the leases of the runs over its own channel, and reports the code that blocks. It stops after a while: a process
+that hangs must lose its runs. The same thread detects sync steps that wait for a thread, and steps that hold the
+GIL.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ OpenChannel = Callable[[], tuple[grpc.Channel, Metadata]]
 
 
 class Watchdog:
-    """Made and started on the loop it watches."""
+    """Created and started on the event loop that it watches."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Watchdog:
             self._timer.cancel()
         channel = self._channel
         if channel is not None:
-            channel.close()  # ends a call that is under way
+            channel.close()  # aborts a call in flight
         self._thread.join(timeout=1.0)
 
     def _tick(self) -> None:
@@ -118,8 +118,8 @@ class Watchdog:
             self._diagnostics.report("threads_full", _crowded(crowd, threads.size, time.monotonic()))
 
     def _keep_leases(self, blocked_since: float, late_s: float) -> None:
-        """Until the loop is alive again, the limit is reached or the worker stops. While this thread was late nobody
-        could run, and the loop is not to blame."""
+        """Renews leases until the loop runs again, the limit is reached or the worker stops. While this thread was
+        late, no thread could run, so that time is not blamed on the loop."""
         blamed = False
         try:
             while self._alive_at == blocked_since and not self._stop.is_set():
@@ -157,7 +157,7 @@ class Watchdog:
                 self._channel, self._metadata = self._open_channel()
             WorkerServiceStub(self._channel).Heartbeat(request, timeout=self._threshold_s, metadata=self._metadata)
             self._on_renewed(sent_at)
-        except (grpc.RpcError, ValueError) as error:  # ValueError: the channel was closed by stop()
+        except (grpc.RpcError, ValueError) as error:  # ValueError: stop() closed the channel
             self._diagnostics.put_back(diagnostics)
             if not self._stop.is_set():
                 reason = cause_of(error.details() or "").text if isinstance(error, grpc.Call) else error
@@ -170,7 +170,7 @@ class Watchdog:
             channel.close()
 
     def _report_blocked(self, seconds: float) -> None:
-        # The documented way to another thread's stack.
+        # The documented way to get another thread's stack.
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         stack = "".join(traceback.format_stack(frame)[-_STACK_LINES:]) if frame is not None else "(unknown)"
         self._diagnostics.report(

@@ -39,7 +39,7 @@ from .registry import (
 from .serving import Serving, apply_declared
 from .stop_signals import Block, on_stop_signal
 
-if TYPE_CHECKING:  # most workers have no schedules, and need nothing of the client
+if TYPE_CHECKING:  # most workers have no schedules and do not need the client
     from ..client.operations.schedule_options import DeclaredSchedule
 
 BUILD_VARIABLE = "KAGZI_BUILD_ID"
@@ -53,26 +53,26 @@ class Worker:
     Args:
         address: As in `Kagzi.connect`. Default: $KAGZI_ADDRESS, then localhost:50051.
         workflows: The workflows it executes, or pairs (name, function).
-        namespace: Where it works. Default: $KAGZI_NAMESPACE, then "default".
+        namespace: The namespace it serves. Default: $KAGZI_NAMESPACE, then "default".
         max_concurrent: How many runs it holds at once, 1 to 10,000.
-        retries: Attempts after the first, as the default for steps. Give either this or `retry`.
+        retries: Attempts after the first, as the default for steps. Use either this or `retry`.
         retry: The default for steps whose workflow has none.
         labels: Shown with the worker.
-        hostname: Shown with the worker. Default: that of the machine.
-        build_id: Which build of the code it runs: a run that was paused because the code did not fit is offered to
+        hostname: Shown with the worker. Default: the name of the machine.
+        build_id: The build of its code. A run that was paused because the code did not match its history is offered to
             other builds. Default: $KAGZI_BUILD_ID, then a hash of the source code.
-        shutdown_grace: How long it may take to finish its runs when it stops; the rest is handed back.
+        shutdown_grace: How long it may take to finish its runs when it stops; the rest are handed back.
         threads: How many sync steps run at once. Default: `max_concurrent`.
         api_key: As in `Kagzi.connect`.
         tls: As in `Kagzi.connect`.
-        record_inputs: Whose arguments are recorded to be seen: those of steps that "failed", "always" or "never".
-        codec: As in `Kagzi.connect`. With one, logs leave out what errors say.
-        schedules: Schedules, declared with `kagzi.schedule`, that it sets up when it starts.
-        schedules_owner: Whose they are. Schedules of this owner that are not among them any more are logged; see
-            `client.schedules.sync` to pause or delete them.
-        apply_limits: Apply the limits that its workflows declare when it starts. Default: log what differs.
+        record_inputs: Which steps' arguments are recorded for display: "failed" (of failed steps), "always" or "never".
+        codec: As in `Kagzi.connect`. With a codec, logs leave out the texts of errors.
+        schedules: Schedules, declared with `kagzi.schedule`, that it creates or updates when it starts.
+        schedules_owner: The owner of the schedules. Schedules of this owner that are no longer among them are logged;
+            see `client.schedules.sync` to pause or delete them.
+        apply_limits: Apply the limits that its workflows declare when it starts. Default: log the differences.
 
-    The methods named like arguments return a new worker. Raises InvalidArgument for options that cannot work.
+    The methods named like arguments return a new worker. Raises InvalidArgument for invalid options.
     """
 
     def __init__(
@@ -143,12 +143,12 @@ class Worker:
 
     @property
     def options(self) -> WorkerOptions:
-        """Everything that was said about it."""
+        """All its options."""
         return self._options
 
     @property
     def problem(self) -> str | None:
-        """Why it takes no work at the moment, in words; None while it is connected and takes some."""
+        """Why it gets no work at the moment, in words; None while it is connected and gets work."""
         return "the worker is not connected to a server" if self._serving is None else self._serving.problem
 
     @property
@@ -181,7 +181,7 @@ class Worker:
         return self._with(namespace=namespace)
 
     def max_concurrent(self, n: int) -> Self:
-        """The same worker with room for `n` runs at once, 1 to 10,000."""
+        """The same worker with slots for `n` runs, 1 to 10,000."""
         return self._with(max_concurrent=checked_number(n, "max_concurrent"))
 
     def threads(self, n: int) -> Self:
@@ -201,16 +201,16 @@ class Worker:
         return self._with(labels=checked_labels({**self._options.labels, key: value}))
 
     def hostname(self, hostname: str) -> Self:
-        """The same worker with another `hostname` to show. Default: that of this machine."""
+        """The same worker with another displayed `hostname`. Default: the name of the machine."""
         return self._with(hostname=checked_text(hostname, "hostname"))
 
     def version(self, version: str) -> Self:
-        """The same worker with the `version` of your program, not of a workflow, to show: its label `version`."""
+        """The same worker with the `version` of your program, not of a workflow, as its label `version`."""
         return self.label(VERSION_LABEL, checked_text(version, "version"))
 
     def build_id(self, build_id: str) -> Self:
-        """The same worker with another `build_id`. A run whose history does not fit the code of one build is offered to
-        the next."""
+        """The same worker with another `build_id`. A run whose history does not match the code of one build is offered
+        to other builds."""
         return self._with(build_id=checked_text(build_id, "build_id"))
 
     def workflows(self, workflows: Iterable[AnyWorkflow]) -> Self:
@@ -218,7 +218,7 @@ class Worker:
         return self._with(workflows=listed(workflows))
 
     def schedules(self, schedules: "Iterable[DeclaredSchedule]", *, owner: str | None = None) -> Self:
-        """The same worker, which sets up these `schedules` of an `owner` when it starts."""
+        """The same worker, which creates or updates these `schedules` of an `owner` when it starts."""
         whose = self._options.schedules_owner if owner is None else checked_text(owner, "owner")
         return self._with(schedules=checked_schedules(schedules), schedules_owner=whose)
 
@@ -240,10 +240,10 @@ class Worker:
     # --- at work ------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Returns when a server has welcomed the worker. Raises Unavailable within seconds if none can be reached.
+        """Returns when a server has accepted the worker. Raises Unavailable within seconds if none can be reached.
 
-        In a program that does not handle SIGTERM and Ctrl-C itself they end the block: it is cancelled, the worker
-        drains, and the program ends with exit code 0.
+        In a program that does not handle SIGTERM and Ctrl-C itself, these signals end the block: it is cancelled, the
+        worker drains, and the program ends with exit code 0.
         """
         block = Block()
         with ExitStack() as entered:
@@ -290,8 +290,8 @@ class Worker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Drains. Raises what ended the session, if a server refused to go on with it; SystemExit if a signal ended the
-        block."""
+        """Drains. Raises the error that ended the session, if a server refused the worker; SystemExit if a signal ended
+        the block."""
         block, self._block = self._block, None
         if block is not None:
             block.is_over = True
@@ -314,11 +314,11 @@ class Worker:
             ended.result()
 
     async def run(self, *, handle_signals: bool = True) -> None:
-        """Serve until SIGINT, SIGTERM, `stop()`, a server that asks the worker to drain, or cancellation. Then finish
-        what is held within `shutdown_grace`, hand the rest back and return. A second signal ends the process at once.
+        """Serve until SIGINT, SIGTERM, `stop()`, cancellation, or a server that asks the worker to drain. Then finish
+        leased runs within `shutdown_grace`, hand back the rest and return. A second signal ends the process at once.
 
-        Also inside `async with worker:`. The signals are taken in the main thread only, and given back at the end. Set
-        `handle_signals` to False in an application that has its own use for them.
+        Also works inside `async with worker:`. Signals are handled in the main thread only, and the previous handlers
+        are restored at the end. Set `handle_signals` to False in an application that handles them itself.
         """
         if self._running:
             raise PreconditionFailed("This worker runs already. Make another one: Worker(...) or worker.label(...).")
@@ -330,12 +330,12 @@ class Worker:
             self._running = self._takes_signals = False
 
     def serve(self) -> None:
-        """Serve as a program of its own: `run()` in an event loop that ends with it."""
+        """Serve as a program of its own: executes `run()` in a new event loop."""
         with asyncio.Runner(loop_factory=_fast_loop) as runner:
             runner.run(self.run())
 
     def stop(self, within: Duration | None = None) -> None:
-        """Have `run()` drain and return, as a signal does. `within` shortens `shutdown_grace`. Call it in the worker's
+        """Make `run()` drain and return, as a signal does. `within` shortens `shutdown_grace`. Call it in the worker's
         event loop."""
         if within is not None:
             self._grace_s = min(self._grace_s, parse_duration(within, what="within").total_seconds())
@@ -364,14 +364,14 @@ class Worker:
             await asyncio.wait((entering,))
 
     def _forget_stop(self) -> None:
-        """So that it may run again, in another event loop perhaps."""
+        """So that the worker may run again, even in another event loop."""
         self._stop_requested = asyncio.Event()
         self._grace_s = self._options.shutdown_grace_s
 
     def _build_id(self) -> str:
         if self._options.build_id is not None:
             return self._options.build_id
-        from .build_id import default_build_id  # noqa: PLC0415  programs that only import Worker do not pay for it
+        from .build_id import default_build_id  # noqa: PLC0415  loaded only by programs that run a worker
 
         return default_build_id(workflow.fn for workflow in self._registry)
 
@@ -392,7 +392,7 @@ class Worker:
 
 def _fast_loop() -> asyncio.AbstractEventLoop:
     try:
-        import uvloop  # noqa: PLC0415  not everywhere, and only for programs that are workers
+        import uvloop  # noqa: PLC0415  not on every platform, and only for workers
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()

@@ -87,7 +87,7 @@ def kind_of(error: BaseException) -> ErrorKind:
     if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
         return ErrorKind.CANCELLED
     if isinstance(error, BaseExceptionGroup):
-        return _kind_of_group(error)  # pyright: ignore[reportUnknownArgumentType]  a group of anything
+        return _kind_of_group(error)  # pyright: ignore[reportUnknownArgumentType]  a group may contain any errors
     known = _kind_of_answer(error) or _kind_of_library_error(error)
     if known is not None:
         return known

@@ -59,7 +59,7 @@ def unwrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.ismethod(fn):
         return fn.__func__
     if not hasattr(fn, "__code__") and not isinstance(fn, type):
-        call = getattr(type(fn), "__call__", None)  # noqa: B004  the method is wanted, not whether there is one
+        call = getattr(type(fn), "__call__", None)  # noqa: B004  the method itself is needed, not whether it exists
         if hasattr(call, "__code__"):
             return cast("Callable[..., Any]", call)
     return fn

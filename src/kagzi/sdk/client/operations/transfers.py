@@ -110,7 +110,7 @@ class Transfers:
 
 
 def _spool() -> "SpooledTemporaryFile[bytes]":
-    from tempfile import SpooledTemporaryFile  # noqa: PLC0415  only those who import runs pay for it
+    from tempfile import SpooledTemporaryFile  # noqa: PLC0415  loaded only by programs that import runs
 
     return SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # closed by the caller
 

@@ -37,7 +37,7 @@ def write_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         encoded = {str(name): _encoded(value, share) for name, value in arguments.items()}
         data = msgspec.json.encode(encoded)
         return None if len(data) > STEP_INPUT_BYTES else Payload(data)  # there are very many, or they have long names
-    except Exception:  # noqa: BLE001  arguments are the user's: whatever their code does
+    except Exception:  # noqa: BLE001  code of user types may raise anything
         return None
 
 

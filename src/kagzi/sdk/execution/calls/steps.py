@@ -38,7 +38,7 @@ _NULL = b"null"
 _warned_of: set[object] = set()
 
 
-async def execute_step(  # noqa: PLR0917  the arguments of every step: positional, because this is called for each
+async def execute_step(  # noqa: PLR0917  positional for speed: called for every step
     run: RunExecution,
     step_id: str,
     options: StepOptions,

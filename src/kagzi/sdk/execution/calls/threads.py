@@ -128,7 +128,7 @@ def _perform(job: Job) -> None:
         _report(job, job.started, None, None)
     try:
         value, error = job.variables.run(job.call), None
-    except BaseException as raised:  # noqa: BLE001  whatever a body raises is its result
+    except BaseException as raised:  # noqa: BLE001  any exception of a body is its result
         value, error = None, raised
     _report(job, job.done, value, error)
 
