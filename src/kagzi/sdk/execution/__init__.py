@@ -1,1 +1,1 @@
-"""One run being executed: its state, ledger, scopes, delivery, waits and end."""
+"""The execution of one run: its state, ledger, scopes, delivery, waits and end."""

@@ -1,4 +1,4 @@
-"""A worker's claim on a run: the task with its lease, the way to the server, and what is on that way."""
+"""A worker's claim on a run: the task with its lease, the port to the server, and the operations in flight."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from .ports import Answer, OnAnswer, RunPort, Timers
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """Of one run; renewed when the run comes back to the worker that keeps its coroutine."""
+    """The claim of one run; renewed when the run returns to the worker that cached its coroutine."""
 
     task: pb.Task
     port: RunPort
     loop: asyncio.AbstractEventLoop
-    timers: Timers  # the loop, unless its time is not the one that counts
+    timers: Timers  # the event loop, unless a test has its own time
     accepted_at: float  # in the time of the timers
     in_flight: int = 0  # operations sent and not answered
-    ahead: str = ""  # the step whose result is used already and not yet acknowledged
+    ahead: str = ""  # the step whose result is already used but not acknowledged
 
     def renew(self, task: pb.Task, port: RunPort, accepted_at: float) -> None:
         self.task = task
@@ -28,12 +28,11 @@ class Claim:
         self.accepted_at = accepted_at
 
     def server_now_us(self) -> int:
-        """The server's time, as far as it can be told from the time of the claim. Never used to decide, only to
-        wait."""
+        """The server's time, estimated from the time of the claim. Used only to wait, never to decide."""
         return self.task.claimed_at_us + int((self.timers.time() - self.accepted_at) * 1_000_000)
 
     def send(self, on_answer: OnAnswer) -> pb.Operation:
-        """A new operation, to be filled in at once. Until it is answered the run has something in flight."""
+        """A new operation, to be filled in at once. It is in flight until it is answered."""
         self.in_flight += 1
         return self.port.send(partial(self._answered, on_answer))
 
@@ -43,7 +42,7 @@ class Claim:
 
 
 def error_of_refusal(refusal: common.ErrorDetail) -> KagziError:
-    """What the server refused, as an error of the run."""
+    """The refusal as an error of the run."""
     if refusal.code == common.ERROR_CODE_RESOURCE_EXHAUSTED:
         return ResourceExhausted(refusal.message, metadata=refusal.metadata)
     if refusal.code == common.ERROR_CODE_INVALID_ARGUMENT:

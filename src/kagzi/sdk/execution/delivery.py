@@ -1,7 +1,7 @@
-"""Delivers results to workflow code in the order of their seqs, one at a time, the next when the run is idle: live as
-on replay.
+"""Delivers results to workflow code in the order of their seqs, one at a time, the next when the run is idle: the same
+live and on replay.
 
-A run with one task needs none of this: nobody in it can see any other order, so a recorded result is taken at once.
+A run with one task does not need this: its code cannot observe any other order, so a recorded result is taken at once.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from .replay_barrier import ReplayBarrier
 
 
 class Delivery:
-    """Of one run. Not a dataclass, whose typed factories (`list[X]`) cost as much as all else in making one."""
+    """The delivery of one run. Not a dataclass: typed factories (`list[X]`) would double the cost of making one."""
 
     __slots__ = ("_barrier", "_ledger", "_pushed", "_results", "_run", "_tasks", "now_us", "restarting")
 
@@ -27,17 +27,17 @@ class Delivery:
         self._tasks = tasks
         self._ledger = ledger
         self._barrier = barrier
-        self.now_us = now_us  # the time of the last result; None: it is not known yet
-        self.restarting: set[str] = set()  # begun again and not acknowledged: what is next waits, too
+        self.now_us = now_us  # the time of the last result; None: not known yet
+        self.restarting: set[str] = set()  # begun again and not acknowledged: delivery waits for them
         self._results: list[tuple[int, int, int, asyncio.Future[Any], Any]] = []
         self._pushed = 0
 
     def give(self, seq: int, at_us: int, future: "asyncio.Future[Any]", value: Any) -> None:
-        """A result has come for whoever awaits `future`."""
+        """A result has arrived for the task that awaits `future`."""
         if not self._run.live:
             return
         if future.done():
-            self._tasks.idle.start()  # nobody waits for it, but perhaps it was the last thing in flight
+            self._tasks.idle.start()  # nothing waits for it, but it may have been the last one in flight
         elif len(self._tasks.all) <= 1 and not self._results:
             self.now_us = at_us
             future.set_result(value)
@@ -51,7 +51,7 @@ class Delivery:
 
     @property
     def next_seq(self) -> int | None:
-        """The number of what is delivered next; None: there is nothing."""
+        """The seq of the next delivery; None: there is nothing to deliver."""
         return self._results[0][0] if self._results else None
 
     def deliver_next(self) -> bool:
@@ -68,7 +68,7 @@ class Delivery:
         self._results.clear()
 
     def reach_alone(self, step: pb.HistoryStep) -> bool:
-        """Take a recorded result at once, if the run has one task. Otherwise False: await `reach`."""
+        """Take a recorded result at once, if the run has one task. Otherwise returns False: await `reach`."""
         if len(self._tasks.all) > 1 or self._results or step.status == ABANDONED:
             return False
         self.now_us = step.at_us
@@ -76,16 +76,16 @@ class Delivery:
         return True
 
     async def reach(self, step: pb.HistoryStep) -> None:
-        """Returns when it is this recorded result's turn; never for a step that was closed by a race."""
+        """Returns when it is this recorded result's turn; never for a step that a race closed."""
         if step.status == ABANDONED:
             await self._barrier.wait_in_vain(step)
         try:
             await self.turn(step.seq, step.at_us)
         finally:
-            self.reached()  # or given up: whoever waited for it was cancelled
+            self.reached()  # or abandoned: the waiting task was cancelled
 
     async def turn(self, seq: int, at_us: int) -> None:
-        """Returns when everything with a lower number was delivered."""
+        """Returns when all results with a lower seq have been delivered."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.push(seq, at_us, future, None)
         await self._run.wait(future)
@@ -98,7 +98,7 @@ class Delivery:
 
 
 def unheard(loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Any]":
-    """In place of the future of an answer that nobody waits for."""
+    """A future for an answer that nothing waits for."""
     future: asyncio.Future[Any] = loop.create_future()
     future.cancel()
     return future

@@ -1,4 +1,4 @@
-"""The errors of code that does not fit its history, and where in the code that is.
+"""The errors of code that does not match its history, with the place in the code.
 
 The run is paused with such a problem, and offered to other builds.
 """
@@ -39,7 +39,7 @@ def other_kind(fn: Function, error: Diverged, step_id: str) -> Diverged:
 
 
 def out_of_order(ledger: Ledger, step_id: str, call: str) -> Diverged:
-    """`step_id` would be executed for the first time by the call at this place, although recorded calls are missing."""
+    """The call at this place would execute `step_id` for the first time, although recorded calls are missing."""
     recorded = ledger.first_outstanding()
     missing = ", ".join(f"{_kind(step)} {step.step_id!r}{'' if step.seq else ' (begun)'}" for step in recorded)
     more = ledger.outstanding - len(recorded)
@@ -53,7 +53,7 @@ def out_of_order(ledger: Ledger, step_id: str, call: str) -> Diverged:
 
 
 def waits_in_vain(recorded: pb.HistoryStep, call: str) -> Diverged:
-    """The run can only wait, and this is what it waits for."""
+    """The run can only wait, and this step is what it waits for."""
     return Diverged(
         f"the code at {call} waits for {_kind(recorded)} {recorded.step_id!r}, but this run abandoned it in an earlier "
         "execution: "
@@ -63,12 +63,12 @@ def waits_in_vain(recorded: pb.HistoryStep, call: str) -> Diverged:
 
 
 def _name(step_id: str) -> str:
-    """Without scope and occurrence."""
+    """The name without scope and occurrence."""
     return step_id.rpartition("/")[2].partition("#")[0]
 
 
 def never_reached(fn: Function, recorded: pb.HistoryStep) -> Diverged:
-    """The function ended, but this result was never asked for."""
+    """The function ended without asking for this recorded result."""
     return Diverged(
         f"the code at {_definition(fn)} ended without reaching {_kind(recorded)} {recorded.step_id!r}, which this run "
         "has recorded. "
@@ -82,8 +82,8 @@ def _kind(step: pb.HistoryStep) -> str:
 
 
 def where(fn: Function) -> str:
-    """`file.py:12`, of the innermost running code that is neither Kagzi's nor asyncio's; or where the workflow `fn` is
-    defined."""
+    """`file.py:12` of the innermost running code that is neither Kagzi's nor asyncio's, or of the definition of the
+    workflow `fn`."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and _is_inner(frame):
         frame = frame.f_back
@@ -93,8 +93,8 @@ def where(fn: Function) -> str:
 
 
 def call_of(fn: Function, task: "asyncio.Task[Any] | None") -> str:
-    """`file.py:12`, of the innermost code that is neither Kagzi's nor asyncio's in a task that waits. A task that
-    awaits a ctx call directly has none: then of that call."""
+    """`file.py:12` of the innermost code that is neither Kagzi's nor asyncio's in a waiting task. A task that awaits a
+    ctx call directly has no such code: then the place of that call."""
     awaitable: Any = None if task is None else task.get_coro()
     place = call_place(awaitable) or _definition(fn)
     while (frame := getattr(awaitable, "cr_frame", None)) is not None:
@@ -109,12 +109,12 @@ def _is_inner(frame: FrameType) -> bool:
 
 
 def is_user_code(frame: FrameType) -> bool:
-    """Whether it is neither Kagzi's nor asyncio's."""
+    """Whether the code is neither Kagzi's nor asyncio's."""
     return not _is_inner(frame)
 
 
 def _belongs_to_user(frame: FrameType) -> bool:
-    """A task that awaits a ctx call directly has no code of the user on its stack, only what runs the event loop."""
+    """A task that awaits a ctx call directly has no user code on its stack, only code that runs the event loop."""
     return bool(frame.f_code.co_flags & 0x80) or frame.f_code.co_name == "<genexpr>"  # CO_COROUTINE
 
 

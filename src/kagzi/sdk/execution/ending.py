@@ -1,5 +1,4 @@
-"""Ends a run on its worker: with an output, a failure, a cancellation, a problem that pauses it, or handed
-back."""
+"""Ends a run on its worker: with an output, a failure, a cancellation, a problem that pauses it, or a release."""
 
 import asyncio
 import logging
@@ -33,7 +32,7 @@ logger = logging.getLogger("kagzi.worker")
 
 
 class ContinuedAsNew(BaseException):
-    """Ends the function: the run goes on as a new one. Not an Exception: `except Exception` must not see it."""
+    """Ends the function: the run continues as a new one. Not an Exception: `except Exception` must not catch it."""
 
     def __init__(self, input: Payload, version: str) -> None:
         super().__init__("the run continues as a new one")
@@ -52,7 +51,7 @@ class Ending:
     _workflow: Workflow[Any, Any]
     _build_id: str
     _encoded: bool
-    _refused: bool = field(init=False, default=False)  # the server has refused an end already
+    _refused: bool = field(init=False, default=False)  # whether the server has already refused an end
 
     def complete(self, output: Any) -> None:
         try:
@@ -79,7 +78,7 @@ class Ending:
             operation.context.data = context.data
 
     def fail_or_cancel(self, error: BaseException) -> None:
-        """The function was left with this error."""
+        """The function raised this error."""
         if not (self._interruption.cancelling and _stems_from_cancellation(error)):
             self.fail(error)
             return
@@ -92,7 +91,7 @@ class Ending:
         self._end(self._ended(detail)).cancel_run.error.CopyFrom(write_error(detail))
 
     def fail(self, error: BaseException) -> None:
-        """Fail the run. What Kagzi itself found wrong (input, output, limits, divergence) no other try can cure."""
+        """Fail the run. Errors found by Kagzi itself (input, output, limits, divergence) are not retried."""
         for each in leaves_of(error):
             name_usage(each)
         detail = describe_end(error)
@@ -107,7 +106,7 @@ class Ending:
         operation.after_step_id = self._claim.ahead
 
     def _ended(self, error: ErrorDetail | None) -> "Callable[[Answer], None] | None":
-        """What is to be done when the end is recorded, for a trace."""
+        """The callback for when the end is recorded, for a trace."""
         stretch = self._run.stretch
         return None if stretch is None else lambda _: stretch.ended(error)
 
@@ -132,12 +131,12 @@ class Ending:
             return
         error = error_of_refusal(refusal)
         if refusal.code == common.ERROR_CODE_CANCELLED:
-            # It followed from what a cancelled run may not do any more: whoever claims it next is told, and cleans up.
+            # The run did what a cancelled run may no longer do: the next worker gets the request and cleans up.
             self.release("it is to be cancelled")
         elif refusal.code == common.ERROR_CODE_INTERNAL:
             self.hand_back(refusal.message)
         elif isinstance(error, RequestError) and not self._refused:
-            self._refused = True  # an output the server does not take: that is how the run failed
+            self._refused = True  # the server refuses the output: fail the run with that
             self.fail(error)
         else:
             task = self._claim.task
@@ -145,7 +144,7 @@ class Ending:
             self._run.close()
 
     def pause(self, why: str, problem: ErrorDetail) -> None:
-        """Pause the run until somebody has solved this problem. `why`: what kind of problem it is."""
+        """Pause the run until this problem is solved. `why`: the kind of problem."""
         failure_log.run_paused(self._claim.task, why, problem, encoded=self._encoded)
         operation = self._claim.port.send(self._paused).diverged
         operation.problem.CopyFrom(write_error(problem))
@@ -168,8 +167,8 @@ class Ending:
         self._run.close()
 
     def hand_back(self, reason: str) -> None:
-        """The server could not record something, through no fault of the run: give it back, so that it is tried again.
-        Also if its end could not be recorded."""
+        """The server could not record an operation, through no fault of the run: hand it back to be tried again, even
+        if it was the end of the run."""
         task = self._claim.task
         logger.error(
             "%s is handed back, since the server could not record what it does: %s",
@@ -184,7 +183,7 @@ class Ending:
 
 
 def _stems_from_cancellation(error: BaseException) -> bool:
-    """Also the end of a child that was cancelled along with this run, whichever of the two the code hears of first."""
+    """Also true for the end of a child that was cancelled together with this run, whichever the code sees first."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return all(_stems_from_cancellation(each) for each in group.exceptions)

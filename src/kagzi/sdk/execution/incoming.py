@@ -1,7 +1,7 @@
-"""Fetches what has come for a run while a worker holds it: signals, children's ends, waits whose time is up.
+"""Fetches what arrives for a run while a worker holds it: signals, ends of children, waits whose time has come.
 
-The server says that there is something, or the run thinks so; then it asks. What the answer brings is delivered in the
-order of its numbers, like any result. The same question tells whether a lease that may be over is still this worker's.
+The run fetches when the server reports results, or when it has reason to expect some. Fetched results are delivered in
+the order of their seqs, like any result. The same request confirms a lease that may have ended.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from .timed_waits import TimedWaits
 
 logger = logging.getLogger("kagzi.worker")
 
-_NAMED_WAITS_CHARS = limits.MESSAGE_SOFT_BYTES // 4  # that fit into a message whatever they are written in
+_NAMED_WAITS_CHARS = limits.MESSAGE_SOFT_BYTES // 4  # fits into a message in any script
 
 OnResults = Callable[[list[pb.HistoryStep]], None]
 OnRefusal = Callable[[common.ErrorDetail], None]
 
 
 class IncomingResults:
-    """Of one run."""
+    """The incoming results of one run."""
 
     __slots__ = (
         "_claim", "_fetch_again", "_fetching", "_fetching_pages", "_ledger", "_pages", "_request_seq", "_run",
@@ -43,35 +43,35 @@ class IncomingResults:
         self._tasks = tasks
         self._ledger = ledger
         self._waits = waits
-        self._synced_seq = synced_seq  # what others recorded up to here is known
-        self._request_seq = 0  # the last acknowledged number when results were requested
+        self._synced_seq = synced_seq  # records of others are known up to this seq
+        self._request_seq = 0  # the last acknowledged seq when results were requested
         self._fetching = False
         self._fetch_again = False
         self._fetching_pages = False
-        self._pages: list[pb.HistoryStep] = []  # of an answer in several messages
+        self._pages: list[pb.HistoryStep] = []  # of an answer that spans several messages
         self._unsure_of_lease: list[asyncio.Future[None]] = []
 
     def synced(self, seq: int) -> None:
         self._synced_seq = max(self._synced_seq, seq)
 
     def known_seq(self) -> int:
-        """Everything up to this number is known here.
+        """All results up to this seq are known here.
 
-        What others record for a wait gets its number when it comes, perhaps before the answer to an operation that is
-        in flight: then a lower number arrives later than a higher one. So with such waits open only what the last fetch
-        brought counts.
+        Results that others record for a wait get their seq when they arrive, perhaps before the answer to an operation
+        in flight: then a lower seq arrives later than a higher one. So while such waits are open, only the seq of the
+        last fetch counts.
         """
         known = max(self._ledger.known_seq, self._claim.task.last_seq)
         first = self._waits.first_external_seq()
         return known if first is None else min(known, max(self._synced_seq, first))
 
     def fetch_foreign(self) -> bool:
-        """Whether something may have come that is to be delivered before what is here; then it is fetched.
+        """Whether a result may exist that must be delivered before those that are here; then it is fetched.
 
-        A signal, or a child's end, has a lower number than a result of the run's own that was recorded after it, but
-        that result is acknowledged at once, while the worker is only notified of the other. A replay delivers them in
-        the order of their numbers. So nothing is delivered past a number that is not this worker's own before the
-        server was asked what it is.
+        A signal or the end of a child has a lower seq than a result of this run that was recorded after it. But that
+        result is acknowledged at once, while the worker is only notified of the other one. Replay delivers them in the
+        order of their seqs. So nothing is delivered past a seq that this worker did not record itself before the server
+        was asked about it.
         """
         foreign = self._claim.port.foreign_seq
         if foreign <= self._synced_seq:
@@ -85,33 +85,33 @@ class IncomingResults:
     # --- the operations -----------------------------------------------------------------------------------------------
 
     def park(self, on_answer: OnAnswer) -> None:
-        """Ask whether the run may leave the worker. If something has come meanwhile, that is the answer."""
+        """Ask whether the run may leave the worker. If something has arrived meanwhile, the answer contains it."""
         self._request_seq = self._claim.port.last_seq
         self._fill(self._claim.send(on_answer).park, self._waits.by_id)
 
     def fetch(self) -> None:
-        """Ask for what has come for the run's waits."""
+        """Ask for results for the run's waits."""
         if self._fetching or self._fetching_pages:
             self._fetch_again = True
-        elif self._run.state is RunState.RUNNING:  # a park that is in flight brings the same
+        elif self._run.state is RunState.RUNNING:  # the answer to a park in flight brings the same
             self._fetching = True
             self._request_seq = self._claim.port.last_seq
             self._send_fetch(self._answered)
 
     def _send_fetch(self, on_answer: OnAnswer) -> pb.FetchResultsOperation:
         fetch = self._claim.send(on_answer).fetch_results
-        # Also what is about to be waited for: a wake may have been faster than the answer that says until when.
+        # Includes waits that are about to begin: a wake may overtake the answer that says how long to wait.
         self._fill(fetch, {**self._waits.by_id, **self._ledger.open})
         return fetch
 
     def _fill(self, operation: pb.ParkOperation | pb.FetchResultsOperation, waits: Collection[str]) -> None:
         if sum(map(len, waits)) <= _NAMED_WAITS_CHARS:
             operation.waits.extend(waits)
-        # Naming none means all of them, those given up included: the run may be woken for nothing.
+        # Naming none means all waits, including abandoned ones: the run may be woken for nothing.
         operation.known_seq = self.known_seq()
 
     def fetch_if_due(self) -> None:
-        """The server reported more while the run was fetching: it fetches again."""
+        """Fetch again if the server reported more during the fetch."""
         if self._fetch_again:
             self._fetch_again = False
             self.fetch()
@@ -138,8 +138,8 @@ class IncomingResults:
             self._run.release("its new results could not be fetched")
 
     def gather(self, answer: pb.NotParked | pb.Fetched, then: OnResults, refused: OnRefusal) -> None:
-        """Call `then` with all results of which this answer is a page, once the others are here. The run sees them
-        together, as if they had come in one message: in between, results of its own steps could overtake them."""
+        """Call `then` with all results once all pages of this answer have arrived. The run sees them together, as if
+        they had come in one message: otherwise results of its own steps could overtake them."""
         self._pages.extend(answer.results)
         if answer.more and answer.results:
             self._fetching_pages = True
@@ -162,7 +162,7 @@ class IncomingResults:
             refused(refusal)
 
     def take_in(self, results: Iterable[pb.HistoryStep]) -> bool:
-        """Results that came while the run waited, and ones it knew. False if nothing was learnt."""
+        """Take results that arrived while the run waited, or that it knew. Returns False if none was new."""
         seen = self._synced_seq
         learnt = False
         for step in results:
@@ -178,7 +178,7 @@ class IncomingResults:
     # --- the lease ----------------------------------------------------------------------------------------------------
 
     async def confirm_lease(self) -> None:
-        """Returns when the server has said that the lease is still this worker's. If it is not, the run is
+        """Returns when the server has confirmed that this worker still holds the lease. Otherwise the run is
         abandoned."""
         claim = self._claim
         future: asyncio.Future[None] = claim.loop.create_future()

@@ -1,4 +1,4 @@
-"""Cancellation and pause of a run, requested from outside; and the scope in which a cancelled run may clean up."""
+"""Cancellation and pause of a run, requested from outside, and the scope in which a cancelled run may clean up."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -24,11 +24,11 @@ class Interruption:
     pausing: bool = field(init=False, default=False)
     _function_begun: bool = field(init=False, default=False)
     _cancel_raised: bool = field(init=False, default=False)
-    _cleanups: int = field(init=False, default=0)  # scopes that the run is in now
+    _cleanups: int = field(init=False, default=0)  # cleanup scopes that the run is in now
 
     def begin(self) -> None:
-        """The function is about to begin: from now on a cancellation may be raised. Before that its task would end
-        without a word."""
+        """The function is about to begin: from now on a cancellation may be raised. Before this, its task would end
+        silently."""
         self._function_begun = True
         if self._claim.task.cancel_requested:
             self.cancel(self._claim.task.cancel_reason)
@@ -38,7 +38,7 @@ class Interruption:
             self.pause()
 
     def cancel(self, reason: str) -> None:
-        self.cancel_reason = self.cancel_reason or reason  # who hears of it first may not know why
+        self.cancel_reason = self.cancel_reason or reason  # the first request may have no reason
         if self.cancelling or not self._run.live:
             return
         self.cancelling = True
@@ -46,16 +46,16 @@ class Interruption:
         self._raise_unless_replaying()
 
     def cancelled(self) -> asyncio.CancelledError:
-        """What a ctx call raises in a run that is cancelled."""
+        """The exception that ctx calls raise in a cancelled run."""
         self._cancel_raised = True
         return asyncio.CancelledError(self.cancel_reason or "the run was cancelled")
 
     def raise_if_due(self) -> bool:
-        """A cancellation is raised once, not inside of a cleanup scope. While the run is replayed it has to wait: the
-        code is not where it was cancelled."""
+        """A cancellation is raised once, and not inside a cleanup scope. It waits while the run is replayed: the code
+        is not yet where it was cancelled."""
         main = self._tasks.main
         if not self._is_due() or main is None or _current_task() is main:
-            return False  # a task cannot be cancelled from within: its next ctx call raises
+            return False  # a task cannot cancel itself: its next ctx call raises
         self._cancel_raised = True
         main.cancel(self.cancel_reason or "the run was cancelled")
         return True
@@ -68,14 +68,14 @@ class Interruption:
             self.raise_if_due()
 
     def pause(self) -> None:
-        """Begin nothing more; when nothing is in a step or in flight, the run is handed back."""
+        """Begin nothing more. When no task is in a step and nothing is in flight, the run is handed back."""
         if self._run.live:
             self.pausing = True
             self._run.refresh()
             self._tasks.idle.start()
 
     def release_if_paused(self) -> bool:
-        """To be called when the run is idle and there is nothing to deliver."""
+        """Must be called when the run is idle and there is nothing to deliver."""
         if self.pausing and not self._tasks.in_step and not self._claim.in_flight:
             self._run.release("paused")
         return self.pausing
@@ -84,7 +84,7 @@ class Interruption:
         self._cleanups += 1
 
     def leave_cleanup(self) -> bool:
-        """Whether a cancellation is to be raised by the code that leaves it."""
+        """Returns whether the code that leaves the scope must raise a cancellation."""
         self._cleanups -= 1
         if not self._cleanups:
             self._raise_unless_replaying()
@@ -92,7 +92,7 @@ class Interruption:
 
 
 class Cleanup:
-    """A scope in which steps run also after the run was cancelled, within the time that the server allows for it (5
+    """A scope in which steps run even after the run was cancelled, within the time that the server allows for it (5
     minutes by default): `async with ctx.cleanup():`."""
 
     def __init__(self, interruption: Interruption) -> None:
@@ -117,7 +117,7 @@ class Cleanup:
 
 
 def _current_task() -> "asyncio.Task[object] | None":
-    """None in a callback; also in one that a signal of the process or a test called outside of the loop."""
+    """None in a callback, even in one called outside of the loop by a process signal or a test."""
     try:
         return asyncio.current_task()
     except RuntimeError:

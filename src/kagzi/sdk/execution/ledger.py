@@ -1,4 +1,4 @@
-"""The recorded steps of a run, by step id: replay reads from here instead of executing."""
+"""The recorded steps of a run, by step id: replay reads results from here instead of executing steps."""
 
 from collections.abc import Collection, Iterable
 from heapq import nsmallest
@@ -17,15 +17,15 @@ CHILD = pb.STEP_KIND_CHILD
 RACE = pb.STEP_KIND_RACE
 PATCH = pb.STEP_KIND_PATCH
 ABANDONED = pb.STEP_STATUS_ABANDONED
-WITHDRAWN = "/withdrawn"  # ends the id of the record that closes a wait which nobody waits for any more
+WITHDRAWN = "/withdrawn"  # suffix of the id of the record that closes a withdrawn wait
 
 
 class Ledger:
-    """The recorded steps that the code has not reached yet, the steps that it has begun, and a fingerprint of all
-    results known.
+    """The recorded steps that the code has not reached, the steps that it has begun, and a fingerprint of all known
+    results.
 
-    The fingerprint tells whether a history is the one this ledger knows: it does not depend on the order in which
-    results came. Steps closed by a race have no result, whatever number they have.
+    The fingerprint tells whether a history is the one that this ledger knows. It does not depend on the order in which
+    results arrived. Steps closed by a race have no result, whatever their seq.
     """
 
     __slots__ = (
@@ -35,14 +35,14 @@ class Ledger:
 
     def __init__(self, steps: Iterable[pb.HistoryStep] = ()) -> None:
         self._recorded: dict[str, pb.HistoryStep] = {}
-        self.open: dict[str, Scope] = {}  # begun and without result, by who waits for it
-        self.closed: set[str] = set()  # given up, by a race or because a branch failed
+        self.open: dict[str, Scope] = {}  # begun and without a result, with the scope that waits for each
+        self.closed: set[str] = set()  # abandoned by a race or because a branch failed
         self.fingerprint = 0
         self.known_seq = 0
         self.steps_count = 0
-        self.unreached = 0  # recorded results that were not delivered yet
-        self.outstanding = 0  # recorded calls that code which fits will make, and has not made yet
-        self.replaying = False  # the code repeats what it has done before
+        self.unreached = 0  # recorded results that have not been delivered yet
+        self.outstanding = 0  # recorded calls that matching code still has to make
+        self.replaying = False  # the code repeats what it did before
         self.add(steps)
 
     def add(self, steps: Iterable[pb.HistoryStep]) -> None:
@@ -51,19 +51,19 @@ class Ledger:
             self.steps_count += 1
             self.outstanding += _is_binding(step)
             if step.status == ABANDONED:
-                step.seq = step.seq or 1  # it is settled
+                step.seq = step.seq or 1  # it counts as settled
             elif step.seq:
                 self.unreached += step.kind != PATCH
                 self.know(step.step_id, step.seq)
         self.replaying = self.unreached > 0
 
     def know(self, step_id: str, seq: int) -> None:
-        """A result was recorded with this number."""
+        """A result was recorded with this seq."""
         self.fingerprint ^= hash((step_id, seq))
         self.known_seq = max(self.known_seq, seq)
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
-        """What is recorded under this id. Each is taken once. Raises Diverged if it is of another kind."""
+        """The record with this id. Each can be taken once. Raises Diverged if it is of another kind."""
         step = self._recorded.pop(step_id, None)
         if step is not None and step.kind != kind:
             raise Diverged(
@@ -78,11 +78,11 @@ class Ledger:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the code has asked for everything that is recorded."""
+        """Whether the code has asked for all records."""
         return not self._recorded
 
     def has_more_in(self, prefix: str) -> bool:
-        """Whether something is recorded in this scope (or inside of it) that the code has not asked for."""
+        """Whether this scope, or one inside it, has records that the code has not asked for."""
         return any(step_id.startswith(prefix) for step_id in self._recorded)
 
     def first_result(self) -> pb.HistoryStep | None:
@@ -91,12 +91,12 @@ class Ledger:
         return min(results, key=lambda step: step.seq, default=None)
 
     def first_outstanding(self, count: int = 3) -> list[pb.HistoryStep]:
-        """The first recorded calls that the code has not made, in the order in which they were begun."""
+        """The first recorded calls that the code has not made, in the order in which they began."""
         return nsmallest(count, filter(_is_binding, self._recorded.values()), key=lambda step: step.begun_seq)
 
     def close_scopes(self, scopes: Collection[Scope], decided_seq: int) -> list[str]:
-        """Give up these branches: what is open in them will not be waited for. Returns the open steps, to be closed by
-        a record."""
+        """Close these branches: nothing will wait for their open steps. Returns the open steps, which a record has to
+        close."""
         open_steps = [step_id for step_id, scope in self.open.items() if scope.is_within(scopes)]
         self.closed.update(open_steps)
         for scope in scopes:
@@ -104,8 +104,8 @@ class Ledger:
         return open_steps
 
     def _close(self, prefix: str, decided_seq: int) -> None:
-        """What is recorded of the scope will not be asked for. What was begun after its end was recorded (0: it is not
-        yet) belongs to its cleaning up, and will."""
+        """Drop the records of the scope: the code will not ask for them. Steps begun after its end was recorded
+        (`decided_seq`, 0: not yet) belong to its cleanup and are kept."""
         for step_id in [step_id for step_id in self._recorded if step_id.startswith(prefix)]:
             if 0 < decided_seq < self._recorded[step_id].begun_seq:
                 continue
@@ -124,18 +124,18 @@ class Ledger:
 
 
 def _is_binding(step: pb.HistoryStep) -> bool:
-    """Whether code that fits is bound to make this call again. Not the markers, which may be removed from the code; and
-    not what was given up, for which nobody waits any more."""
+    """Whether matching code must make this call again. Not markers, which may be removed from the code, and not
+    abandoned steps, for which nothing waits any more."""
     if step.status == ABANDONED or step.kind == PATCH:
         return False
     return step.kind != RACE or not step.step_id.endswith(WITHDRAWN)
 
 
 def as_claimed(steps: Iterable[pb.HistoryStep], last_seq: int) -> bool:
-    """Open again what others ended after the claim, whose last number this is. Whether there was such a thing.
+    """Reopen the steps that others ended after the claim, whose last seq is `last_seq`. Returns whether there were any.
 
-    Pages are read one after the other: what came in between may be in a later one while something of a lower number, in
-    an earlier one, is not. The run asks for both, and gets them in order.
+    Pages are read one after the other: a result that arrived meanwhile may be in a later page, while one with a lower
+    seq, of an earlier page, is missing. The run fetches both and gets them in order.
     """
     came = False
     for step in steps:
@@ -149,7 +149,7 @@ def as_claimed(steps: Iterable[pb.HistoryStep], last_seq: int) -> bool:
 
 
 def error_of(step: pb.HistoryStep) -> StepError | None:
-    """The failure a step is recorded with; None if it completed."""
+    """The recorded failure of a step; None if it completed."""
     if step.status == pb.STEP_STATUS_COMPLETED:
         return None
     if step.HasField("error"):

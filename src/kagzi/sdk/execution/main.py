@@ -1,4 +1,4 @@
-"""The workflow's own task: reads the rest of the history, decodes the input, calls the function, records how it
+"""The main task of a workflow: reads the rest of the history, decodes the input, calls the function, records how it
 ended."""
 
 import asyncio
@@ -26,7 +26,7 @@ _NO_INPUT = (b"", b"null")
 
 
 def start(run: RunExecution, context: object) -> None:
-    """Begin the workflow's own task. Its scope is the run's root."""
+    """Start the main task. Its scope is the run's root."""
     task = _outside_of_scopes(run, run_function(run, context), name=f"kagzi-run-{run.run_id}")
     run.tasks.adopt_main(task)
 
@@ -34,8 +34,8 @@ def start(run: RunExecution, context: object) -> None:
 def _outside_of_scopes(
     run: RunExecution, coroutine: Coroutine[Any, Any, Any], *, name: str | None = None
 ) -> "asyncio.Task[Any]":
-    """A task that is none of the code's own, and neither are those that are made in it: they would take the numbers of
-    the code's tasks, whose steps would then have other ids than are recorded."""
+    """Create a task that does not belong to the workflow code, nor do the tasks created in it: they would take scope
+    numbers of the code's tasks, whose steps would then have other ids than recorded."""
     variables = copy_context()
     variables.run(place.set, None)
     return variables.run(run.claim.loop.create_task, coroutine, name=name)
@@ -88,7 +88,7 @@ async def _fetch_history(run: RunExecution) -> Sequence[pb.HistoryStep]:
 
 
 def _arguments(run: RunExecution) -> tuple[Any, ...]:
-    """Raises InvalidArgument, naming the field, for an input that does not fit."""
+    """Raises InvalidArgument, which names the field, for an input that does not match its type."""
     workflow, input_ = run.workflow, run.task.input
     payload = Payload(input_.data, dict(input_.metadata) if input_.metadata else None)
     absent = not run.task.HasField("input") or (payload.data in _NO_INPUT and not payload.metadata)

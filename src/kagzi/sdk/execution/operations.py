@@ -1,4 +1,4 @@
-"""Operations about a run's steps, and what becomes of their answers."""
+"""Operations about a run's steps, and the handling of their answers."""
 
 import asyncio
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Operations:
         return claim.port.send(partial(self._answered, step_id, future)), future
 
     def complete(self, step_id: str) -> "tuple[pb.Operation, bool, asyncio.Future[Answer]]":
-        """As `ask`, for the completion of a step; and whether the operation is its begin as well. See
+        """As `ask`, for the completion of a step; also returns whether the operation includes its begin. See
         `RunPort.complete`."""
         claim = self._claim
         future: asyncio.Future[Answer] = claim.loop.create_future()
@@ -49,7 +49,7 @@ class Operations:
         self.deliver(step_id, future, answer)
 
     def deliver(self, step_id: str, future: "asyncio.Future[Any]", answer: Answer) -> None:
-        """Deliver the answer to an operation about a step to whoever awaits the future."""
+        """Deliver the answer to an operation about a step to the task that awaits the future."""
         delivery, detail = self._delivery, answer.detail
         delivery.restarting.discard(step_id)
         if detail is not None:
@@ -63,30 +63,30 @@ class Operations:
                 elif kind == "retry":
                     self._waits.give_up_retry(step_id, detail.retry.next_attempt)
                 return
-            if kind == "child":  # no result yet, but the code goes on with it: in the order of its number
+            if kind == "child":  # no result yet, but the code continues with it, in the order of seqs
                 delivery.give(answer.seq, answer.at_us, future, answer)
                 return
         self._ledger.know(step_id, answer.seq)
         delivery.give(answer.seq, answer.at_us, future, answer)
 
     def refused(self, refusal: common.ErrorDetail) -> BaseException:
-        """What a ctx call raises whose operation was refused."""
+        """The exception of a ctx call whose operation was refused."""
         if self._is_cancellation(refusal):
             return self._interruption.cancelled()
         return self._run.fail_with(error_of_refusal(refusal))
 
     def _is_cancellation(self, refusal: common.ErrorDetail) -> bool:
-        """Nothing new may begin in a cancelled run, and what did not begin cannot end."""
+        """In a cancelled run nothing new may begin, and what did not begin cannot end."""
         if refusal.code == common.ERROR_CODE_CANCELLED:
             self._interruption.cancel(refusal.metadata.get(REASON, ""))
             return True
         return self._interruption.cancelling and refusal.code == common.ERROR_CODE_PRECONDITION_FAILED
 
     def run_ahead(self, step_id: str) -> tuple[pb.Operation, bool] | None:
-        """A completion whose result is used at once, because nothing else can happen in this run; and whether it is the
-        begin as well. None: not possible now.
+        """A completion whose result is used at once, because nothing else can happen in this run; and whether it
+        includes the begin. None: not possible now.
 
-        Nothing is begun or sent before it is acknowledged, except the end of the run, which then travels with it.
+        Nothing is begun or sent before it is acknowledged, except the end of the run, which is then sent with it.
         """
         claim = self._claim
         if len(self._tasks.all) != 1 or claim.in_flight or not self._run.can_proceed or not self._workflow.runs_ahead:

@@ -1,8 +1,8 @@
-"""Parks a run that can only wait: it leaves the worker, and comes back when something has come for it.
+"""Parks a run that can only wait: it leaves the worker, and returns when something has arrived for it.
 
-It parks when no task of it is in a step or waits for something outside Kagzi, nothing is in flight, and no wait is
-short. The server answers, under the run's lock, that it sleeps now or what has come meanwhile: no wake-up is lost in
-between.
+It parks when none of its tasks is in a step or waits for something outside Kagzi, nothing is in flight, and no wait is
+short. The server answers, under the run's lock, that the run now sleeps or what has arrived meanwhile: no wake-up is
+lost in between.
 """
 
 import logging
@@ -40,13 +40,13 @@ class Parking:
     _status: Status
     _workflow: Workflow[Any, Any]
     _resident_wait_s: float
-    # The function ended before the answer came.
+    # Called if the function ended before the answer arrived.
     _when_answered: Callable[[], None] | None = field(init=False, default=None)
     _not_before: float = field(init=False, default=0.0)
     _pause_s: float = field(init=False, default=_RETRY_S)
 
     def consider(self) -> None:
-        """To be called when the run is idle and there is nothing to deliver."""
+        """Must be called when the run is idle and there is nothing to deliver."""
         if self._tasks.in_step or self._claim.in_flight or not self._waits.by_id:
             return
         if self._waits.soonest_s() <= self._resident_wait_s or self._claim.timers.time() < self._not_before:
@@ -60,11 +60,11 @@ class Parking:
         self._incoming.park(self._answered)
 
     def when_answered(self, then: Callable[[], None]) -> None:
-        """Do this instead of parking, or of going on. Something outside Kagzi woke the code, a timeout for example."""
+        """Call this instead of parking or continuing. Something outside Kagzi woke the code, for example a timeout."""
         self._when_answered = then
 
     def _stay_for(self, outside: str) -> None:
-        """Something that is not Kagzi's holds the run in its slot: warn once, and try again from time to time."""
+        """Something outside Kagzi keeps the run in its slot: warn once, and try again from time to time."""
         if not self._workflow.warned_of_foreign_wait:
             self._workflow.warned_of_foreign_wait = True
             logger.warning(
@@ -102,7 +102,7 @@ class Parking:
         if self._when_answered is not None:
             wakes_in_s = None
         elif self._waits.first_external_seq() is not None:
-            wakes_in_s = 0.0  # it may be back any time
+            wakes_in_s = 0.0  # it may return at any time
         else:
             wakes_in_s = (wake_at_us - at_us) / 1_000_000 if wake_at_us else None
         self._run.left(wakes_in_s)
@@ -120,7 +120,7 @@ class Parking:
         if learnt or self._waits.fire_soonest_retry():
             self._pause_s = _RETRY_S
         else:
-            # The server sees a reason to go on that is none here (a notice on its way, for example): do not ask at once
+            # The server has a reason to continue that is not known here, such as a notice in flight: wait before asking
             # again.
             self._not_before = self._claim.timers.time() + self._pause_s
             self._tasks.idle.start_in(self._pause_s + 0.01)

@@ -1,8 +1,8 @@
-"""The interfaces of a run's execution: to the session that speaks to the server, and to its own parts.
+"""The interfaces of a run's execution: to the session, which talks to the server, and to its own parts.
 
-The session hands over claimed runs and says when one is lost or to be cancelled (`Execution`). Operations are written
-straight into the session's outgoing message (`RunPort`); answers come back through callbacks, in the order of their
-commits. The parts of an execution know it as `RunControl`, `CallControl` or `RunLifecycle` only.
+The session passes claimed runs on and reports when one is lost or cancelled (`Execution`). Operations are written
+directly into the session's outgoing message (`RunPort`); answers arrive through callbacks, in the order of their
+commits. The parts of an execution see it only as `RunControl`, `CallControl` or `RunLifecycle`.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..workflow.workflow import Workflow
 
 GONE = frozenset({common.ERROR_CODE_LEASE_LOST, common.ERROR_CODE_NOT_FOUND, common.ERROR_CODE_TIMEOUT})
-"""Codes of refusals that end this worker's hold on a run: leased to another one, deleted, or past its deadline."""
+"""Codes of refusals that end this worker's hold of a run: leased to another worker, deleted, or past its deadline."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Timers(Protocol):
-    """The time that passes for runs, and what is due in it: an event loop's own, or that of a test."""
+    """The clock and timers of runs: those of an event loop, or of a test."""
 
     def time(self) -> float: ...
     def call_at(self, when: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle: ...
@@ -53,23 +53,23 @@ class Services(NamedTuple):
 
     threads: StepThreads
     retry: Retry | None  # the default for steps
-    resident_wait_s: float  # shorter waits are waited for in place
+    resident_wait_s: float  # a run with a shorter wait is not parked
     build_id: str
-    record_inputs: str = "failed"  # of steps: see calls/arguments.py
+    record_inputs: str = "failed"  # of which steps: see calls/arguments.py
     step_logs: Any = None  # a step_logs.collector.StepLogCollector
-    encoded: bool = False  # a codec is set: nothing that user code has said is logged
-    begin_stretch: "Callable[[pb.Task], Stretch] | None" = None  # of a trace; None: this program makes no spans
-    replace_body: Callable[[str, Any, int], Any] | None = None  # for tests: given a calls.bodies.StepBody, returns one
-    on_child: "Callable[[Workflow[Any, Any]], None] | None" = None  # for tests: told before a child is started
+    encoded: bool = False  # a codec is set: values and error texts of user code are not logged
+    begin_stretch: "Callable[[pb.Task], Stretch] | None" = None  # of a trace; None: no spans are recorded
+    replace_body: Callable[[str, Any, int], Any] | None = None  # for tests: maps a calls.bodies.StepBody to another
+    on_child: "Callable[[Workflow[Any, Any]], None] | None" = None  # for tests: called before a child is started
 
 
 OnAnswer = Callable[[Answer], None]
 Fill = Callable[[pb.Operation], None]
-"""Fills in an operation that was made before."""
+"""Fills in an operation that was created earlier."""
 
 
 class RunPort(Protocol):
-    """One leased run's way to the server. Operations of a run take effect in the order in which they were made here.
+    """The port of one leased run to the server. Operations of a run take effect in the order in which they were made.
 
     Operations survive reconnects: they are sent again until answered. If the lease is lost, `Execution.abandon` is
     called and outstanding callbacks are dropped.
@@ -77,44 +77,44 @@ class RunPort(Protocol):
 
     @property
     def last_seq(self) -> int:
-        """The highest number under which this run recorded something, as far as this worker has heard."""
+        """The highest seq recorded for this run, as far as this worker knows."""
         ...
 
     @property
     def foreign_seq(self) -> int:
-        """The highest number below `last_seq` that is not one of this worker's own records: somebody else recorded
-        something there. 0: there is none."""
+        """The highest seq below `last_seq` that this worker did not record: another party recorded something there. 0:
+        there is none."""
         ...
 
     def announce(self) -> pb.Operation:
-        """A new operation to be filled in at once by the caller, that need not leave at once: it is held at most 5 ms
+        """A new operation that the caller fills in at once. It need not be sent at once: it is held for at most 5 ms,
         and never past the run's next `send`. Its acknowledgement is not reported; a refusal abandons the run."""
         ...
 
     def begin(self, step_id: str, fill: Fill) -> "Coroutine[Any, Any, None] | None":
-        """Announce that a step begins. `fill` makes the operation a begin_step when it leaves, or when something else
-        than begins and completions of steps follows it. What is returned is to be awaited before the body runs."""
+        """Announce that a step begins. `fill` makes the operation a begin_step when it is sent, or when an operation
+        other than a begin or completion of a step follows. Await the returned coroutine before the body."""
         ...
 
     def complete(self, step_id: str, on_answer: OnAnswer) -> tuple[pb.Operation, bool]:
-        """As `send`, for the completion of a step. True: it is the operation of the step's begin, which has not left,
-        and is to be filled in as both (record_step). Nothing that this worker has heard of lies between the two: what
-        was delivered has lower numbers than anything that has not left."""
+        """As `send`, for the completion of a step. True: this is the operation of the step's begin, which has not been
+        sent, to be filled in as both (record_step). No record known to this worker lies between the two: delivered
+        results have lower seqs than anything that has not been sent."""
         ...
 
     def send(self, on_answer: OnAnswer) -> pb.Operation:
-        """A new operation to be filled in at once by the caller (before it next yields to the loop). It leaves at the
-        end of this loop pass, together with whatever other runs produced. `on_answer` is called once, on the loop."""
+        """A new operation that the caller fills in at once (before it next yields to the loop). It is sent at the end
+        of this loop iteration, together with those of other runs. `on_answer` is called once, on the loop."""
         ...
 
     def lease_is_over(self) -> bool:
-        """Whether the lease may have ended, by this worker's own clock: nothing may begin before the server was
-        asked."""
+        """Whether the lease may have ended, by this worker's own clock: then nothing may begin before the server has
+        confirmed it."""
         ...
 
     def ask_about_lease(self) -> Callable[[], None]:
-        """To be called when an operation leaves whose answer tells. What is returned is to be called if it was
-        accepted."""
+        """Must be called when an operation is sent whose answer confirms the lease. Call the returned function if the
+        operation was accepted."""
         ...
 
     def fetch_history(self, after: int, known_seq: int = 0) -> Awaitable[Sequence[pb.HistoryStep]]:
@@ -123,13 +123,12 @@ class RunPort(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more comes from this run: it was ended, parked or released, and that was answered; or it was
-        abandoned."""
+        """Nothing more is sent for this run: its end, park or release was answered, or it was abandoned."""
         ...
 
 
 class Execution(Protocol):
-    """A run in the hands of the executor, as the session sees it."""
+    """A run in the executor, as the session sees it."""
 
     def abandon(self, reason: str) -> None:
         """The lease is lost: stop at once, record nothing more, free everything. Ends with `port.close()`."""
@@ -140,8 +139,8 @@ class Execution(Protocol):
         ...
 
     def pause(self, reason: str) -> None:
-        """A pause was requested: begin nothing more, let what runs finish and be recorded, then hand the run back with
-        a release operation."""
+        """A pause was requested: begin nothing more, let executing steps finish and be recorded, then hand the run back
+        with a release operation."""
         ...
 
     def server_failed(self, reason: str) -> None:
@@ -150,13 +149,13 @@ class Execution(Protocol):
         ...
 
     def results_available(self) -> None:
-        """Something has come for one of the run's waits (a signal, a child's end): fetch it."""
+        """Something has arrived for one of the run's waits (a signal, the end of a child): fetch it."""
         ...
 
 
 class RunControl(Protocol):
-    """A RunExecution as those of its parts see it that hold calls back, or bring results to them. What the methods do
-    is said there."""
+    """A RunExecution, as seen by its parts that hold calls back or bring results to them. It documents the
+    methods."""
 
     @property
     def state(self) -> RunState: ...
@@ -173,7 +172,7 @@ class RunControl(Protocol):
 
 
 class CallControl(Protocol):
-    """A RunExecution as the operations of its calls see it."""
+    """A RunExecution, as seen by the operations of its calls."""
 
     @property
     def can_proceed(self) -> bool: ...
@@ -184,7 +183,7 @@ class CallControl(Protocol):
 
 
 class RunLifecycle(Protocol):
-    """A RunExecution as those of its parts see it that end it or let it leave."""
+    """A RunExecution, as seen by its parts that end it or let it leave."""
 
     @property
     def state(self) -> RunState: ...

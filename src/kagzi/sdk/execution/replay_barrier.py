@@ -1,11 +1,11 @@
-"""Holds first executions back until a replayed run has reached everything that is recorded of it.
+"""Holds back first executions until a replayed run has reached all its records.
 
 Results are delivered in the order in which they were recorded, and a run's operations reach the server in the order in
-which its code made them. So code that fits has, when it was given all recorded results and is idle, made every call
-that is recorded. A call that is not recorded, made while recorded ones are missing, is therefore one that the earlier
-code did not make there: the code has diverged. It is noticed here, before a body runs and before anything is recorded.
+which its code made them. So matching code that has received all recorded results and is idle has made every recorded
+call. A call without a record, made while recorded calls are missing, is therefore one that the earlier code did not
+make there: the code has diverged. This is detected here, before a body runs and before anything is recorded.
 
-Two things may still bring the code to a recorded call: a wait for something outside Kagzi, and a timer around a wait
+Two things may still lead the code to a recorded call: a wait for something outside Kagzi, and a timer around a wait
 (asyncio.timeout). While there is one, first executions wait for it. See docs/adr/0016.
 """
 
@@ -31,8 +31,7 @@ _POLLS_UNTIL_WARNING = 7  # about a second
 
 
 class BlockedCall(NamedTuple):
-    """A call that waits until it may go on. `first`: the id under which it would record something for the first
-    time."""
+    """A call that waits until it may continue. `first`: the id that it would record for the first time."""
 
     future: "asyncio.Future[None]"
     task: "asyncio.Task[Any] | None"
@@ -40,7 +39,7 @@ class BlockedCall(NamedTuple):
 
 
 class ReplayBarrier:
-    """Of one run. Written out, as is every part that each run has and that holds a list: see `Delivery`."""
+    """The barrier of one run. Not a dataclass, like every part of a run that holds a list: see `Delivery`."""
 
     __slots__ = (
         "_blocked", "_claim", "_deferred", "_fn", "_in_vain", "_interruption", "_ledger", "_poll_s", "_polls", "_run",
@@ -61,7 +60,7 @@ class ReplayBarrier:
         self._tasks = tasks
         self._ledger = ledger
         self._interruption = interruption
-        self._fn = fn  # the workflow's, for error messages
+        self._fn = fn  # the workflow function, for error messages
         self._blocked: list[BlockedCall] = []
         self._in_vain: dict[asyncio.Future[None], tuple[pb.HistoryStep, asyncio.Task[Any] | None]] = {}
         self._deferred: list[Callable[[], None]] = []
@@ -70,33 +69,32 @@ class ReplayBarrier:
 
     @property
     def is_watching(self) -> bool:
-        """Whether it matters to this barrier that the run becomes idle."""
+        """Whether this barrier needs to know that the run becomes idle."""
         return bool(self._blocked or self._in_vain)
 
     @property
     def is_open(self) -> bool:
-        """Whether something may be recorded for the first time. A run that is being cancelled does not come to all its
-        calls."""
+        """Whether new records may be made. A run that is being cancelled does not reach all its calls."""
         return not self._ledger.outstanding or self._interruption.cancelling
 
     async def hold(self, first: str) -> None:
-        """Returns when the call may look again whether it can go on."""
+        """Returns when the call may check again whether it can continue."""
         future: asyncio.Future[None] = self._claim.loop.create_future()
         self._blocked.append(BlockedCall(future, asyncio.current_task(), first))
         self._tasks.idle.start()
         await self._run.wait(future)
 
     def defer(self, send: Callable[[], None]) -> None:
-        """Send a note that nobody waits for; if the barrier is shut, when it opens. It is dropped if the code turns out
-        to diverge."""
+        """Send an operation that nothing waits for; if the barrier is closed, when it opens. It is dropped if the code
+        turns out to diverge."""
         if self.is_open:
             send()
         else:
             self._deferred.append(send)
 
     async def wait_in_vain(self, step: pb.HistoryStep) -> None:
-        """Never returns: the step was given up. Whoever waits for it is cancelled, as it was when the run was executed
-        before."""
+        """Never returns: the step was abandoned. The task that waits for it is cancelled, as it was in the earlier
+        execution."""
         future: asyncio.Future[None] = self._claim.loop.create_future()
         self._in_vain[future] = (step, asyncio.current_task())
         self._tasks.idle.start()
@@ -111,15 +109,15 @@ class ReplayBarrier:
             send()
 
     def reached_all(self) -> None:
-        """The code has asked for everything that is recorded."""
+        """The code has asked for all records."""
         self._send_deferred()
         self._run.refresh()
         if self._blocked:
             self._tasks.idle.start()
 
     def on_idle(self, *, has_waits: bool) -> bool:
-        """To be called when the run is idle and there is nothing to deliver. False if it can only wait: perhaps it can
-        park."""
+        """Must be called when the run is idle and there is nothing to deliver. Returns False if the run can only wait,
+        and perhaps park."""
         self._blocked = [call for call in self._blocked if not call.future.done()]  # a cancelled call waits no longer
         if self._blocked:
             self._check_blocked()
@@ -128,7 +126,7 @@ class ReplayBarrier:
         return not has_waits and self._is_stuck()
 
     def _is_stuck(self) -> bool:
-        """Whether the run waits for what was given up, and for nothing else: it would do so for ever."""
+        """Whether the run waits only for abandoned steps: it would wait for ever."""
         if (
             not self._in_vain
             or self._interruption.cancelling
@@ -156,15 +154,15 @@ class ReplayBarrier:
         self._wait_for(reason, first)
 
     def diverged_alone(self, first: str) -> BaseException:
-        """The run's only task is about to do something for the first time, and recorded calls are missing. To be
-        raised."""
+        """The exception for a run whose only task is about to do something for the first time although recorded calls
+        are missing."""
         return self._run.diverge(divergence.out_of_order(self._ledger, first, divergence.where(self._fn)))
 
     def stop(self) -> None:
         self._deferred.clear()
 
     def _release(self, released: list[BlockedCall]) -> None:
-        futures = {call.future for call in released}  # of a fan-out there are thousands
+        futures = {call.future for call in released}  # a set: a fan-out has thousands
         self._blocked = [call for call in self._blocked if call.future not in futures]
         for call in released:
             if not call.future.done():
@@ -172,16 +170,16 @@ class ReplayBarrier:
         if released:
             self._tasks.idle.start()
 
-    # --- what may still bring the code to a recorded call -------------------------------------------------------------
+    # --- what may still lead the code to a recorded call --------------------------------------------------------------
 
     def _reason_to_wait(self) -> str | None:
-        """None if nothing is going on that could."""
+        """What may still lead the code to a recorded call, in words; None if nothing can."""
         if self._claim.in_flight:
             return "the server's answer"
         return self._tasks.outside_wait(due_by=self._claim.loop.time() + self._age_s())
 
     def _age_s(self) -> float:
-        """How old the run was when it was claimed; a fork has the age of its history. No longer timer has gone off in
+        """How old the run was when it was claimed; a fork has the age of its history. No longer timer can have fired in
         it."""
         task = self._claim.task
         results = [step.at_us for step in self._ledger.first_outstanding() if step.seq]

@@ -1,8 +1,8 @@
-"""Parked runs whose coroutines are kept for a while, and how they come back.
+"""Parked runs whose coroutines are cached for a while, and how they resume.
 
-What a kept coroutine knows is not sent again: if the history does not fit into the claim, the rest of it has only the
-numbers of those results, enough to see that it is this coroutine's history. Until the rest is here the run is leased
-like any other.
+Results that a cached coroutine knows are not sent again: if the history does not fit into the claim, the rest of it has
+only the seqs of those results, enough to see whether the history is this coroutine's. Until the rest has arrived, the
+run is leased like any other.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ KEPT_S = 300.0
 
 
 class KeptRuns:
-    """Parked runs whose coroutines wait here, by run id; at most so many, each for so long. What is dropped is torn
-    down."""
+    """Parked runs whose coroutines are cached, by run id; their number and their time here are limited. Dropped ones
+    are torn down."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, *, count_max: int = KEPT_RUNS_MAX, age_max_s: float = KEPT_S
@@ -37,7 +37,7 @@ class KeptRuns:
         self._sweep: asyncio.TimerHandle | None = None
 
     def keep(self, run: RunExecution, *, wakes_in_s: float | None) -> None:
-        """Keep the run if it is likely to be back in time. Otherwise, or when there are too many, drop one."""
+        """Cache the run if it is likely to return in time. Otherwise, or if there are too many, drop one."""
         if self._count_max == 0 or wakes_in_s is None or wakes_in_s > self._age_max_s:
             drop(run)
             return
@@ -80,7 +80,7 @@ class KeptRuns:
 
 
 def drop(kept: RunExecution) -> None:
-    """Let the coroutine of a parked run go."""
+    """Drop the cached coroutine of a parked run."""
     kept.tear_down(_nothing)
 
 
@@ -88,13 +88,13 @@ def _nothing() -> None: ...
 
 
 def known_seq(kept: RunExecution) -> int:
-    """Every result up to this number is here, or was delivered."""
+    """All results up to this seq are here, or were delivered."""
     return min(kept.ledger.known_seq, kept.incoming.known_seq())
 
 
 def fits(kept: RunExecution, steps: Iterable[pb.HistoryStep]) -> bool:
-    """Whether the kept coroutine is where this history says the run is, and waits for nothing that it is thought to
-    know."""
+    """Whether the cached coroutine is where this history says the run is, and waits for no result that it is supposed
+    to know."""
     known, steps = known_seq(kept), list(steps)
     return kept.ledger.fits(steps) and not any(
         0 < step.seq <= known and step.step_id in kept.waits.by_id for step in steps
@@ -102,8 +102,8 @@ def fits(kept: RunExecution, steps: Iterable[pb.HistoryStep]) -> bool:
 
 
 class Resumption:
-    """Implements ports.Execution until the history is here. Then `resume` says which run goes on (the kept one, or a
-    new one if the history is another), and that is told what this one is told."""
+    """Implements ports.Execution until the history has arrived. Then `resume` returns the run that continues (the
+    cached one, or a new one if the history differs), which receives the requests made here."""
 
     def __init__(
         self,
@@ -120,8 +120,8 @@ class Resumption:
         self._resume = resume
         self._closed = closed
         self._accepted_at = kept.claim.timers.time()
-        self._run: RunExecution | None = None  # the one that goes on
-        self._requests: list[Callable[[RunExecution], None]] = []  # that came before that
+        self._run: RunExecution | None = None  # the run that continues
+        self._requests: list[Callable[[RunExecution], None]] = []  # requests that arrived before it was known
         self._fetching: asyncio.Task[None] | None = None
         self._leaving = False
 
@@ -172,7 +172,7 @@ class Resumption:
         self._end()
 
     def release(self, reason: str) -> None:
-        """Let the coroutine go, and hand the run back."""
+        """Drop the coroutine, and hand the run back."""
         if self._run is not None:
             self._run.release(reason)
         elif not self._leaving:

@@ -1,8 +1,8 @@
 """The execution of one run by a worker: its state, and how its parts work together.
 
-A ctx call asks `can_proceed`, which is kept up to date by `refresh`; if it cannot, `may_act` waits or raises. Answers
-of the server go to the futures of the calls through `deliver`. When all tasks wait, `_on_idle` looks for the next thing
-to do: deliver a result, raise a cancellation, open the replay barrier, park.
+A ctx call checks `can_proceed`, which `refresh` keeps up to date; if it is False, `may_act` waits or raises. Answers of
+the server reach the futures of the calls through `deliver`. When all tasks wait, `_on_idle` finds the next thing to do:
+deliver a result, raise a cancellation, open the replay barrier, park.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ from .timed_waits import TimedWaits
 
 
 class RunExecution:
-    """Implements the protocols of ports.py that show it to others, and scopes.TaskKeeper. Nobody else writes its
-    attributes."""
+    """Implements the protocols of ports.py through which others see it, and scopes.TaskKeeper. Only this class writes
+    its attributes."""
 
-    on_allot: Callable[[str], None] | None = None  # a replay that is to know the line of each call sets it
+    on_allot: Callable[[str], None] | None = None  # set by a replay that needs the line of each call
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class RunExecution:
         on_closed: "Callable[[RunExecution], None]",
         on_parked: "Callable[[RunExecution, float | None], None]",
     ) -> None:
-        """`on_closed`: this worker has no more to do with it; `on_parked`, after that: with the seconds until it wakes,
-        if that is known."""
+        """`on_closed`: called when this worker is done with the run; `on_parked`: called after that, with the seconds
+        until it wakes, if known."""
         task, loop = claim.task, claim.loop
         self.claim = claim
         self.workflow = workflow
@@ -63,7 +63,7 @@ class RunExecution:
         self.state = RunState.RUNNING
         self.live = True
         self.ledger = ledger = Ledger(task.history.steps)
-        self.can_proceed = not (ledger.replaying or ledger.outstanding)  # a ctx call may act without asking `may_act`
+        self.can_proceed = not (ledger.replaying or ledger.outstanding)  # a ctx call may act without `may_act`
         self.tasks = tasks = RunTasks(loop, self._on_idle, self._on_task_done)
         self.adopt: Callable[[asyncio.Future[Any]], None] = tasks.adopt
         self.started: Callable[[asyncio.TimerHandle | asyncio.Future[Any]], None] = tasks.outside.add
@@ -83,7 +83,7 @@ class RunExecution:
         self._teardown: Teardown | None = None
         self.stretch = None if services.begin_stretch is None else services.begin_stretch(task)
         self._disturbed = False  # something outside Kagzi woke the parked coroutine
-        self._blocked: list[asyncio.Future[None]] = []  # until a park or what ran ahead is acknowledged
+        self._blocked: list[asyncio.Future[None]] = []  # until a park, or a completion that ran ahead, is acknowledged
 
     @property
     def task(self) -> pb.Task:
@@ -103,7 +103,7 @@ class RunExecution:
     # --- state --------------------------------------------------------------------------------------------------------
 
     def advance(self, state: RunState) -> None:
-        """Enter another state. The only place where it changes."""
+        """Enter another state. The only place where the state changes."""
         assert state in TRANSITIONS[self.state], f"run {self.run_id}: {self.state} does not lead to {state}"
         self.state = state
         self.live = state in LIVE
@@ -112,7 +112,7 @@ class RunExecution:
         self.refresh()
 
     def refresh(self) -> None:
-        """To be called after anything has changed that decides whether calls can proceed."""
+        """Must be called after any change that affects whether calls can proceed."""
         stop, ledger = self.interruption, self.ledger
         running = self.state is RunState.RUNNING and not self.claim.ahead
         self.can_proceed = running and not (ledger.replaying or ledger.outstanding or stop.cancelling or stop.pausing)
@@ -130,15 +130,15 @@ class RunExecution:
     # --- ctx calls: may they act, and how they wait -------------------------------------------------------------------
 
     async def may_act(self, first: str = "") -> None:  # noqa: PLR0912  a branch for each obstacle
-        """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that is never.
-        `first`: the id under which something would be recorded for the first time; see ReplayBarrier."""
+        """Returns when a body may begin or an operation be sent. Raises Suspended or CancelledError if that cannot
+        happen. `first`: the id that would be recorded for the first time; see ReplayBarrier."""
         waited = False
         interruption, ledger, barrier = self.interruption, self.ledger, self.barrier
         while not self.can_proceed or self.claim.port.lease_is_over():
             if not self.live:
                 raise await self._suspended()
             if self.claim.ahead or self.state is RunState.PARKING:
-                # As `wait`, without what that does for many tasks: each step of a run that runs ahead comes here.
+                # As `wait`, without its support for several tasks: each step of a run that runs ahead comes here.
                 future: asyncio.Future[None] = self.claim.loop.create_future()
                 self._blocked.append(future)
                 self.tasks.awaited.add(future)
@@ -164,11 +164,11 @@ class RunExecution:
                 raise barrier.diverged_alone(first)
 
     async def wait(self, future: "asyncio.Future[Any]") -> Any:
-        """Await what only Kagzi can set. While a run is torn down it raises Suspended."""
+        """Await a future that only Kagzi sets. Raises Suspended while the run is torn down."""
         if not self.live:
             raise await self._suspended()
         tasks = self.tasks
-        task = asyncio.current_task(self.claim.loop)  # naming the loop halves its cost
+        task = asyncio.current_task(self.claim.loop)  # passing the loop halves its cost
         tasks.awaited.add(future)
         watched = tasks.block(task)
         try:
@@ -179,7 +179,7 @@ class RunExecution:
                 tasks.unblock(task)
 
     async def answer(self, future: "asyncio.Future[Answer]") -> Answer:
-        """The answer to an operation; a refusal is raised as what it means to the code."""
+        """The answer to an operation; a refusal is raised as the matching exception."""
         answer: Answer = await self.wait(future)
         refusal = answer.refusal
         if refusal is not None:
@@ -192,7 +192,7 @@ class RunExecution:
         return Suspended()
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
-        """What is recorded under this id. A kind that does not fit pauses the run."""
+        """The record with this id. A record of another kind pauses the run."""
         try:
             step = self.ledger.take(step_id, kind)
         except Diverged as error:
@@ -211,7 +211,7 @@ class RunExecution:
         self.can_proceed = False
 
     def taken_away(self, refusal: common.ErrorDetail) -> bool:
-        """Whether the refusal ends this worker's hold on the run; then the run leaves."""
+        """Whether the refusal ends this worker's hold of the run; then the run leaves."""
         if refusal.code == common.ERROR_CODE_INTERNAL:
             self.ending.hand_back(refusal.message)
         elif refusal.code in GONE:
@@ -226,7 +226,7 @@ class RunExecution:
         if self.state is not RunState.RUNNING or self.delivery.restarting:
             return
         if self.delivery.next_seq is not None and self.incoming.fetch_foreign():
-            return  # the answer makes it idle again
+            return  # the answer will make it idle again
         if self.delivery.deliver_next():
             self.tasks.idle.start()
         elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
@@ -236,7 +236,7 @@ class RunExecution:
 
     def _on_task_done(self) -> None:
         if self.state is RunState.RUNNING and (self.waits.by_id or self.barrier.is_watching):
-            self.tasks.idle.start()  # perhaps it was the last one that did something
+            self.tasks.idle.start()  # it may have been the last active task
         elif self.state is RunState.ENDED:
             self._drop_parts()
 
@@ -265,7 +265,7 @@ class RunExecution:
             self.tear_down(self.close)
 
     def is_claimed_next(self, task: pb.Task) -> bool:
-        """Whether nobody held the run since its coroutine was kept, and nothing has moved that."""
+        """Whether no other worker held the run since its coroutine was cached, and nothing has woken the coroutine."""
         return (
             self.state is RunState.PARKED
             and not self._disturbed
@@ -274,7 +274,7 @@ class RunExecution:
         )
 
     def resume(self, task: pb.Task, port: RunPort, steps: Iterable[pb.HistoryStep], accepted_at: float) -> None:
-        """Go on with what is new in the history of this claim."""
+        """Continue with the new results in the history of this claim."""
         steps, known_seq = list(steps), self.ledger.known_seq
         self.claim.renew(task, port, accepted_at)
         if self.services.begin_stretch is not None:
@@ -295,7 +295,7 @@ class RunExecution:
     # --- how it leaves ------------------------------------------------------------------------------------------------
 
     def left(self, wakes_in_s: float | None) -> None:
-        """The server has parked the run. None: it need not be kept."""
+        """The server has parked the run. None: it need not be cached."""
         if self.stretch is not None:
             self.stretch.leave()
         self.claim.port.close()
@@ -314,26 +314,26 @@ class RunExecution:
             return
         current = asyncio.current_task()
         if any(task is not current and not task.done() for task in self.tasks.all):
-            # What is still open ends with the function, and records nothing more.
+            # Open calls end with the function, and record nothing more.
             self.tear_down(send)
         else:
             send()
 
     def fail_with(self, error: BaseException) -> Suspended:
-        """The run cannot go on: fail it with this error, whatever the code makes of it. To be raised."""
+        """The run cannot continue: fail it with this error, whatever the code does. Returns the exception to raise."""
         return self._leave(partial(self.ending.fail, error))
 
     def diverge(self, error: Diverged) -> Suspended:
-        """The code does not fit the history: pause the run with this problem. To be raised."""
+        """The code does not match the history: pause the run with this problem. Returns the exception to raise."""
         return self.pause_with("because its code does not fit its history", divergence.problem_of(error))
 
     def pause_with(self, why: str, problem: ErrorDetail) -> Suspended:
-        """The run cannot go on before somebody has solved this problem. To be raised."""
+        """The run cannot continue until this problem is solved: pause it. Returns the exception to raise."""
         return self._leave(partial(self.ending.pause, why, problem))
 
     def release_for_replay(self) -> Suspended:
         """The code asked for the time of a result that is still in flight: hand the run back; the next claim replays
-        it. Runs of this workflow do not run ahead again. To be raised."""
+        it. Runs of this workflow do not run ahead again. Returns the exception to raise."""
         self.workflow.runs_ahead = False
         return self._leave(partial(self.ending.release, "the commit time of the last result is missing"))
 
@@ -347,7 +347,7 @@ class RunExecution:
         return Suspended()
 
     def tear_down(self, after: Callable[[], None]) -> None:
-        """End all tasks of the run, then do `after`. A later call replaces what is done after."""
+        """End all tasks of the run, then call `after`. A later call replaces `after`."""
         if self._teardown is not None:
             self._teardown.then(after)
             return
@@ -368,18 +368,18 @@ class RunExecution:
         self._drop_parts()
 
     def _drop_parts(self) -> None:
-        """Drop the parts, which refer to the run in turn, so that all is freed without the garbage collector: that
-        goes through everything that lives. What its code has left behind elsewhere may still make tasks."""
+        """Drop the parts, which refer back to the run, so that all is freed without the garbage collector, which visits
+        every live object. Code that the run has left behind may still create tasks."""
         if self._teardown is not None or self.tasks.all:
             return
         self.adopt = self.started = _ignore
         for part in _PARTS:
             del self.__dict__[part]
 
-    if not TYPE_CHECKING:  # or every name would seem to be here
+    if not TYPE_CHECKING:  # hidden, or type checkers would accept every name
 
         def __getattr__(self, name: str) -> object:
-            if name in _PARTS:  # a call of code that was left behind when the run ended
+            if name in _PARTS:  # a call by code that was left behind when the run ended
                 raise Suspended
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

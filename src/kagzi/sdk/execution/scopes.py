@@ -1,8 +1,8 @@
-"""Identity. Every ctx call gets (scope, name, occurrence) when it is made: `charge`, `charge#2`, `task[1]/charge`,
-`charge[key]`.
+"""The identity of calls. Every ctx call gets (scope, name, occurrence) when it is made: `charge`, `charge#2`,
+`task[1]/charge`, `charge[key]`.
 
-Each task that workflow code creates is a scope of its own, numbered at creation in its parent's. So two branches that
-run the same steps keep their own results whatever order they finish in.
+Each task that workflow code creates has its own scope, numbered within its parent's when it is created. So two branches
+with the same steps keep their own results in whatever order they finish.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from ...core.errors import InvalidArgument
 from ..workflow.current import place
 
-if TYPE_CHECKING:  # commands import this before they need the rest
+if TYPE_CHECKING:  # the command line imports this module early, without the rest
     from ...v1 import worker_pb2 as pb
 
 AnyCoroutine = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
@@ -26,27 +26,27 @@ Factory = Callable[..., "asyncio.Future[Any]"]
 
 
 class TaskKeeper(Protocol):
-    """The run that a scope belongs to, as far as scopes need it."""
+    """The run that a scope belongs to, as scopes see it."""
 
     @property
     def task(self) -> "pb.Task": ...
 
     def adopt(self, task: "asyncio.Future[Any]", /) -> None:
-        """A task was created by the run's own code."""
+        """The run's own code created a task."""
         ...
 
     def started(self, source: "asyncio.TimerHandle | asyncio.Future[Any]", /) -> None:
-        """A timer or a thread was started by the run's own code."""
+        """The run's own code started a timer or a thread."""
         ...
 
     @property
     def on_allot(self) -> "Callable[[str], None] | None":
-        """To be called with each id that is allotted, by the very call that it is for; None: nobody asks."""
+        """Called with each allotted id, within the call that gets it; None: not needed."""
         ...
 
 
 class Scope:
-    """A branch of a run: names are counted within it."""
+    """A branch of a run, in which names are counted."""
 
     __slots__ = ("_counts", "_tasks", "cleanups", "group", "made_ahead", "parent", "prefix", "race", "run")
 
@@ -56,7 +56,7 @@ class Scope:
         self.run = run
         self.prefix = prefix  # empty, or ends with "/"
         self.parent = parent
-        self.group = group  # the parallel, map or race it is a branch of; the innermost one
+        self.group = group  # the innermost parallel, map or race that it is a branch of
         self.race = race  # the innermost race it is in
         self.cleanups: int = 0 if parent is None else parent.cleanups  # how many ctx.cleanup() it is in
         self._counts: dict[str, int] = {}
@@ -64,7 +64,7 @@ class Scope:
         self.made_ahead: tuple[Sequence[object], dict[int, asyncio.Future[Any]]] | None = None
 
     def allot(self, name: str, key: object = None) -> str:
-        """The id of the next call of this name. A key stands in for the occurrence and may be used once."""
+        """The id of the next call of this name. A key replaces the occurrence and may be used once."""
         counts = self._counts
         if key is not None:
             name = f"{name}[{key}]"
@@ -85,7 +85,7 @@ class Scope:
         return Scope(self.run, f"{self.prefix}task[{self._tasks}]/", self, group=self.group, race=self.race)
 
     def branch(self, group: str, which: object, *, is_race: bool = False) -> "Scope":
-        """The scope of one branch of `parallel`, `map` or `race`; `group` is the id that was allotted to it."""
+        """The scope of one branch of `parallel`, `map` or `race`; `group` is the allotted id of that call."""
         race = group if is_race else self.race
         return Scope(self.run, f"{group}[{which}]/", self, group=group, race=race)
 
@@ -106,7 +106,7 @@ class Scope:
 
 
 def spawn(loop: asyncio.AbstractEventLoop, coro: AnyCoroutine, scope: Scope) -> "asyncio.Task[Any]":
-    """A task of the run in a scope that was made for it, instead of the next `task[n]`."""
+    """A task of the run in a scope that was created for it, instead of the next `task[n]`."""
     own, outside = copy_context(), copy_context()
     own.run(place.set, scope)
     outside.run(place.set, None)
@@ -116,15 +116,15 @@ def spawn(loop: asyncio.AbstractEventLoop, coro: AnyCoroutine, scope: Scope) -> 
 
 
 def _arguments_of_as_completed() -> Sequence[object] | None:
-    """The list that asyncio.as_completed() makes tasks of at this moment. It does so in the order of a set, that is, of
-    memory addresses: tasks would have other scopes on replay, and begin in another order."""
+    """The list from which asyncio.as_completed() is creating tasks now. It does so in the order of a set, that is, of
+    memory addresses: on replay, tasks would have other scopes and begin in another order."""
     frame = inspect.currentframe()
     for _ in range(9):
         frame = frame.f_back if frame is not None else None
         if frame is None:
             return None
         if frame.f_code.co_filename == _TASKS_FILE and frame.f_code.co_name in ("as_completed", "__init__"):
-            awaitables: Any = frame.f_locals.get("fs", frame.f_locals.get("aws"))  # 3.11, and since 3.13
+            awaitables: Any = frame.f_locals.get("fs", frame.f_locals.get("aws"))  # in 3.11, and since 3.13
             if isinstance(awaitables, (list, tuple)):
                 return cast("Sequence[object]", awaitables)
             if awaitables is not None:
@@ -135,7 +135,7 @@ def _arguments_of_as_completed() -> Sequence[object] | None:
 
 
 def install_task_factory(loop: asyncio.AbstractEventLoop) -> None:
-    """Let tasks created in workflow code be scopes. All others are made by the loop's factory as before. Idempotent."""
+    """Give tasks created in workflow code their own scopes. The loop's factory makes all others. Idempotent."""
     present = loop.get_task_factory()
     if isinstance(present, _ScopingFactory):
         return
@@ -170,7 +170,7 @@ class _ScopingFactory:
         more: dict[str, Any],
         parent: Scope,
     ) -> "asyncio.Future[Any]":
-        # A copy also of a awaitables context: what is set here must not be seen by others who share it.
+        # Copies a given context as well: others who share it must not see what is set here.
         own = copy_context() if context is None else context.copy()
         own.run(place.set, parent.task_scope())
         task = self._make(loop, coro, own, dict(more))

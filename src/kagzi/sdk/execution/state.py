@@ -1,14 +1,14 @@
-"""The life of a run on its worker as a state machine. (Its life for the world is `kagzi.core.states`.)"""
+"""The life of a run on its worker as a state machine. (Its life on the server is `kagzi.core.states`.)"""
 
 from enum import Enum, auto
 
 
 class RunState(Enum):
     RUNNING = auto()
-    PARKING = auto()  # the server is asked; it may say that the run goes on
-    PARKED = auto()  # not this worker's any more; the coroutine waits in case the run comes back
+    PARKING = auto()  # the server was asked; it may answer that the run continues
+    PARKED = auto()  # no longer leased here; the coroutine is cached in case the run returns
     TEARDOWN = auto()  # its tasks are being ended; ctx calls raise Suspended
-    ENDING = auto()  # its end is on its way to the server
+    ENDING = auto()  # its end is being sent to the server
     ENDED = auto()  # nothing more is sent about it
 
 
@@ -26,7 +26,7 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 
 
 class Suspended(BaseException):
-    """Ends workflow code whose run goes on elsewhere or later. Not an Exception: `except Exception` must not see it.
+    """Ends workflow code whose run continues elsewhere or later. Not an Exception: `except Exception` must not see it.
 
-    Cleanup that runs meanwhile cannot record anything: ctx calls raise this again.
+    Cleanup code that runs meanwhile cannot record anything: ctx calls raise this again.
     """

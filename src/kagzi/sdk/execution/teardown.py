@@ -1,4 +1,4 @@
-"""Ends a run's tasks: when it parks and is not kept, when its lease is lost, when the worker stops, when the function
+"""Ends a run's tasks: when it parks and is not cached, when its lease is lost, when the worker stops, when the function
 has ended."""
 
 import asyncio
@@ -18,9 +18,9 @@ _SELF_ENDING_S = 0.1
 
 @dataclass(slots=True, eq=False)
 class Teardown:
-    """Raises Suspended in every ctx call that waits, cancels every other task, and does `after` when all have ended.
+    """Raises Suspended in every waiting ctx call, cancels every other task, and calls `after` when all have ended.
 
-    Code that will not end is left behind after a grace: it cannot record anything any more.
+    Code that does not end is left behind after a grace time: it cannot record anything any more.
     """
 
     _tasks: RunTasks
@@ -37,7 +37,7 @@ class Teardown:
         for future in list(tasks.awaited):
             if not future.done():
                 future.set_exception(Suspended())
-                future.exception()  # retrieved: its task may have been cancelled, and nobody else would
+                future.exception()  # retrieved here: if its task was cancelled, nothing else would
         current = asyncio.current_task()
         for task in outside:
             if task is not current:
@@ -45,7 +45,7 @@ class Teardown:
         self._ending = loop.create_task(self._end(set(tasks.all)), name=f"kagzi-teardown-{self._run_id}")
 
     def then(self, after: Callable[[], None]) -> None:
-        """Do this when all have ended, instead of what was planned; at once if they have."""
+        """Call this when all have ended, instead of the earlier callback; at once if they have."""
         self._after = after
         if self._finished:
             after()
@@ -63,13 +63,13 @@ class Teardown:
 
 
 def retrieve_exception(task: AnyFuture) -> None:
-    """It was given up: nobody else will ask how it ended, and the loop must not complain of that."""
+    """The task was abandoned: nothing else retrieves its exception, and the loop must not complain about that."""
     if task.done() and not task.cancelled():
         task.exception()
 
 
 async def _stop(tasks: set[AnyFuture]) -> set[AnyFuture]:
-    """Wait for the tasks to end, cancelling those that do not do so by themselves. Returns those that will not."""
+    """Wait for the tasks to end, and cancel those that do not end by themselves. Returns those that still have not."""
     pending = tasks
     if tasks:
         _, pending = await asyncio.wait(tasks, timeout=_SELF_ENDING_S)

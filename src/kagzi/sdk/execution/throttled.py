@@ -1,8 +1,8 @@
-"""Throttled updates that others see and the run does not depend on: a run's status text and state, the heartbeats of
-long steps. The last value wins.
+"""Throttled updates, which others see and the run does not depend on: a run's status text and state, and the heartbeats
+of long steps. The last value wins.
 
-At most one write per 500 ms and subject; a value that came too early is written a little later, if it is still the
-last.
+At most one write per 500 ms and subject. A value that comes too early is written a little later, if it is still the
+last one.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ INTERVAL_S = 0.5
 
 @dataclass(slots=True, eq=False)
 class State:
-    """What a run shows of itself: any JSON value.
+    """The state that a run publishes: any JSON value.
 
-    Unlike a status, it is also taken while the code repeats what it did before, and written when that is over: a worker
-    that was lost may not have written the last one, and a fork has none.
+    Unlike a status, it is also set while the run is replayed, and written when that is over: a lost worker may not have
+    written the last one, and a fork has none.
     """
 
     _run: RunControl
@@ -84,7 +84,7 @@ class State:
 
 @dataclass(slots=True, eq=False)
 class Status:
-    """Text and progress of a run, and its state."""
+    """The text, progress and state of a run."""
 
     _run: RunControl
     _claim: Claim
@@ -142,13 +142,13 @@ class Heartbeats:
     _run: RunControl
     _claim: Claim
     _ledger: Ledger
-    _last: dict[str, Any] = field(init=False, default_factory=dict[str, Any])  # what a next attempt may go on from
+    _last: dict[str, Any] = field(init=False, default_factory=dict[str, Any])  # the next attempt may continue from it
     _next: dict[str, tuple[int, Any]] = field(init=False, default_factory=dict[str, Any])
     _not_before: dict[str, float] = field(init=False, default_factory=dict[str, float])
     _timers: dict[str, asyncio.TimerHandle] = field(init=False, default_factory=dict[str, asyncio.TimerHandle])
 
     def beat_from_anywhere(self, step_id: str, attempt: int, details: Any) -> None:
-        """From the body of a step, which may run in a thread. Raises InvalidArgument for what has no JSON form."""
+        """A heartbeat from the body of a step, which may run in a thread. Raises InvalidArgument."""
         ANY.encode(details, what=f"heartbeat of step {step_id!r}")
         loop = self._claim.loop
         try:
@@ -165,7 +165,7 @@ class Heartbeats:
         self._last[step_id] = details
 
     def last(self, step_id: str) -> Any:
-        """The last details of this step, of whatever attempt; None if there are none."""
+        """The last details of this step, of any attempt; None if there are none."""
         return self._last.get(step_id)
 
     def ended(self, step_id: str) -> None:

@@ -1,8 +1,8 @@
-"""The open waits of a run: sleeps, steps until their next attempt, signals, children. Short waits are waited for in
-place.
+"""The open waits of a run: sleeps, steps until their next attempt, signals, children. A run with a short wait stays on
+the worker.
 
-While the run is on the worker each wait with a time has a timer here. A sleep that is over is confirmed by the server,
-whose clock decides; a retry that is due begins; for a signal whose time is up the server is asked. A parked run has no
+While the run is on the worker, each wait with a time has a timer here. The server confirms the end of a sleep, because
+its clock decides; a retry that is due begins; for a signal whose time is up the server is asked. A parked run has no
 timers.
 """
 
@@ -33,7 +33,7 @@ _NO_LONGER_AWAITED = write_error(
         non_retryable=True,
     )
 )
-_TIMER_MAX_S = 86_400.0  # longer timers are set again: event loops have limits of their own
+_TIMER_MAX_S = 86_400.0  # longer timers are set again: event loops limit them
 _FETCH_AGAIN_S = 0.02
 
 
@@ -44,18 +44,18 @@ class TimedWait:
     due: float  # in the time of the timers
     future: "asyncio.Future[Any]"
     begun_seq: int
-    attempt: int = 0  # of a step: the one that it waits for
-    settled: bool = False  # its result is here, or asked for
+    attempt: int = 0  # of a step: the attempt that it waits for
+    settled: bool = False  # its result has arrived or was requested
     timer: asyncio.TimerHandle | None = None
 
     @property
     def is_external(self) -> bool:
-        """Whether it may end at any moment, by somebody else's doing."""
+        """Whether another party may end it at any time."""
         return self.kind in (SIGNAL, CHILD)
 
 
 class TimedWaits:
-    """Of one run."""
+    """The waits of one run."""
 
     __slots__ = (
         "_barrier", "_claim", "_delivery", "_due_early", "_early", "_fetch_results", "_interruption", "_ledger", "_run",
@@ -82,27 +82,27 @@ class TimedWaits:
         self._delivery = delivery
         self._fetch_results = fetch_results
         self.by_id: dict[str, TimedWait] = {}
-        # Results that came before the code waited for them: it is on its way there.
+        # Results that arrived before the code waited for them: it is about to.
         self._early: dict[str, pb.HistoryStep] = {}
-        self._due_early: dict[str, int] = {}  # likewise attempts that may begin, by step
+        self._due_early: dict[str, int] = {}  # the same for attempts that may begin, by step
 
     async def sleep(self, step_id: str, remaining_us: int) -> None:
-        """Returns when the server has recorded that the time has come."""
+        """Returns when the server has recorded that the sleep is over."""
         await self._wait(step_id, SLEEP, remaining_us)
 
     async def signal(self, step_id: str, begun_seq: int, remaining_us: int | None) -> pb.HistoryStep:
-        """The step as it was recorded: with a signal, or with the failure that none came in time."""
+        """The step as recorded: with a signal, or with the failure that none arrived in time."""
         step: pb.HistoryStep = await self._wait(step_id, SIGNAL, remaining_us, begun_seq)
         return step
 
     def child(self, step_id: str, begun_seq: int) -> "asyncio.Future[pb.HistoryStep]":
-        """The step as it is recorded when the child ends. It is waited for, whether or not somebody awaits this."""
+        """The step as recorded when the child ends. The run waits for it whether or not a task awaits this future."""
         wait = self._add(step_id, CHILD, None, begun_seq)
         wait.future.add_done_callback(partial(self._remove, wait))
         return wait.future
 
     def drop(self, step_id: str) -> None:
-        """Nothing will come for this step any more: it was closed."""
+        """The step was closed: no result will come."""
         wait = self.by_id.get(step_id)
         if wait is not None:
             self._remove(wait)
@@ -119,8 +119,8 @@ class TimedWaits:
             raise
 
     def give_up_retry(self, step_id: str, attempt: int) -> None:
-        """Nobody waits for this step any more. The server must know: it would wake the run for a retry that never
-        comes."""
+        """No task waits for this step any more. The server must know, or it would wake the run for a retry that never
+        happens."""
         goes_on = self._run.state is RunState.RUNNING and not self._interruption.cancelling
         if goes_on and step_id not in self._ledger.closed:
             self._barrier.defer(partial(self._send_abandoned, step_id, attempt))
@@ -160,7 +160,7 @@ class TimedWaits:
         return wait
 
     def settle(self, step: pb.HistoryStep) -> bool:
-        """A result was fetched: deliver it to its wait. False if that has it already, or there is none."""
+        """A result was fetched: deliver it to its wait. Returns False if there is no wait, or it has the result."""
         wait = self.by_id.get(step.step_id)
         if wait is None or wait.settled or wait.future.done():
             return False
@@ -169,7 +169,7 @@ class TimedWaits:
         return True
 
     def settle_early(self, step: pb.HistoryStep) -> None:
-        """A new result for which nobody waits yet: keep it until the code does."""
+        """A new result for which no task waits yet: keep it until one does."""
         if step.status == ABANDONED:
             return
         if step.seq > self._ledger.known_seq:
@@ -187,16 +187,15 @@ class TimedWaits:
         _disarm(wait)
 
     def first_external_seq(self) -> int | None:
-        """What comes for a signal or a child has a higher number than this. None: there is no such wait.
+        """Results for a signal or a child have a higher seq than this. None: there is no such wait.
 
-        Also a child that was started, and of whose start the code has not been told: that has a turn like any
-        result."""
+        Includes a child whose start has not been delivered to the code yet: it is delivered in order, like a result."""
         begun = min((wait.begun_seq for wait in self.by_id.values() if wait.is_external), default=None)
         next_seq = self._delivery.next_seq
         return begun if next_seq is None or (begun is not None and begun < next_seq) else next_seq
 
     def soonest_s(self) -> float:
-        """How long until the first of them is due."""
+        """The seconds until the first wait is due."""
         return min(wait.due for wait in self.by_id.values()) - self._claim.timers.time()
 
     def arm(self) -> None:
@@ -208,8 +207,8 @@ class TimedWaits:
             _disarm(wait)
 
     def fire_retries(self, due: Iterable[pb.DueRetry]) -> bool:
-        """The server says that these are due: its clock decides, and somebody may have woken them. False if there is
-        none to fire. One that is not waited for yet is on its way there, or has begun meanwhile."""
+        """The server says that these retries are due: its clock decides, and a user may have woken them. Returns False
+        if there is none to fire. One without a wait is about to wait, or has begun meanwhile."""
         fired = False
         for retry in due:
             wait = self.by_id.get(retry.step_id)
@@ -222,7 +221,7 @@ class TimedWaits:
         return fired
 
     def fire_soonest_retry(self) -> bool:
-        """The same of a server that does not say which. False if there is none to fire."""
+        """As `fire_retries`, for a server that does not say which are due. Returns False if there is none to fire."""
         retries = [wait for wait in self.by_id.values() if wait.kind == FUNCTION and not wait.settled]
         if not retries:
             return False
@@ -247,12 +246,12 @@ class TimedWaits:
     def _fire(self, wait: TimedWait) -> None:
         wait.timer = None
         if self._run.state is not RunState.RUNNING or wait.settled or wait.future.done():
-            return  # armed again when the park is answered
+            return  # set again when the park is answered
         if wait.due > self._claim.timers.time() + 0.001:
             self._arm(wait)
             return
         if wait.kind == SIGNAL:
-            wait.due = self._claim.timers.time() + _FETCH_AGAIN_S  # should the server think that it is not over yet
+            wait.due = self._claim.timers.time() + _FETCH_AGAIN_S  # in case it is not over yet by the server's clock
             self._arm(wait)
             self._fetch_results()
             return
@@ -275,7 +274,7 @@ class TimedWaits:
 
 
 def is_open(timer: pb.TimerSet) -> bool:
-    """Whether the wait goes on. Without a wake time it does so until something else ends it."""
+    """Whether the wait continues. Without a wake time it continues until something else ends it."""
     return timer.remaining_us > 0 or not timer.wake_at_us
 
 

@@ -1,4 +1,4 @@
-"""Recorded values that this worker's codec cannot decode: the run is paused, and nothing of it is lost."""
+"""Recorded values that this worker's codec cannot decode: the run is paused, and none of it is lost."""
 
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.records import ENCODING
@@ -11,7 +11,7 @@ _WHY = "because a recorded value cannot be decoded"
 
 
 def pause_if_encoded(run: RunExecution, payload: common.Payload, what: str) -> None:
-    """Raises what `pause` returns, if the payload is still encoded."""
+    """Raises the exception of `pause` if the payload is still encoded."""
     try:
         refuse_encoded(payload.metadata, what)
     except Undecodable as error:
@@ -19,9 +19,9 @@ def pause_if_encoded(run: RunExecution, payload: common.Payload, what: str) -> N
 
 
 def pause(run: RunExecution, error: Undecodable) -> BaseException:
-    """What the call raises that needs the value. No code sees it: a key that is missing here is not the run's fault.
+    """The exception of the call that needs the value. No code sees it: a missing key is not the run's fault.
 
-    A run that is to be cancelled is not paused, or it could not come to its end: there the call ends like any other."""
+    A run that is being cancelled is not paused, because it could not end then: there the call ends like any other."""
     if run.cancelling:
         return error if in_cleanup() else run.interruption.cancelled()
     problem = ErrorDetail(

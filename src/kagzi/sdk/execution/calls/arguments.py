@@ -1,5 +1,4 @@
-"""The arguments of a step, as people see them: recorded with an attempt that failed, or always. Nobody reads them
-back."""
+"""The arguments of a step, recorded for display with failed attempts, or always. They are never decoded again."""
 
 import inspect
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from ...workflow.codec import ANY
 RecordInputs: TypeAlias = Literal["failed", "always", "never"]
 _RECORD_INPUTS: tuple[RecordInputs, ...] = ("failed", "always", "never")
 
-_SHOWN = 512  # of a value that has no JSON form or is too large
+_SHOWN = 512  # characters of a value that has no JSON form or is too large
 
 
 def checked_record_inputs(value: object) -> RecordInputs:
@@ -27,8 +26,8 @@ def checked_record_inputs(value: object) -> RecordInputs:
 
 
 def write_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Payload | None:
-    """By the names of the parameters. A value without a JSON form, or with one that is too large, is cut short as text.
-    None: there are none, or they cannot be written. Raises nothing: that the step failed matters more."""
+    """The arguments by parameter name. A value without a JSON form, or a value that is too large, is truncated to text.
+    None: there are none, or they cannot be encoded. Never raises: the failure of the step matters more."""
     try:
         arguments = _by_name(fn, args, kwargs)
         if not arguments:
@@ -36,7 +35,7 @@ def write_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         share = STEP_INPUT_BYTES // len(arguments)
         encoded = {str(name): _encoded(value, share) for name, value in arguments.items()}
         data = msgspec.json.encode(encoded)
-        return None if len(data) > STEP_INPUT_BYTES else Payload(data)  # there are very many, or they have long names
+        return None if len(data) > STEP_INPUT_BYTES else Payload(data)  # too many arguments, or very long names
     except Exception:  # noqa: BLE001  code of user types may raise anything
         return None
 
@@ -44,7 +43,7 @@ def write_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 def _by_name(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
         bound = inspect.signature(fn).bind_partial(*args, **kwargs)
-    except (TypeError, ValueError):  # a builtin, or arguments that do not fit: which may be why it failed
+    except (TypeError, ValueError):  # a builtin, or wrong arguments, which may be why the step failed
         return {**{str(place): value for place, value in enumerate(args)}, **kwargs}
     return dict(bound.arguments)
 

@@ -1,4 +1,4 @@
-"""The body of a step: executed on the loop or in a thread, within its time."""
+"""The body of a step: executed on the event loop or in a thread, within its timeout."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ _NOT_BEGUN = object()
 
 
 class StepOptions(NamedTuple):
-    """How a step is executed; None where the workflow, the worker or the server decides."""
+    """The options of a step; None where the workflow, the worker or the server decides."""
 
     name: str
     retry: Retry | None = None
@@ -35,7 +35,7 @@ class StepOptions(NamedTuple):
 
 
 class StepBody(msgspec.Struct, frozen=True):
-    """A function with its arguments, about to be a step."""
+    """A function with its arguments, to be executed as a step."""
 
     step_id: str
     options: StepOptions
@@ -46,13 +46,13 @@ class StepBody(msgspec.Struct, frozen=True):
     codec: Codec[Any]
     retry: Retry | None
     scope: Scope
-    input: Payload | None = None  # the arguments, if they are recorded whatever becomes of the step
+    input: Payload | None = None  # the arguments, if they are recorded even when the step succeeds
 
 
 async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any, BaseException | None]:
-    """Value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body raised
-    it."""
-    task = asyncio.current_task(run.claim.loop)  # with the loop, which it would look for
+    """The value and error of one attempt. CancelledError is raised only if this task is cancelled, not if the body
+    raised it."""
+    task = asyncio.current_task(run.claim.loop)  # passing the loop saves the lookup
     assert task is not None
     cancels = task.cancelling()
     scope = place.get()
@@ -78,12 +78,12 @@ async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any,
     except BaseException as error:
         if _comes_from_outside(error, body):
             raise
-        return None, error  # its result, SystemExit included: the worker goes on
+        return None, error  # its result, even a SystemExit: the worker continues
     finally:
         tasks.in_step.discard(task)
         if watched:
             tasks.unblock(task)
-        now = place.get()  # another one where the garbage collector closes this, in the middle of other code
+        now = place.get()  # different if the garbage collector closes this inside other code
         place.set(scope if now is info else now)
         if span is not None:
             span.leave()
@@ -92,8 +92,8 @@ async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any,
 
 
 def _comes_from_outside(error: BaseException, body: StepBody) -> bool:
-    """Whether it does not come from the body: this task is being closed, or somebody pressed Ctrl-C, which the thread
-    of a step never gets to see."""
+    """Whether the error does not come from the body: this task is being closed, or the user pressed Ctrl-C, which the
+    thread of a step never sees."""
     if isinstance(error, KeyboardInterrupt):
         return body.is_async and may_be_ctrl_c()
     return isinstance(error, GeneratorExit)
@@ -112,7 +112,7 @@ async def _perform_in_time(run: RunExecution, body: StepBody, attempt: int, time
         if not limit.expired():
             raise
         raise _took_too_long(body, attempt, timeout_s) from error
-    if limit.expired():  # it was cancelled, did not let that stop it, and came back after all: too late
+    if limit.expired():  # the body ignored its cancellation and returned too late
         raise _took_too_long(body, attempt, timeout_s)
     return value
 
@@ -126,7 +126,7 @@ def _limit_from_now(run: RunExecution, limit: asyncio.Timeout, timeout_s: float)
 
 
 def _expire(loop: asyncio.AbstractEventLoop, limit: asyncio.Timeout) -> None:
-    """By a clock that is not the loop's. Does nothing if the body has ended."""
+    """Expire by a clock other than the event loop's. Does nothing if the body has ended."""
     with contextlib.suppress(RuntimeError):
         limit.reschedule(loop.time())
 
@@ -158,5 +158,5 @@ async def _in_thread(run: RunExecution, body: StepBody, on_start: Callable[[], N
 
 
 def _unless_lease_is_over(run: RunExecution, call: Callable[[], Any]) -> Any:
-    """The body may have waited long for its thread."""
+    """Checked in the thread, because the body may have waited long for it."""
     return _NOT_BEGUN if run.claim.port.lease_is_over() else call()

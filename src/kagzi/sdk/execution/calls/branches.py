@@ -1,4 +1,4 @@
-"""Branches of a workflow that go on at the same time, each a task with a scope of its own."""
+"""Concurrent branches of a workflow, each a task with its own scope."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from ..teardown import retrieve_exception
 
 
 class Branches:
-    """Tasks and scopes by name: `parallel[0]`, `race[quote]`. With a limit, only so many are begun at first."""
+    """Tasks and scopes by name: `parallel[0]`, `race[quote]`. With a limit, only that many begin at first."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Branches:
         self.begin(len(coroutines) if limit is None else limit)
 
     def begin(self, count: int) -> None:
-        """Begin the next ones, in the order given."""
+        """Begin the next branches, in the given order."""
         loop, scopes, tasks = self._run.claim.loop, self.scopes, self.tasks
         for name, coroutine in islice(self._not_begun, count):
             tasks[name] = spawn(loop, coroutine, scopes[name])
@@ -40,12 +40,12 @@ class Branches:
         return len(self.tasks) == len(self.scopes)
 
     def drop_others(self) -> None:
-        """Those that were not begun will never be."""
+        """Drop the branches that have not begun: they never will."""
         for _, coroutine in self._not_begun:
             coroutine.close()
 
     async def give_up(self) -> None:
-        """Whoever waited for them was cancelled, or the run is torn down: end them all."""
+        """End all branches: the task that awaited them was cancelled, or the run is torn down."""
         self.drop_others()
         if self._run.live:
             for task in self.tasks.values():
@@ -54,8 +54,8 @@ class Branches:
 
 
 async def settle(tasks: "Collection[asyncio.Task[Any]]") -> None:
-    """Wait until all of them have ended, whatever with. A cancellation of the waiting is passed on to them, and raised
-    at the end."""
+    """Wait until all tasks have ended, however they end. A cancellation of this wait is passed on to the tasks and
+    raised at the end."""
     pending: set[asyncio.Task[Any]] = {task for task in tasks if not task.done()}
     cancelled: asyncio.CancelledError | None = None
     while pending:
@@ -73,5 +73,5 @@ async def settle(tasks: "Collection[asyncio.Task[Any]]") -> None:
 
 
 async def as_coroutine(awaitable: Any) -> Any:
-    """Futures, tasks and other awaitables may be branches, too, not only coroutines."""
+    """Makes a branch of a future, a task or another awaitable that is not a coroutine."""
     return await awaitable

@@ -18,8 +18,8 @@ from .steps import execute_step, scope_of
 async def execute_parallel(
     run: RunExecution, group: str, coroutines: Sequence[AnyCoroutine], *, collect: bool, limit: int | None = None
 ) -> list[Any]:
-    """The values in the order given, `limit` at a time. Fail-fast: the first error is raised when all others have
-    ended, and what was not begun never is; collect: errors stand beside values."""
+    """The values in the given order, `limit` at a time. Fail-fast: the first error is raised when all other branches
+    have ended, and no further ones begin; collect: errors are returned in place of values."""
     if not coroutines:
         return []
     by_name = {str(index): each for index, each in enumerate(coroutines)}
@@ -43,10 +43,10 @@ async def execute_parallel(
 
 
 async def _begin_all(opened: Branches, *, collect: bool) -> None:
-    """One more for each that has ended, until all are begun, or one was stopped or, if errors are not collected, has
-    failed.
+    """Begin one more branch for each that has ended, until all have begun or one was stopped or, unless errors are
+    collected, has failed.
 
-    Replay begins the same ones: it delivers the same results in the same order, and holds back what is new until all
+    Replay begins the same branches: it delivers the same results in the same order, and holds back new calls until all
     of them are delivered.
     """
     running = set(opened.tasks.values())
@@ -60,7 +60,7 @@ async def _begin_all(opened: Branches, *, collect: bool) -> None:
 
 
 def _was_stopped(task: "asyncio.Task[Any]") -> bool:
-    """Cancelled, or torn down with the run."""
+    """Whether the task was cancelled, or torn down with the run."""
     return task.cancelled() or not isinstance(task.exception(), Exception | None)
 
 
@@ -87,7 +87,7 @@ async def execute_map(  # noqa: PLR0917  the parts of one call
     *,
     collect: bool,
 ) -> list[Any]:
-    """One step for each item, `limit` at a time; values, and if they are collected StepErrors, in the order of the
+    """One step for each item, `limit` at a time; values, or StepErrors if errors are collected, in the order of the
     items."""
     values: list[Any] = [None] * len(items)
     indexes = iter(range(len(items)))

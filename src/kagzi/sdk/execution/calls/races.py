@@ -1,4 +1,4 @@
-"""ctx.race, and how what lost is closed: waits withdrawn, timers gone, children cancelled, steps abandoned; durably."""
+"""ctx.race, and how its losers are closed durably: waits and timers removed, children cancelled, steps abandoned."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -20,9 +20,9 @@ from .steps import count_step, scope_of
 
 
 async def execute_race(run: RunExecution, race_id: str, coroutines: Mapping[str, AnyCoroutine]) -> tuple[str, Any]:
-    """Name and value of the branch that finished first; if it failed, its error is raised.
+    """The name and value of the branch that finished first; if it failed, its error is raised.
 
-    First is who got its result first, by the order in which results are delivered. That is recorded before this
+    The first is the one whose result is delivered first, by seq. The winner is recorded before this
     returns.
     """
     recorded = run.take(race_id, RACE)
@@ -41,7 +41,7 @@ async def execute_race(run: RunExecution, race_id: str, coroutines: Mapping[str,
 
 
 async def _first(tasks: Mapping[str, "asyncio.Task[Any]"], known: str | None) -> str:
-    """The name of the branch that finished first, or of the one that is known to have done so."""
+    """The name of the branch that finished first, or of the recorded winner."""
     open_ = set(tasks.values())
     while True:
         done, open_ = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
@@ -72,8 +72,7 @@ async def decide(
     *,
     if_open: bool = False,
 ) -> None:
-    """Close all branches but one, and record that. With `if_open` nothing is recorded where there is nothing to
-    close."""
+    """Close all branches but one, and record that. With `if_open`, nothing is recorded if there is nothing to close."""
     losers = [task for name, task in opened.tasks.items() if name != winner]
     decided_seq = 0 if recorded is None else recorded.begun_seq
     open_steps = _close_scopes(run, {scope for name, scope in opened.scopes.items() if name != winner}, decided_seq)
@@ -103,7 +102,7 @@ async def _record(run: RunExecution, group: str, winner: str, open_steps: Collec
 
 
 def _close_scopes(run: RunExecution, scopes: Collection[Scope], decided_seq: int) -> list[str]:
-    """Give up these branches. Returns their open steps, to be closed by a record."""
+    """Close these branches. Returns their open steps, which a record has to close."""
     open_steps = run.ledger.close_scopes(scopes, decided_seq)
     for step_id in open_steps:
         run.waits.drop(step_id)
@@ -113,8 +112,8 @@ def _close_scopes(run: RunExecution, scopes: Collection[Scope], decided_seq: int
 
 
 def withdraw(run: RunExecution, step_id: str) -> None:
-    """The code that waited for this was cancelled: what comes later must not be given to it, and nothing wakes the run
-    for it."""
+    """The code that waited for this step was cancelled: a later result must not be delivered to it, nor wake the
+    run."""
     if step_id in run.ledger.closed or run.state is not RunState.RUNNING:
         return
     record_id = step_id + WITHDRAWN

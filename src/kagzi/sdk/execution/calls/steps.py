@@ -1,4 +1,4 @@
-"""A ctx call while it is awaited: take what is recorded, or execute and record."""
+"""A ctx call while it is awaited: returns the recorded result, or executes and records the step."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ async def execute_step(  # noqa: PLR0917  positional for speed: called for every
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """The result of the step: from the ledger without a message, or of its body. Raises StepError if it failed for
+    """The result of the step: from the ledger, without a message, or of its body. Raises StepError if it failed for
     good."""
     facts = facts_of(fn)
     step = run.take(step_id, FUNCTION)
@@ -85,15 +85,15 @@ async def execute_step(  # noqa: PLR0917  positional for speed: called for every
 
 
 def _called_again(body: StepBody) -> StepBody:
-    """For the next attempt: the one before may have changed its arguments."""
+    """The body for the next attempt. Encodes the arguments again: the last attempt may have changed them."""
     if body.input is None:
         return body
     return msgspec.structs.replace(body, input=write_arguments(body.fn, body.args, body.kwargs))
 
 
 def _begin(run: RunExecution, body: StepBody, attempt: int) -> "Coroutine[Any, Any, None] | None":
-    """Announce that the attempt begins. What is returned must be awaited: the begin has to be durable first, or nothing
-    may run here at all."""
+    """Announce that the attempt begins. A returned coroutine must be awaited before the body runs: the begin must be
+    durable first, or the body must not run here at all."""
     run.ledger.open[body.step_id] = body.scope
     if body.options.once:
         return _begin_durably(run, body, attempt)
@@ -101,7 +101,7 @@ def _begin(run: RunExecution, body: StepBody, attempt: int) -> "Coroutine[Any, A
 
 
 async def _take_up(run: RunExecution, body: StepBody, step: pb.HistoryStep) -> int:
-    """A step that was begun and has no result: the attempt to be made now."""
+    """The attempt to make now, of a step that was begun and has no result."""
     run.ledger.open[body.step_id] = body.scope
     attempt = max(step.attempt, 1)
     if step.HasField("details"):
@@ -139,7 +139,7 @@ def count_step(run: RunExecution) -> None:
 
 
 def scope_of(run: RunExecution) -> Scope:
-    """The scope of the code that awaits a ctx call, which may be another than that of the call."""
+    """The scope of the code that awaits a ctx call, which may differ from the scope that made the call."""
     scope = place.get()
     return scope if type(scope) is Scope else run.root
 
@@ -180,7 +180,7 @@ def _fill_attempt(begin: pb.BeginStepOperation | pb.RecordStepOperation, body: S
 
 
 class Placed(Protocol):
-    """An operation that begins something somewhere in a workflow."""
+    """An operation that begins something in a scope of a workflow."""
 
     parent_step_id: str
     parallel_group_id: str
@@ -197,12 +197,12 @@ def place_in(operation: Placed, scope: Scope) -> None:
 
 
 async def _begin_durably(run: RunExecution, body: StepBody, attempt: int) -> None:
-    """The body may run at most once: that it begins is recorded first."""
+    """Record the begin before the body runs, which may run at most once."""
     claim = run.claim
     future: asyncio.Future[Answer] = claim.loop.create_future()
     _fill_begin(body, attempt, claim.send(partial(_begun, run, future)))
     await run.answer(future)
-    if run.state is not RunState.RUNNING or run.cancelling:  # a pause comes too late: it has begun
+    if run.state is not RunState.RUNNING or run.cancelling:  # a pause comes too late: the step has begun
         await run.may_act()
     if claim.port.lease_is_over():
         await run.incoming.confirm_lease()
@@ -213,7 +213,7 @@ def _begun(run: RunExecution, future: "asyncio.Future[Answer]", answer: Answer) 
     if refusal is not None and run.taken_away(refusal):
         return
     if not future.done():
-        run.tasks.idle.disturb()  # the body begins in the next pass: until then the run may not be taken for idle
+        run.tasks.idle.disturb()  # the body begins in the next iteration: the run is not idle
         future.set_result(answer)
 
 
@@ -222,24 +222,24 @@ def _retry_policy(retry: Retry) -> common.RetryPolicy:
     return write_retry(retry.to_policy())
 
 
-# --- what became of it ------------------------------------------------------------------------------------------------
+# --- the end of an attempt --------------------------------------------------------------------------------------------
 
 
 async def _may_end(run: RunExecution, body: StepBody) -> None:
-    """Returns when the end of an attempt may be sent. Raises CancelledError if a race, or a failed sibling, closed the
-    step while its body ended: the server takes no result of it, and the cancellation is on its way through the tasks
-    between."""
+    """Returns when the end of an attempt may be sent. Raises CancelledError if a race or a failed sibling closed the
+    step while its body ended: the server accepts no result for it, and the cancellation is still being passed through
+    the tasks in between."""
     if run.state is not RunState.RUNNING:
         await run.may_act()
     if body.step_id in run.ledger.closed:
         task = asyncio.current_task()
         if task is not None and not task.cancelling():
             await run.barrier.wait_in_vain(pb.HistoryStep(step_id=body.step_id, kind=FUNCTION))
-        raise asyncio.CancelledError  # a body that returned in spite of its cancellation
+        raise asyncio.CancelledError  # the body returned despite its cancellation
 
 
 async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
-    """(True, the value as replay will give it), or (False, why it cannot be recorded)."""
+    """(True, the value as a replay returns it), or (False, why it cannot be recorded)."""
     if run.state is not RunState.RUNNING or body.step_id in run.ledger.closed:
         await _may_end(run, body)
     try:
@@ -264,7 +264,7 @@ async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any)
         why = error_of_refusal(refusal)
         if run.cancelling or not isinstance(why, RequestError):
             raise operations.refused(refusal)
-        if whole:  # nothing was recorded: the failure that comes now is that of an attempt which begins here
+        if whole:  # nothing was recorded: the failure has to begin the attempt
             run.claim.port.begin(body.step_id, partial(_fill_begin, body, attempt))
         return False, why
     return _recorded(run, body, decoded)
@@ -277,7 +277,7 @@ def _recorded(run: RunExecution, body: StepBody, value: Any) -> tuple[bool, Any]
 
 
 def _fill_completion(operation: pb.Operation, whole: bool, body: StepBody, attempt: int, data: bytes) -> None:
-    """`whole`: it carries the begin, too."""
+    """`whole`: the operation also contains the begin."""
     if whole:
         record = operation.record_step
         _fill_attempt(record, body, attempt)
@@ -298,7 +298,7 @@ def _fill_payload(message: common.Payload, payload: Payload) -> None:
 async def _fail(
     run: RunExecution, body: StepBody, attempt: int, error: ErrorDetail, raised: BaseException | None
 ) -> tuple[int, int]:
-    """Record a failed attempt. Returns the next one and the microseconds until then. Raises StepError if there is
+    """Record a failed attempt. Returns the next attempt and the microseconds until then. Raises StepError if there is
     none."""
     if run.stretch is not None and raised is not None:
         run.stretch.finish(body.step_id, raised, error.type)
@@ -336,7 +336,7 @@ async def _send_failure(
 
 
 def _final_detail(error: RequestError) -> ErrorDetail:
-    """An output that cannot be recorded: another try would give the same."""
+    """For an output that cannot be recorded: a retry would produce the same."""
     detail = describe(error)
     return msgspec.structs.replace(
         detail, non_retryable=True, kind=ErrorKind.PERMANENT, subject=error.subject, subject_id=error.subject_id
@@ -356,7 +356,7 @@ def _warn_of_size(body: StepBody, size: int) -> None:
 
 
 def _is_first(body: StepBody, what: str) -> bool:
-    """Once per function."""
+    """True once per function."""
     key = (getattr(body.fn, "__code__", body.fn), what)
     if key in _warned_of:
         return False

@@ -1,4 +1,4 @@
-"""Threads for sync step bodies. Daemons: a body that never returns must not keep the process from ending."""
+"""Threads for sync step bodies. Daemon threads: a body that never returns must not keep the process alive."""
 
 import asyncio
 import threading
@@ -9,24 +9,24 @@ from contextvars import Context as Variables
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-_MUCH_S = 0.2  # of a processor
+_MUCH_S = 0.2  # of CPU time
 _SPENT = 100
 
 
 class Job(NamedTuple):
-    """A sync body on its way. Cancelling `done` leaves the thread alone: a thread cannot be stopped."""
+    """A sync body that waits for a thread or runs. Cancelling `done` does not stop the thread, which is impossible."""
 
     loop: asyncio.AbstractEventLoop
     call: Callable[[], Any]
     variables: Variables
-    started: "asyncio.Future[None] | None"  # it has a thread now
+    started: "asyncio.Future[None] | None"  # done when it has a thread
     done: "asyncio.Future[Any]"
-    step: str  # what it is, for people
+    step: str  # a description for messages
     queued_at: float
 
 
 class Busy(NamedTuple):
-    """A thread with a body in it. `cpu_s`: what the thread had used of a processor when the body began."""
+    """A thread that executes a body. `cpu_s`: the CPU time of the thread when the body began."""
 
     thread: int
     step: str
@@ -35,14 +35,14 @@ class Busy(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """A body that has ended, and what its thread had used of a processor then."""
+    """A body that has ended, and the CPU time of its thread at that point."""
 
     body: Busy
     cpu_s: float
 
 
 class Crowd(NamedTuple):
-    """Bodies that wait for a thread. `oldest_at`: since when the first of them does."""
+    """Bodies that wait for a thread. `oldest_at`: since when the first of them waits."""
 
     waiting: int
     oldest_at: float
@@ -50,20 +50,20 @@ class Crowd(NamedTuple):
 
 
 class StepThreads:
-    """At most `size` sync bodies at once; more wait. An abandoned body keeps its thread until it returns by itself."""
+    """Executes at most `size` sync bodies at once; others wait. An abandoned body keeps its thread until it returns."""
 
     def __init__(self, size: int) -> None:
         self.size = max(size, 1)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
-        self._free = 0  # threads without work; below zero: jobs without thread
+        self._free = 0  # idle threads; negative: jobs without a thread
         self._waiting: dict[int, Job] = {}
         self._busy: dict[int, Busy] = {}
         self._spent: deque[Spent] = deque(maxlen=_SPENT)
 
     def begin(self, call: Callable[[], Any], variables: Variables, *, report_start: bool, step: str = "") -> Job:
-        """Run `call` in a thread, with these context variables."""
+        """Execute `call` in a thread, with these context variables."""
         loop = asyncio.get_running_loop()
         started: asyncio.Future[None] | None = loop.create_future() if report_start else None
         job = Job(loop, call, variables, started, loop.create_future(), step, time.monotonic())
@@ -79,12 +79,12 @@ class StepThreads:
         return job
 
     def busy(self) -> tuple[Busy, ...]:
-        """May be asked from any thread."""
+        """May be called from any thread."""
         with self._lock:
             return tuple(self._busy.values())
 
     def spent(self) -> list[Spent]:
-        """Bodies that used much of a processor and ended since this was asked last. May be asked from any thread."""
+        """Bodies that used much CPU time and ended since the last call. May be called from any thread."""
         if not self._spent:
             return []
         with self._lock:
@@ -93,7 +93,7 @@ class StepThreads:
         return spent
 
     def crowd(self) -> Crowd | None:
-        """None: nobody waits. May be asked from any thread."""
+        """None: no body waits. May be called from any thread."""
         with self._lock:
             waiting = [job for job in self._waiting.values() if not job.done.cancelled()]
             if not waiting:
@@ -138,7 +138,7 @@ def _report(job: Job, future: "asyncio.Future[Any]", value: Any, error: BaseExce
         try:
             job.loop.call_soon_threadsafe(_settle, future, value, error)
         except RuntimeError:
-            return  # closed at this moment: nobody is interested any more
+            return  # the loop was just closed: the result is not needed
 
 
 def _settle(future: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
@@ -146,7 +146,7 @@ def _settle(future: "asyncio.Future[Any]", value: Any, error: BaseException | No
         return
     if error is None:
         future.set_result(value)
-    elif isinstance(error, StopIteration):  # a future cannot carry it
+    elif isinstance(error, StopIteration):  # a future cannot hold it
         future.set_exception(RuntimeError(f"the step raised StopIteration({error.value!r})"))
     else:
         future.set_exception(error)

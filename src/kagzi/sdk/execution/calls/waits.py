@@ -21,8 +21,8 @@ from .races import withdraw
 from .steps import count_step, place_in, scope_of
 
 NO_DEFAULT: Any = object()
-_VALUE = "it"  # what the codec is to call the value of a signal
-_DOES_NOT_FIT = f"{_VALUE} does not fit: "  # as the codec begins; the problem says it once
+_VALUE = "it"  # the name of the signal's value in errors of the codec
+_DOES_NOT_FIT = f"{_VALUE} does not fit: "  # the start of the codec's message; the problem says it once
 
 
 async def execute_sleep(run: RunExecution, step_id: str, name: str, *, duration_us: int = 0, until_us: int = 0) -> None:
@@ -63,7 +63,7 @@ async def _ask_and_sleep(run: RunExecution, step_id: str, name: str, duration_us
 
 
 async def may_begin(run: RunExecution, step_id: str) -> None:
-    """Returns when something that this run has not recorded yet may begin."""
+    """Returns when a call that this run has not recorded yet may begin."""
     count_step(run)
     if not run.can_proceed:
         await run.may_act(step_id)
@@ -72,7 +72,7 @@ async def may_begin(run: RunExecution, step_id: str) -> None:
 async def execute_wait_for(
     run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any
 ) -> Any:
-    """The signal's value. Without one in time: `default`, or TimeoutError."""
+    """The signal's value. If none arrives in time: `default`, or TimeoutError."""
     step = run.take(step_id, SIGNAL)
     if step is not None and step.seq:
         if not run.delivery.reach_alone(step):
@@ -102,7 +102,7 @@ async def _ask_and_wait(
     wait.signal_name = signal.name
     if timeout_us is not None:
         wait.timeout_us = timeout_us
-    if signal.schema:  # shown as the input of the step, for people who are to answer
+    if signal.schema:  # shown as the input of the step, to those who send the signal
         wait.input.data = signal.schema.encode()
     place_in(wait, scope_of(run))
     answer = await run.answer(future)
@@ -129,7 +129,7 @@ def _decoded(run: RunExecution, step_id: str, seq: int, payload: common.Payload,
         if run.stretch is not None:
             run.stretch.received(seq, payload.metadata)
     recorded = Payload(payload.data or b"null")
-    codec = signal.codec  # a type that has no JSON form is a mistake of the code's, not of the value's
+    codec = signal.codec  # outside the try: a type without a JSON form is an error of the code
     try:
         return read_payload(codec, recorded, what=_VALUE)
     except Exception as error:
@@ -137,10 +137,10 @@ def _decoded(run: RunExecution, step_id: str, seq: int, payload: common.Payload,
 
 
 def _misfit(run: RunExecution, signal: Signal[Any], step_id: str, seq: int, error: Exception) -> BaseException:
-    """What the wait raises, whose value recorded under number `seq` could not be read: nobody receives it, and the run
+    """The exception of a wait whose value, recorded under `seq`, could not be decoded: no code receives it, and the run
     is paused.
 
-    A run that is to be cancelled is not paused, or it could not come to its end: there the wait ends like any other
+    A run that is being cancelled is not paused, because it could not end then: there the wait ends like any other
     call."""
     if run.cancelling:
         return error if in_cleanup() else run.interruption.cancelled()

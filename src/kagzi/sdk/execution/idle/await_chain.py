@@ -1,8 +1,8 @@
 """The await chain of a suspended task: its frames, from the function of the task to the innermost one.
 
-Coroutines, generators and async generators say what they await. The objects in between (`asend()`, `athrow()`,
-`aclose()`, `anext()`, the iterator of a coroutine) do not; they are asked through the garbage collector's own view of
-them, which holds on every version and costs nothing but a call.
+Coroutines, generators and async generators expose what they await. The objects in between (`asend()`, `athrow()`,
+`aclose()`, `anext()`, the iterator of a coroutine) do not; what they refer to is read with gc.get_referents, which
+works on every Python version and costs a single call.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _AWAITED = ("cr_await", "gi_yieldfrom", "ag_await")
 
 
 def frames_of(task: AnyFuture) -> list[FrameType]:
-    """The outermost first. Ends early at code that cannot be looked into, such as a coroutine written in C."""
+    """The outermost first. Ends early at code without frames, such as a coroutine written in C."""
     return [frame for _, frame in chain_of(task)]
 
 
@@ -42,7 +42,7 @@ def _attribute(awaitable: object, names: tuple[str, ...]) -> Any:
 
 
 def _wrapped(awaitable: object) -> object:
-    """What an awaitable without a frame passes on to."""
+    """The awaitable to which an awaitable without a frame delegates."""
     for each in gc.get_referents(awaitable):
         if isinstance(each, (AsyncGenerator, Coroutine, Generator)):
             return cast("object", each)

@@ -1,9 +1,9 @@
 """The await graph of a run: whether its tasks wait for Kagzi, for each other, or for something outside.
 
-Only if none waits for something outside may the run leave the worker. A wait for a socket or a thread ends in this
-process or not at all: if the run were not here then, nobody would wake it. A wait for a queue, a lock or an event ends
-when another task of the run ends it, and no task of a run that waits for Kagzi does so: such a run may leave, because
-replay comes back to the same place. Whoever uses the primitive decides which of the two it is: the sockets of anyio,
+The run may leave the worker only if none waits for something outside. A wait for a socket or a thread ends in this
+process or not at all: if the run had left, nothing would wake it. A wait for a queue, a lock or an event ends when
+another task of the run ends it, which no task does while all wait for Kagzi: such a run may leave, because replay
+returns to the same place. The code that uses the primitive decides which case it is: the sockets of anyio,
 for example, wait for an event. See docs/adr/0017-when-a-run-may-park.md.
 """
 
@@ -17,7 +17,7 @@ from .await_chain import AnyFuture, frames_of
 from .detection import children_of, waiter_of
 from .future_owners import is_referenced_by
 
-# Code that waits for whoever sets, puts, releases or notifies. What it is used for, its caller decides.
+# Code that waits for another task to set, put, release or notify. The caller determines what it is used for.
 _PRIMITIVES = frozenset({
     "asyncio.locks",
     "asyncio.queues",
@@ -38,20 +38,20 @@ _BACKEND_PRIMITIVES = frozenset({
     "CapacityLimiter.acquire_on_behalf_of",
 })  # fmt: skip
 _BACKEND_AWAITS_TASKS = frozenset({"TaskGroup.__aexit__", "TaskGroup.start"})
-# Whoever waits in these packages waits for a socket, a thread, a process, or a connection that all runs share, but for
-# the modules and functions above.
+# Code in these packages waits for a socket, a thread, a process, or a connection that all runs share, except for the
+# modules and functions above.
 _CONNECTED = frozenset({
     "aio_pika", "aiohttp", "aiokafka", "aiormq", "anyio", "asyncio", "asyncpg", "grpc", "httpcore", "httpcore2",
     "mcp", "motor", "nats",
     "psycopg", "psycopg_pool", "pymongo", "redis", "uvloop", "websockets", "zmq",
 })  # fmt: skip
-_TRANSPARENT = frozenset({"asyncio.futures"})  # Future.__await__, where it is written in Python
+_TRANSPARENT = frozenset({"asyncio.futures"})  # Future.__await__, where it is implemented in Python
 
 
 def foreign_tasks(
     tasks: Collection[AnyFuture], in_step: Collection[AnyFuture], own: Collection[AnyFuture]
 ) -> list[AnyFuture]:
-    """The tasks that wait for something that is neither a ctx call (`own` futures) nor up to other tasks of the run."""
+    """The tasks that wait for something other than a ctx call (`own` futures) or another task of the run."""
     return [task for task in tasks if task not in in_step and not task.done() and not _waits_inside(task, tasks, own)]
 
 
@@ -81,7 +81,7 @@ def _is_inside(future: AnyFuture, tasks: Collection[AnyFuture], own: Collection[
 
 
 def _shielded(future: AnyFuture) -> AnyFuture | None:
-    """What the future that asyncio.shield() answered passes on; None for other futures."""
+    """The inner future of one that asyncio.shield() returned; None for other futures."""
     callbacks: Iterable[tuple[Callable[..., object], object]] = getattr(future, "_callbacks", None) or ()
     for callback, _ in callbacks:
         if getattr(callback, "__qualname__", "") == "shield.<locals>._outer_done_callback":
@@ -94,7 +94,7 @@ def _shielded(future: AnyFuture) -> AnyFuture | None:
 def _asyncio_or_anyio_decides(
     frames: Sequence[FrameType], tasks: Collection[AnyFuture], own: Collection[AnyFuture]
 ) -> bool | None:
-    """Whether the future is one that only tasks of the run set. None: it is one that neither asyncio nor anyio made."""
+    """Whether only tasks of the run set this future. None: neither asyncio nor anyio made it."""
     module, function = _module(frames[-1]), frames[-1].f_code.co_qualname
     if module == "asyncio.taskgroups" or (module == _ANYIO_BACKEND and function in _BACKEND_AWAITS_TASKS):
         return True
@@ -104,14 +104,14 @@ def _asyncio_or_anyio_decides(
         return False if _package(frames[-1]) in _CONNECTED else None
     outermost, user = _use_of_primitive(frames)
     if user is None:
-        return True  # a task of nothing but `queue.get()`
+        return True  # a task that consists of `queue.get()` only
     if _module(user) == "asyncio.tasks":
         return True  # as_completed()
     return _package(user) not in _CONNECTED and not _is_global(outermost.f_locals.get("self"), user)
 
 
 def _use_of_primitive(frames: Sequence[FrameType]) -> tuple[FrameType, FrameType | None]:
-    """The outermost function of the primitive, and who called it. The innermost frame is one of a primitive."""
+    """The outermost function of the primitive, and its caller. The innermost frame is in a primitive."""
     called = frames[-1]
     for frame in reversed(frames):
         if not _is_primitive(frame):
@@ -121,14 +121,14 @@ def _use_of_primitive(frames: Sequence[FrameType]) -> tuple[FrameType, FrameType
 
 
 def _is_global(primitive: object, user: FrameType) -> bool:
-    """Whether it is a variable of the user's module: shared with other runs, any of which may be the one that ends the
+    """Whether the primitive is a variable of the user's module: other runs share it, and any of them may end the
     wait."""
     return any(value is primitive for value in list(user.f_globals.values()))
 
 
 def _awaits_own_tasks(frame: FrameType, tasks: Collection[AnyFuture], own: Collection[AnyFuture]) -> bool:
-    """Whether this function of asyncio.tasks waits for tasks of the run only. If it has a timeout, that is a timer of
-    the run."""
+    """Whether this function of asyncio.tasks waits only for tasks of the run. Its timeout, if any, is a timer of the
+    run."""
     variables = frame.f_locals
     match frame.f_code.co_name:
         case "_wait":
@@ -157,7 +157,7 @@ def _package(frame: FrameType) -> str:
 
 
 def whereabouts(task: AnyFuture) -> str:
-    """`file.py:12 in function`, of the innermost code that is neither asyncio's nor a library's with connections."""
+    """`file.py:12 in function` of the innermost code that is neither asyncio's nor a library's with connections."""
     frames = frames_of(task)
     users = [frame for frame in frames if _package(frame) not in _CONNECTED and _module(frame) != "contextlib"]
     if not frames:

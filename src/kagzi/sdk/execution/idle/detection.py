@@ -1,14 +1,14 @@
-"""Detects that a run is idle: every task of it waits, and nothing is scheduled that would wake one.
+"""Detects that a run is idle: all its tasks wait, and nothing is scheduled that would wake one.
 
-Results are handed to a run one at a time, the next when it is idle. Only so do tasks that look at each other (queues,
+Results are delivered to a run one at a time, the next when it is idle. This way, tasks that observe each other (queues,
 as_completed, FIRST_COMPLETED) see results in the same order live and on replay.
 
 A task waits if it has a pending waiter. A finished task may still be about to wake another one through callbacks
-(gather, TaskGroup, wait): each callback takes one pass of the loop. So the tasks must be found waiting in several
-passes in a row, and in one more for each gather inside a gather.
+(gather, TaskGroup, wait), and each callback takes one iteration of the event loop. So the tasks must be found waiting
+in several consecutive iterations, plus one for each gather inside a gather.
 
-Tasks that wait for Kagzi, or are in the body of a step, need not be watched: they are taken out of the watched set, and
-put back with `disturb` when they go on. So a result costs the same however many tasks wait for theirs.
+Tasks that wait for Kagzi or are in the body of a step are not watched: they leave the watched set, and return with
+`disturb` when they continue. So the cost of a result does not depend on how many tasks wait for theirs.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ _WAITER = "_fut_waiter"
 
 
 class IdleDetector:
-    """Calls `on_idle` once, when the tasks are idle. `start` while watching begins to count anew."""
+    """Calls `on_idle` once, when the tasks are idle. `start` while watching restarts the count."""
 
     __slots__ = ("_clean_passes", "_loop", "_nestings", "_on_idle", "_tasks", "_timer", "_watching")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, tasks: "Collection[asyncio.Future[Any]]", on_idle: Callable[[], None]
     ) -> None:
-        """`tasks` is read live."""
+        """`tasks` is read at each poll."""
         self._loop = loop
         self._tasks = tasks
         self._on_idle = on_idle
@@ -45,7 +45,7 @@ class IdleDetector:
             self._loop.call_soon(self._poll)
 
     def start_in(self, seconds: float) -> bool:
-        """Start after this time. False if it starts earlier anyway."""
+        """Start after this time. Returns False if it starts earlier anyway."""
         when = self._loop.time() + seconds
         if self._timer is not None and self._timer.when() <= when:
             return False
@@ -63,11 +63,11 @@ class IdleDetector:
             self._timer = None
 
     def disturb(self) -> None:
-        """A task that was not watched goes on."""
+        """A task that was not watched continues."""
         self._clean_passes = 0
 
     def _poll(self) -> None:
-        """Several times for each result: everything in one function."""
+        """Called several times for each result, so everything is in one function."""
         for task in self._tasks:
             waiter: asyncio.Future[Any] | None = getattr(task, _WAITER, None)
             if (waiter is None or waiter.done()) and not task.done():
@@ -102,12 +102,11 @@ def waiter_of(task: "asyncio.Future[Any]") -> "asyncio.Future[Any] | None":
 
 
 def children_of(future: "asyncio.Future[Any]") -> "list[asyncio.Future[Any]] | None":
-    """What a gather() waits for; None for other futures."""
+    """The futures that a gather() waits for; None for other futures."""
     return getattr(future, "_children", None)
 
 
 def _nesting(future: "asyncio.Future[Any]") -> int:
-    """How many gathers are inside this one, one in the other, finished or not: each passes a result on in a pass of its
-    own."""
+    """How deeply gathers are nested in this one, finished or not: each takes an iteration to pass a result on."""
     nested = [child for child in children_of(future) or () if children_of(child) is not None]
     return 1 + max(map(_nesting, nested)) if nested else 0

@@ -1,7 +1,7 @@
-"""Whether a task can reach a future that somebody awaits, and so may be the one that sets it.
+"""Whether a task can reach an awaited future, and so may be the one that sets it.
 
-Nobody can say who sets a plain future. If another task of the run has it at hand, in a variable, a container or an
-attribute, then it was made to be set by that task; if none has, a callback or a thread must have it.
+Nothing records who will set a plain future. If another task of the run can reach it through a variable, a container or
+an attribute, that task is assumed to set it; if none can, a callback or a thread must have it.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from types import (
 from .await_chain import AnyFuture, chain_of
 
 _PACKAGE = __name__.partition(".")[0]
-_DEPTH_MAX = 6  # a cell, an object, its attributes, a container of futures, and one of each to spare
+_DEPTH_MAX = 6  # a cell, an object, its attributes, a container of futures, and two to spare
 _OBJECTS_MAX = 2_000
-# Not looked into: what leads to everything, or to what other tasks have at hand.
+# Not searched: objects that lead to everything, or to what other tasks can reach.
 _OPAQUE = (
     AsyncGeneratorType, BuiltinFunctionType, CodeType, CoroutineType, FrameType, GeneratorType, ModuleType,
     TracebackType, type,
@@ -35,7 +35,7 @@ _OPAQUE = (
 
 
 def is_referenced_by(future: AnyFuture, tasks: Iterable[AnyFuture]) -> bool:
-    """Whether one of these tasks has the future at hand. False also if that would take too long to find out."""
+    """Whether one of these tasks can reach the future. Also False if the search would take too long."""
     seen: set[int] = set()
     queue: deque[tuple[object, int]] = deque()
     for task in tasks:
@@ -54,11 +54,11 @@ def is_referenced_by(future: AnyFuture, tasks: Iterable[AnyFuture]) -> bool:
 
 
 def _is_own(module: str) -> bool:
-    """Kagzi's own objects lead to the function of the workflow, and so to everything that it has at hand."""
+    """Kagzi's own objects lead to the workflow function, and so to everything that it can reach."""
     return module.partition(".")[0] == _PACKAGE
 
 
 def _inside(each: object) -> Iterable[object]:
     if isinstance(each, FunctionType):
-        return each.__closure__ or ()  # not its module's variables
+        return each.__closure__ or ()  # not the variables of its module
     return gc.get_referents(each)

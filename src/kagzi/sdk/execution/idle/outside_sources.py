@@ -1,9 +1,9 @@
-"""Timers and threads that workflow code started itself, so that the run waits for them here.
+"""Timers and threads that workflow code started itself, for which the run must wait on this worker.
 
-A run with such a source stays: nobody would wake it when the source fires. This is about what workflow code does
-between ctx calls (asyncio.sleep, asyncio.timeout, wait_for, to_thread), in whichever task and through whichever
-library; the bodies of steps and the SDK's own timers are not counted. No event loop says what its timers are for, so
-the loop's own methods are watched.
+A run with such a source stays: nothing would wake it when the source fires. This concerns what workflow code does
+between ctx calls (asyncio.sleep, asyncio.timeout, wait_for, to_thread), in any task and through any library; step
+bodies and the SDK's own timers are not counted. No event loop tells what its timers are for, so the methods of the loop
+are wrapped.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from ...workflow.current import place
 from ..scopes import Scope
 
 _PRUNE_AT = 64
-_LATE_S = 0.1  # a timer that was due so recently may not have run yet
-_NEVER_S = 10 * 365 * 86_400.0  # `sleep(math.inf)` is a timer, too, on uvloop one of a hundred years
+_LATE_S = 0.1  # a timer that was due this recently may not have run yet
+_NEVER_S = 10 * 365 * 86_400.0  # `sleep(math.inf)` is a timer too, of a hundred years on uvloop
 _PACKAGE = __name__.partition(".")[0]
 
 Source = asyncio.TimerHandle | asyncio.Future[Any]
 
 
 class OutsideSources:
-    """Of one run."""
+    """The outside sources of one run."""
 
     __slots__ = ("_loop", "_prune_at", "_sources")
 
@@ -36,12 +36,12 @@ class OutsideSources:
     def add(self, source: Source) -> None:
         if len(self._sources) >= self._prune_at:
             self._prune()
-            self._prune_at = max(_PRUNE_AT, 2 * len(self._sources))  # or each one looks at all that are pending
+            self._prune_at = max(_PRUNE_AT, 2 * len(self._sources))  # else each `add` would search all pending ones
         self._sources.append(source)
 
     def describe(self, *, due_by: float = math.inf) -> str:
-        """One that has not fired yet, in words; empty if there is none. `due_by`: in the loop's time; leave out later
-        timers."""
+        """A description of one that has not fired yet; empty if there is none. `due_by`, in the loop's time, leaves out
+        later timers."""
         self._prune()
         sources = [source for source in self._sources if isinstance(source, asyncio.Future) or source.when() <= due_by]
         if not sources:
@@ -64,7 +64,7 @@ def _is_pending(source: Source, now: float) -> bool:
 
 
 def watch_sources(loop: asyncio.AbstractEventLoop) -> None:
-    """Note the timers and threads that workflow code starts on this loop. Idempotent."""
+    """Record the timers and threads that workflow code starts on this loop. Idempotent."""
     for name in ("call_later", "call_at", "run_in_executor"):
         method = getattr(loop, name)
         if not isinstance(method, _Watched):
@@ -72,7 +72,7 @@ def watch_sources(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class _Watched:
-    """A method of the loop whose answer is noted if workflow code calls it."""
+    """A method of the loop whose result is recorded if workflow code calls it."""
 
     __slots__ = ("_method",)
 

@@ -1,4 +1,4 @@
-"""The tasks of a run: which of them run code, are in a step, or wait for Kagzi."""
+"""The tasks of a run: which of them execute code, are in a step, or wait for Kagzi."""
 
 import asyncio
 import math
@@ -14,7 +14,7 @@ _LEFT_PER_TASK = 4
 
 
 class RunTasks:
-    """Of one run. `on_idle` is called when all of them wait; `on_done` when one has ended."""
+    """The tasks of one run. `on_idle` is called when all of them wait, `on_done` when one has ended."""
 
     __slots__ = ("_left", "_on_done", "all", "awaited", "idle", "in_step", "main", "outside", "runnable")
 
@@ -22,12 +22,12 @@ class RunTasks:
         self, loop: asyncio.AbstractEventLoop, on_idle: Callable[[], None], on_done: Callable[[], None]
     ) -> None:
         self._on_done = on_done
-        self.main: asyncio.Task[None] | None = None  # the one that runs the function
+        self.main: asyncio.Task[None] | None = None  # the task that executes the function
         self.all: set[AnyFuture] = set()
         self.in_step: set[AnyFuture] = set()
         self.runnable: set[AnyFuture] = set()  # neither in a step nor waiting for Kagzi
-        self._left = 0  # have left it since it was last made anew
-        self.awaited: set[AnyFuture] = set()  # what ctx calls wait for
+        self._left = 0  # how many left `runnable` since it was last rebuilt
+        self.awaited: set[AnyFuture] = set()  # the futures that ctx calls wait for
         self.idle = IdleDetector(loop, self.runnable, on_idle)
         self.outside = OutsideSources(loop)
 
@@ -40,7 +40,7 @@ class RunTasks:
         self.adopt(task)
 
     def adopt(self, task: AnyFuture) -> None:
-        """A task was created by the run's own code."""
+        """The run's own code created a task."""
         if task.done():
             return
         self.all.add(task)
@@ -53,8 +53,8 @@ class RunTasks:
         self._on_done()
 
     def block(self, task: AnyFuture | None) -> bool:
-        """The task waits for Kagzi, enters a step, or has ended. False if it is not one of the run's own, or was that
-        already."""
+        """The task waits for Kagzi, enters a step, or has ended. Returns False if it does not belong to the run, or was
+        blocked already."""
         runnable = self.runnable
         if task not in runnable:
             return False
@@ -65,25 +65,25 @@ class RunTasks:
         return True
 
     def _shrink(self) -> None:
-        """A set that was large stays so, and is gone through in each pass of the loop while a run becomes idle: with
-        thousands of branches that would cost more than all they do."""
+        """A set that was large keeps its size and is iterated in each loop iteration while a run becomes idle: with
+        thousands of branches, that would cost more than their work."""
         self._left = 0
         rest = tuple(self.runnable)
         self.runnable.clear()
         self.runnable.update(rest)
 
     def unblock(self, task: AnyFuture | None) -> None:
-        """The task goes on with workflow code."""
+        """The task continues workflow code."""
         if task is not None:
             self.runnable.add(task)
             self.idle.disturb()
 
     def waiting_outside(self) -> list[AnyFuture]:
-        """Those that wait for something outside Kagzi, in a step or not."""
+        """The tasks that wait for something outside Kagzi, in a step or not."""
         return foreign_tasks(self.all, (), self.awaited)
 
     def outside_wait(self, *, due_by: float = math.inf) -> str | None:
-        """What outside Kagzi the code itself waits for, in words; None if there is nothing. Steps are not counted."""
+        """A description of what the code itself awaits outside Kagzi; None if nothing. Steps are not counted."""
         foreign = foreign_tasks(self.all, self.in_step, self.awaited)
         if foreign:
             return f"something outside Kagzi at {whereabouts(foreign[0])}"
