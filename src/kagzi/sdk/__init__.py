@@ -1,1 +1,1 @@
-"""The guest house: what users import. It reaches the server by message only."""
+"""The SDK: what users import. It talks to the server by messages only."""

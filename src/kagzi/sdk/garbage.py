@@ -1,4 +1,4 @@
-"""For work that makes many objects at once, all of which stay: a parser, a package that is imported."""
+"""For work that creates many long-lived objects at once, such as parsing or importing a package."""
 
 import gc
 from collections.abc import Generator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def none_collected() -> Generator[None]:
-    """Meanwhile nobody looks for garbage, which would take as long as such work itself."""
+    """Disables the garbage collector, which would take as long as such work itself."""
     collects = gc.isenabled()
     gc.disable()
     try:

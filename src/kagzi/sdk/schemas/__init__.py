@@ -1,1 +1,1 @@
-"""JSON Schema of what workflows take, return and wait for."""
+"""JSON Schema of the inputs, outputs and signals of workflows."""

@@ -1,7 +1,7 @@
-"""JSON Schema of annotations, from msgspec or pydantic, whichever reads their values.
+"""JSON Schema of annotations, made by msgspec or pydantic, whichever decodes their values.
 
-A schema is for people and forms, and for servers to refuse what a worker could not read. Where readers accept more than
-their schema says, that is noted in it: see core/workflow_types/schema_check.py.
+Schemas serve users, forms, and servers, which refuse values that a worker could not decode. Where decoders accept more
+than the schema says, it is noted in the schema: see core/workflow_types/schema_check.py.
 """
 
 import enum
@@ -21,7 +21,7 @@ _NULL_ALLOWED: dict[str, Any] = {"type": "null"}
 
 
 def schema_of(annotation: Any, *, or_null: bool = False) -> str:
-    """As JSON; empty for what has no schema, or one that says nothing. `or_null`: null may be sent as well."""
+    """As JSON; empty if there is no schema, or if it allows everything. `or_null`: null is allowed as well."""
     try:
         document = _document(annotation)
     except Exception:  # noqa: BLE001  schemas are optional: the workflow works without
@@ -56,7 +56,7 @@ def _document(annotation: Any) -> dict[str, Any]:
 
 
 def _custom(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """A type that msgspec leaves to others. Its definitions belong to the whole document."""
+    """A type that msgspec does not support. Its definitions belong to the whole document."""
     if kind is object:
         return {}
     if not models.is_pydantic(kind):
@@ -67,7 +67,7 @@ def _custom(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reads_more_than_it_says(annotation: Any) -> bool:
-    """Whether somebody wrote parts of the schema by hand, or an enum accepts more than its values."""
+    """Whether parts of the schema were written by hand, or an enum accepts more than its values."""
     return _any_in(msgspec.inspect.type_info(annotation), set())
 
 
@@ -87,5 +87,5 @@ def _any_in(value: Any, seen: set[int]) -> bool:
 
 
 def _missing_of(kind: Any) -> Any:
-    """What an enum does with a value that it does not have."""
+    """How an enum handles an unknown value."""
     return kind._missing_.__func__

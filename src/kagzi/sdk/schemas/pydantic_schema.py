@@ -1,7 +1,7 @@
 """JSON Schema of pydantic models. Nothing here imports pydantic: see workflow/models.py.
 
-Pydantic reads more than its schema says: "1" for a number, fields by their names besides their aliases, and whatever
-validators make of a value. What its core schema is made of shows how much of the schema can be relied on.
+Pydantic accepts more than its schema says: "1" for a number, fields by name as well as by alias, and whatever
+validators accept. The parts of its core schema show how far the JSON schema can be relied on.
 """
 
 import sys
@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from ...core.workflow_types.schema_check import ACCEPTS, ACCEPTS_ANY, ACCEPTS_LAX, ACCEPTS_LAX_NAMES
 
-# Kinds of core schema that refuse null, objects or arrays where their JSON schema names no such type. Others, such as
-# validators that run before or around, may accept anything.
+# Kinds of core schema that refuse null, objects or arrays if their JSON schema does not name such a type. Others, such
+# as validators that run before or around, may accept anything.
 _RELIABLE = frozenset(
     """
     any bool bytes dataclass dataclass-args dataclass-field date datetime decimal default definition-ref definitions
@@ -26,7 +26,7 @@ _ALIASES = ("validation_alias", "alias")
 
 
 def of_model(model: Any, *, prefix: str = "") -> dict[str, Any]:
-    """`prefix`: of the names of its definitions, in a document that has others."""
+    """`prefix`: of the names of its definitions, in a document with others."""
     template = f"#/$defs/{prefix}{{model}}"
     if hasattr(model, "model_json_schema"):
         document = cast("dict[str, Any]", model.model_json_schema(ref_template=template, mode="validation"))
@@ -79,7 +79,7 @@ def _is_reliable(part: Mapping[str, Any]) -> bool:
 
 
 def _is_described_as_it_is(metadata: Any) -> bool:
-    """Whether nobody changed what the JSON schema says about types and fields."""
+    """Whether the JSON schema of types and fields was not customised."""
     if not isinstance(metadata, dict):
         return True
     notes = cast("dict[str, Any]", metadata)
@@ -91,5 +91,5 @@ def _is_described_as_it_is(metadata: Any) -> bool:
 
 
 def _usual() -> Any:
-    """How models describe themselves, unless somebody changed it."""
+    """The default JSON schema hook of models."""
     return sys.modules["pydantic"].BaseModel.__get_pydantic_json_schema__.__func__

@@ -20,8 +20,8 @@ _NO_INPUT = '{"type":"null"}'
 
 
 def registered_schemas(workflows: Iterable[Workflow[Any, Any]]) -> Mapping[Served, TypeSchemas]:
-    """Those that have any. A schema that is too large is left out, and so are those of the last workflows if all
-    together are; the log says which."""
+    """The workflows that have schemas. A schema that is too large is left out, and so are those of the last workflows
+    if all together are too large; the log says which."""
     schemas_by_type: dict[Served, TypeSchemas] = {}
     size = 0
     for workflow in workflows:
@@ -76,8 +76,8 @@ def _texts(schemas: TypeSchemas) -> Iterator[str]:
 
 
 def declared_signals(workflow: Workflow[Any, Any]) -> dict[str, Signal[Any]]:
-    """Those given to @workflow, and those that its function mentions by a global name. A name that is used for signals
-    of different types is left out, unless it was given."""
+    """The signals given to @workflow, and those that its function refers to by a global name. A name with signals of
+    different types is left out, unless it was given."""
     mentioned: dict[str, Signal[Any] | None] = {}
     for signal in _mentioned(unwrap(workflow.fn)):
         present = mentioned.setdefault(signal.name, signal)
@@ -110,7 +110,7 @@ def _mentioned(fn: Callable[..., Any]) -> Iterator[Signal[Any]]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Global names and attributes that the code uses, also in functions within it."""
+    """Global names and attributes that the code uses, including those in nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

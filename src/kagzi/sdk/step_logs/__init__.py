@@ -1,1 +1,1 @@
-"""Log lines of steps: gathered by the worker, for people who look at the run."""
+"""Log lines of steps: collected by the worker, shown with the run."""

@@ -1,5 +1,5 @@
-"""Gathers what the bodies of steps log, for the server to keep. Best effort: no step waits for it, and nothing is kept
-beyond a bound."""
+"""Collects the log lines of step bodies for the server to store. Best effort: no step waits for it, and its memory is
+bounded."""
 
 import logging
 import threading
@@ -33,7 +33,7 @@ class _Line(NamedTuple):
 
 
 class _Waiting:
-    """Lines of one step that were not sent yet."""
+    """Lines of one step that have not been sent yet."""
 
     __slots__ = ("dropped", "lines", "size")
 
@@ -44,8 +44,8 @@ class _Waiting:
 
 
 class StepLogCollector:
-    """What the steps of one worker logged and was not sent yet. `on_lines` is called, in the thread that logs, when
-    there is something to send after there was nothing. `codec`: lines leave the process encoded."""
+    """The unsent log lines of the steps of one worker. `on_lines` is called, in the thread that logs, when the first
+    line to send arrives. `codec`: lines leave the process encoded."""
 
     def __init__(self) -> None:
         self.on_lines: Callable[[], None] = _nobody
@@ -55,7 +55,7 @@ class StepLogCollector:
         self._bytes = 0
 
     def collect(self, where: StepInfo, record: logging.LogRecord) -> None:
-        """In whichever thread. Raises nothing."""
+        """May be called in any thread. Never raises."""
         try:
             text = _text(record)
         except Exception:  # noqa: BLE001  cannot be formatted: the handlers report it
@@ -65,7 +65,7 @@ class StepLogCollector:
             self.on_lines()
 
     def _add(self, key: tuple[str, str], line: _Line) -> bool:
-        """Whether it is the first that waits."""
+        """Returns whether it is the first waiting line."""
         size = len(line.text)
         with self._guard:
             first = not self._waiting
@@ -78,7 +78,7 @@ class StepLogCollector:
             waiting.lines.append(line)
             waiting.size += size
             self._bytes += size
-            while len(waiting.lines) > STEP_LOG_LINES or waiting.size > STEP_LOG_BYTES:  # nobody would see them
+            while len(waiting.lines) > STEP_LOG_LINES or waiting.size > STEP_LOG_BYTES:  # more than the server keeps
                 gone = len(waiting.lines.pop(0).text)
                 waiting.size -= gone
                 self._bytes -= gone
@@ -90,7 +90,7 @@ class StepLogCollector:
         return not self._waiting
 
     def take(self) -> list[pb.StepLog]:
-        """What is to be sent now: about as much as a message may have. The rest waits."""
+        """The lines to send now, about as many as fit into a message. The rest wait."""
         taken: list[tuple[tuple[str, str], _Waiting]] = []
         size = 0
         with self._guard:
@@ -118,7 +118,7 @@ class StepLogCollector:
 
 
 def _nobody() -> None:
-    """Until the worker has a session nothing is sent."""
+    """The default of `on_lines`, until the worker has a session."""
 
 
 def _text(record: logging.LogRecord) -> str:

@@ -1,7 +1,7 @@
-"""Shows the log records that are made in the body of a step to the worker that executes it.
+"""Passes the log records made in the body of a step to the worker that executes it.
 
-Records are seen as they are made, by a factory that calls the one before it and changes nothing: no handler is added,
-so a program that has none, or that configures them later, logs as it would without a worker.
+A record factory sees the records as they are made; it calls the previous factory and changes nothing. No handler is
+added, so a program without handlers, or one that configures them later, logs as it would without a worker.
 """
 
 import logging
@@ -11,7 +11,7 @@ from ..workflow.current import StepInfo, place
 
 
 class _Factory:
-    """Makes records as the factory before it did."""
+    """Makes records as the previous factory did."""
 
     def __init__(self, before: Any) -> None:
         self._before = before
@@ -26,8 +26,8 @@ class _Factory:
         return record
 
     def leave(self) -> None:
-        """The last worker of the process has stopped. If somebody has put another factory before this one since, this
-        one stays and does nothing."""
+        """The last worker of the process has stopped. If another factory was installed on top of this one meanwhile,
+        this one stays and does nothing."""
         if logging.getLogRecordFactory() is self:
             logging.setLogRecordFactory(self._before)
 
@@ -36,7 +36,7 @@ _factory: _Factory | None = None
 
 
 def watch_records() -> None:
-    """Until `unwatch_records` was called as often."""
+    """Watches until `unwatch_records` has been called as often."""
     global _factory  # noqa: PLW0603  logging has one factory for the process
     if _factory is None:
         _factory = _Factory(logging.getLogRecordFactory())

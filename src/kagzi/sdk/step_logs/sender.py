@@ -1,4 +1,4 @@
-"""When the gathered log lines of steps are sent: once a second, while there are any."""
+"""Sends the collected log lines of steps: once a second, while there are any."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from .records import unwatch_records, watch_records
 
 
 class StepLogSender:
-    """Belongs to the event loop it is started on. `report`: what waits is to leave with the next message."""
+    """Belongs to the event loop on which it is started. `report`: sends waiting lines with the next message."""
 
     def __init__(self, report: Callable[[], None], collector: StepLogCollector) -> None:
         self._report = report
@@ -24,12 +24,12 @@ class StepLogSender:
         watch_records()
 
     def flush(self) -> None:
-        """The worker leaves: with its last message."""
+        """The worker stops: send waiting lines with its last message."""
         if not self._collector.is_empty:
             self._report()
 
     def stop(self) -> None:
-        """Also of one that was not started."""
+        """Also allowed if it was not started."""
         self._stopped = True
         if self._is_watching:
             self._is_watching = False
@@ -38,8 +38,8 @@ class StepLogSender:
             self._timer.cancel()
 
     def _soon(self) -> None:
-        """In whichever thread a line was logged."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there any more
+        """Called in the thread that logged a line."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._later)
 
     def _later(self) -> None:
@@ -50,4 +50,4 @@ class StepLogSender:
         self._timer = None
         if not self._collector.is_empty:
             self._report()
-            self._later()  # what does not fit into one message, and what comes before it leaves
+            self._later()  # for lines that do not fit into the message or arrive before it is sent

@@ -1,7 +1,7 @@
-"""The user's connection, whichever driver it is of: statements and transactions in one form.
+"""The user's connection, of any supported driver: one interface for statements and transactions.
 
-No driver is imported: a connection says by its class which one it is of, and then the program has imported it. Where a
-connection is not async, neither is anything here: the coroutines never wait, and `run_now` runs them on the spot.
+No driver is imported: the class of a connection tells its driver, which the program has then imported. For a sync
+connection nothing here is really async: the coroutines never wait, and `run_now` runs them immediately.
 """
 
 import sys
@@ -15,16 +15,16 @@ T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 Dialect = Literal["postgresql", "sqlite"]
 State = Literal["none", "block", "implicit"]
-"""Of a transaction: none is open; one is open, in a block that ends it; one is open that began with some statement, and
-nobody is sure to commit it."""
+"""The state of the transaction: none is open; one is open in a block that ends it; or one was opened implicitly by a
+statement, and it is not certain that it will be committed."""
 
-_MISSING_TABLE = "42P01"  # of PostgreSQL
+_MISSING_TABLE = "42P01"  # PostgreSQL's undefined_table
 _NOT_PERMITTED = "42501"
 _KNOWN = "asyncpg, psycopg 3, or SQLAlchemy (Connection, Session, AsyncConnection, AsyncSession)"
 
 
 class Connection(Protocol):
-    """`what`: for messages. `is_async`: whether its user writes `async with`."""
+    """`what`: its name in messages. `is_async`: whether its user writes `async with`."""
 
     what: str
     is_async: bool
@@ -33,7 +33,7 @@ class Connection(Protocol):
     def state(self) -> State: ...
 
     def explicit_block(self) -> str:
-        """How users open a transaction on it."""
+        """The code with which users open a transaction on it."""
         ...
 
     def autocommits(self) -> bool:
@@ -43,7 +43,7 @@ class Connection(Protocol):
     async def fetch(self, sql: str, values: Mapping[str, object]) -> Rows: ...
 
     async def begin(self) -> Any:
-        """A transaction, or a savepoint in the one that is open; to be given to `end`."""
+        """Begin a transaction, or a savepoint in the open one. Returns it for `end`."""
         ...
 
     async def end(self, transaction: Any, error: BaseException | None) -> None:
@@ -52,7 +52,7 @@ class Connection(Protocol):
 
 
 def connection_of(raw: Any, call: str) -> Connection:
-    """Raises InvalidArgument for what is not a connection of a known driver."""
+    """Raises InvalidArgument for a value that is not a connection of a known driver."""
     for cls in type(raw).__mro__:
         make = _CLASSES.get(f"{cls.__module__}.{cls.__qualname__}")
         if make is not None:
@@ -63,7 +63,7 @@ def connection_of(raw: Any, call: str) -> Connection:
 
 
 def run_now(work: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, which waits for nothing: its connection is not async."""
+    """The result of a coroutine that never waits, because its connection is sync."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -82,7 +82,7 @@ def is_not_permitted(error: BaseException) -> bool:
 
 
 def _state_of(error: BaseException) -> str:
-    original = getattr(error, "orig", None) or error  # SQLAlchemy keeps the driver's own
+    original = getattr(error, "orig", None) or error  # SQLAlchemy keeps the driver's error
     return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None) or ""
 
 
@@ -129,12 +129,12 @@ class _Psycopg:
 
     def __init__(self, raw: Any, call: str) -> None:
         self._raw = raw
-        self._tuples = sys.modules["psycopg.rows"].tuple_row  # whatever rows the user wants
+        self._tuples = sys.modules["psycopg.rows"].tuple_row  # independent of the user's row factory
 
     def state(self) -> State:
         if self._raw.info.transaction_status == 0:  # IDLE
             return "none"
-        # psycopg counts its blocks, and tells nobody; a connection that commits by itself is never in another one.
+        # psycopg counts its blocks privately; on an autocommit connection, every transaction is in a block.
         return "block" if self._raw.autocommit or getattr(self._raw, "_num_transactions", 0) else "implicit"
 
     def explicit_block(self) -> str:
@@ -179,7 +179,7 @@ class _AsyncPsycopg(_Psycopg):
 
 
 class _SqlAlchemy:
-    """A Connection or a Session: both begin, nest and execute in the same words."""
+    """A Connection or a Session: both have the same methods to begin, nest and execute."""
 
     what = "a connection of SQLAlchemy"
     is_async = False
@@ -203,7 +203,7 @@ class _SqlAlchemy:
         if not self._raw.in_transaction():
             return "none"
         begun = self._sync.get_transaction()
-        # `with x.begin()` leaves its mark; a Session also tells who began. What began by itself ends without a commit.
+        # `with x.begin()` sets this attribute; a Session also has an origin. Implicit transactions end uncommitted.
         in_block = getattr(self._sync, "_trans_context_manager", None) is not None
         origin = getattr(getattr(begun, "origin", None), "name", "AUTOBEGIN")
         return "block" if in_block or origin != "AUTOBEGIN" else "implicit"

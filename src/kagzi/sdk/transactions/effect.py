@@ -23,7 +23,7 @@ from .tables import EFFECTS, create
 T = TypeVar("T")
 
 _ended: "WeakKeyDictionary[StepInfo, set[str]]" = WeakKeyDictionary()
-"""The names of the effects whose blocks an attempt has ended."""
+"""The names of the effects whose blocks have ended, by attempt."""
 
 
 class _State(Enum):
@@ -34,25 +34,25 @@ class _State(Enum):
 
 @exported
 def effect(connection: Any, name: str = "") -> "Effect":
-    """What a step does in your own database, exactly once: `async with kagzi.effect(connection) as effect:`, in the
-    body of a step. The key of the step and the result are written beside your rows, in your transaction, so that a
-    repeated attempt reads the result instead of repeating the work.
+    """Do work in your own database exactly once: `async with kagzi.effect(connection) as effect:`, in the body of a
+    step. The key of the step and the result are written beside your rows, in your transaction, so that a repeated
+    attempt reads the result instead of repeating the work.
 
     Args:
-        connection: Of asyncpg, psycopg 3 or SQLAlchemy (a connection or a session, of PostgreSQL or SQLite); `with` for
-            those that are not async. If no transaction is open, the block is one. In the block of a transaction, it is
-            a savepoint of that, and becomes valid with your commit.
-        name: Needed if a step has several effects: each has its own.
+        connection: Of asyncpg, psycopg 3 or SQLAlchemy (a connection or a session, to PostgreSQL or SQLite). Use `with`
+            for sync connections. If no transaction is open, the block is one. Inside a transaction, the block is a
+            savepoint, which takes effect with your commit.
+        name: Required if a step has several effects: each has its own.
 
-    Raises PreconditionFailed outside of a step, InvalidArgument for what is not a connection or a name.
+    Raises PreconditionFailed outside of a step, InvalidArgument for an invalid connection or name.
     """
     return Effect(connection, name, _step())
 
 
 @exported
 class Effect:
-    """An effect of a step, made by `kagzi.effect(connection)`. Either `done` is true, and `result()` is what an earlier
-    attempt recorded; or the block does the work and calls `record()`. A block that does neither is rolled back."""
+    """An effect of a step, made by `kagzi.effect(connection)`. If `done` is true, `result()` is what an earlier attempt
+    recorded. Otherwise the block does the work and calls `record()`. A block that does neither is rolled back."""
 
     def __init__(self, connection: Any, name: str, step: StepInfo) -> None:
         self._connection: Connection = connection_of(connection, "kagzi.effect(connection)")
@@ -80,7 +80,7 @@ class Effect:
 
     @property
     def done(self) -> bool:
-        """Whether an earlier attempt has committed this effect: do nothing then, and return `result()`."""
+        """Whether an earlier attempt has committed this effect: then do nothing, and return `result()`."""
         self._require_open("done")
         self._is_checked = True
         return self._earlier is not None
@@ -90,7 +90,7 @@ class Effect:
     @overload
     def result(self, type: type[T]) -> T: ...
     def result(self, type: Any = Any) -> Any:
-        """What the earlier attempt recorded, read as `type`. Raises NonRetryable if there was none."""
+        """The result that the earlier attempt recorded, decoded as `type`. Raises NonRetryable if there was none."""
         self._require_open("result()")
         if self._earlier is None:
             raise NonRetryable(
@@ -155,7 +155,7 @@ class Effect:
         self._transaction = transaction
 
     async def _claim(self) -> Payload | None:
-        """What an earlier attempt has recorded. None: this one is the first, and all others wait for it."""
+        """The result of an earlier attempt. None: this attempt is the first, and all others wait for it."""
         attempt = {"attempt": self._step.attempt}
         if await self._connection.fetch(statements()["claim_effect"], {**self._values, **attempt}):
             return None
@@ -221,7 +221,7 @@ class Effect:
 
     @property
     def _codec(self) -> MessageCodec | None:
-        """The worker's own."""
+        """The codec of the worker."""
         run = self._step.run
         return None if run is None or run.services.step_logs is None else run.services.step_logs.codec
 
@@ -265,8 +265,8 @@ class Effect:
             )
 
     def _refuse_transaction(self) -> None:
-        """Raises NonRetryable for a transaction that nobody is sure to commit: the step would be recorded, and the
-        effect would not."""
+        """Raises NonRetryable for a transaction that may never be committed: the step would be recorded, but not the
+        effect."""
         state, block = self._connection.state(), self._connection.explicit_block()
         if state == "implicit":
             raise NonRetryable(

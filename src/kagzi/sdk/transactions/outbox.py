@@ -1,4 +1,4 @@
-"""Starts as rows of an outbox table, written in the user's own transaction. A server drains it."""
+"""Starts as rows of an outbox table, written in the user's own transaction. A server drains the table."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ CALL = "client.start_in(connection, ...)"
 
 
 async def write_start(connection: Any, request: pb.StartWorkflowRequest) -> None:
-    """One row, in the transaction that is open. Raises InvalidArgument for what is not a connection to PostgreSQL,
+    """Writes one row in the open transaction. Raises InvalidArgument for anything but a connection to PostgreSQL,
     PreconditionFailed without a transaction, NonRetryable if the table is missing and may not be created."""
     opened = connection_of(connection, CALL)
     if opened.dialect != "postgresql":

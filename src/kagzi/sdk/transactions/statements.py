@@ -1,4 +1,4 @@
-"""The statements that are executed on the user's connection. Values are written as `:name`."""
+"""The statements executed on the user's connection. Values are written as `:name`."""
 
 import re
 from functools import cache
@@ -10,7 +10,7 @@ _VALUE = re.compile(r":([a-z_]+)")
 
 @cache
 def statements() -> dict[str, str]:
-    """All of them, by name, without the line that says why."""
+    """All statements, by name, without their comments."""
     named: dict[str, str] = {}
     for file in sorted((Path(__file__).parent / "sql").glob("*.sql")):
         parts = _NAME.split(file.read_text("utf-8"))
@@ -21,7 +21,7 @@ def statements() -> dict[str, str]:
 
 @cache
 def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
-    """For drivers that want `$1`: the statement, and the names of its values in order."""
+    """For drivers that use `$1`: the statement, and the names of its values in order."""
     names: list[str] = []
 
     def number(value: "re.Match[str]") -> str:
@@ -34,10 +34,10 @@ def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
 
 @cache
 def percent(sql: str) -> str:
-    """For drivers that want `%(name)s`."""
+    """For drivers that use `%(name)s`."""
     return _VALUE.sub(r"%(\1)s", sql)
 
 
 def parts_of(sql: str) -> list[str]:
-    """A script as single statements."""
+    """The single statements of a script."""
     return [part.strip() for part in sql.split(";\n") if part.strip()]

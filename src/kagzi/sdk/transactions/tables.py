@@ -1,4 +1,4 @@
-"""The tables in the user's database: created where that is allowed, else the refusal says how to do it."""
+"""The tables in the user's database: created if that is allowed, else the error explains how to create them."""
 
 import logging
 
@@ -11,16 +11,16 @@ _log = logging.getLogger("kagzi.transactions")
 EFFECTS = "kagzi_effects"
 OUTBOX = "kagzi_outbox"
 _SHORT = {EFFECTS: "effects", OUTBOX: "outbox"}
-_LOCK = 4_846_231_907  # of nobody else: two that create the same table at once would stop each other
+_LOCK = 4_846_231_907  # an advisory lock: concurrent creations of a table would fail
 
 
 def ddl(table: str, dialect: str) -> str:
-    """The statements that create a table, for people and their migrations."""
+    """The statements that create a table, for users and their migrations."""
     return statements()[f"create_{_SHORT[table]}_{dialect}"]
 
 
 async def create(connection: Connection, table: str) -> None:
-    """In a transaction of its own, or in the one that is open. Raises NonRetryable if that is not allowed."""
+    """Create it in its own transaction, or in the open one. Raises NonRetryable if that is not allowed."""
     transaction = await connection.begin()
     try:
         if connection.dialect == "postgresql":

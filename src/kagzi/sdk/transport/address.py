@@ -1,7 +1,7 @@
-"""Where a server is, as people write it.
+"""The address of a server, as users write it.
 
 host:50051   http://host:50051   https://host   host-a:50051,host-b:50051   unix:/run/kagzi.sock     a server
-grpc://host:50051                                                       the same, and never by WebSocket
+grpc://host:50051                                                       the same, but never by WebSocket
 sqlite:///relative.db   sqlite:////absolute.db   :memory:                                         embedded
 """
 
@@ -28,8 +28,8 @@ _MEMORY_FORMS = (MEMORY, "sqlite://", f"sqlite://{MEMORY}", f"sqlite:///{MEMORY}
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Either `targets` (of servers, tried in turn) or `embedded` (what `kagzi.embedded` opens) is set. `plain`: it says
-    that there is no TLS."""
+    """Either `targets` (of servers, tried in turn) or `embedded` (the argument of `kagzi.embedded`) is set. `plain`:
+    the address excludes TLS."""
 
     text: str
     targets: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def leaves_machine(self) -> bool:
-        """Whether what is sent can be seen outside this machine."""
+        """Whether messages can be read outside this machine."""
         return not all(map(is_local, self.targets))
 
 
@@ -127,6 +127,6 @@ def is_local(target: str) -> bool:
 
 
 def _wrong(text: object, why: str, *, hide: bool = False) -> InvalidArgument:
-    """`hide`: the text may hold a password, so it is not repeated."""
+    """`hide`: the text may contain a password, so it is not repeated."""
     named = "address" if hide else f"address={text!r}"
     return InvalidArgument(f"{named} {why}", field="address")

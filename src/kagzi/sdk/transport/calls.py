@@ -1,7 +1,7 @@
-"""A channel that the generated stubs take instead of gRPC's: to a server in this process, or over a WebSocket.
+"""A channel that the generated stubs use instead of gRPC's: to a server in this process, or over a WebSocket.
 
-Limits of messages, deadlines, cancellation and the errors of failed calls are gRPC's, so nobody above the channel knows
-which of them it is.
+Message limits, deadlines, cancellation and errors of failed calls are those of gRPC, so the code above does not depend
+on the kind of channel.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ _LARGEST_BYTES = limits.MESSAGE_READ_BYTES
 
 
 class CallChannel:
-    """`open_call`: of the server. `largest_bytes`: of a request. Closing the channel cancels the calls that are open
-    on it."""
+    """`open_call`: begins a call of the server. `largest_bytes`: of a request. Closing the channel cancels its open
+    calls."""
 
     def __init__(self, open_call: OpenCall, largest_bytes: int = _LARGEST_BYTES) -> None:
         self._open_call = open_call
@@ -80,7 +80,7 @@ class CallChannel:
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> "Call":
-        """Without `requests` they are written by the caller, one by one."""
+        """Without `requests`, the caller writes them one by one."""
         end = self._open_call(path, metadata, timeout)
         call = self._begin(kind(end, encode, decode, self._largest_bytes), timeout)
         if requests is not None:
@@ -93,7 +93,7 @@ class CallChannel:
 
 
 class Call:
-    """One call, as gRPC's: ends with a status, which whoever reads is told as an AioRpcError unless it is OK."""
+    """One call, like gRPC's: it ends with a status, which a reader gets as an AioRpcError unless it is OK."""
 
     def __init__(self, end: ClientEnd, encode: Encode, decode: Decode, largest_bytes: int) -> None:
         self._end = end
@@ -105,7 +105,7 @@ class Call:
         self._open: set[Call] = set()
 
     def begin(self, timeout_s: float | None, open_calls: "set[Call]") -> None:
-        """`open_calls`: it is one of them until it is over."""
+        """`open_calls`: contains this call until it is over."""
         if self._end.status is not None:
             return
         self._open = open_calls
@@ -142,18 +142,18 @@ class Call:
                     await self.write(request)
             else:
                 for request in requests:
-                    if self.done():  # a write that does not wait does not notice that it is cancelled
+                    if self.done():  # a write that does not block does not notice a cancellation
                         return
                     await self.write(request)
             await self.done_writing()
         except grpc.aio.AioRpcError:
-            return  # whoever awaits the call is told
+            return  # the task that awaits the call gets the error
         except Exception:
             self.cancel()
             raise
 
     async def write(self, request: Any) -> None:
-        """Returns when more may be written. Raises the status, if the call has failed already."""
+        """Returns when more may be written. Raises the status if the call has already failed."""
         if self.done():
             self._raise_for_status()
         data: bytes = request if self._encode is None else self._encode(request)
@@ -182,7 +182,7 @@ class Call:
         if data is not None and len(data) > _LARGEST_BYTES:
             status = too_large("CLIENT", "Received", len(data), _LARGEST_BYTES)
             self._end.end(status)
-            raise _error(status)  # also if all is over, and well
+            raise _error(status)  # also after a call that ended with OK
         if data is None:
             self._raise_for_status()
             return grpc.aio.EOF
@@ -197,7 +197,7 @@ class Call:
 
 
 class UnaryCall(Call):
-    """Awaited for its one response."""
+    """Awaited for its single response."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._response().__await__()
@@ -210,7 +210,7 @@ class UnaryCall(Call):
             await self._read()  # the status
         except asyncio.CancelledError:
             if self._sending is not None and self._sending.done() and not self._sending.cancelled():
-                self._sending.result()  # raises why the requests ended, if they did
+                self._sending.result()  # raises the error of the requests, if there is one
             raise
         return response
 

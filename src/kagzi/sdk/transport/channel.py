@@ -1,5 +1,4 @@
-"""What the SDK needs of a way to a server, and the one over gRPC. The others are in `calls` and
-`websocket`."""
+"""The channel interface that the SDK needs, and its implementation over gRPC. Others are in `calls` and `websocket`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -14,9 +13,9 @@ from .address import Address
 class Channel(Protocol):
     """The part of gRPC's channel that the generated stubs and the session use.
 
-    A method is made of a path and of how to encode and decode; calling it, with `timeout` and `metadata`, begins a
-    call. A call can be cancelled, also by cancelling who waits in it, which reaches the server's handler. One that
-    fails raises `grpc.aio.AioRpcError` with a status and the details that the server gave; a server that is gone is
+    A method is created from a path, an encoder and a decoder; calling it, with `timeout` and `metadata`, begins a call.
+    A call can be cancelled, also by cancelling the task that awaits it, which reaches the server's handler. A failed
+    call raises `grpc.aio.AioRpcError` with a status and the details from the server; a server that is gone is
     UNAVAILABLE.
     """
 
@@ -33,7 +32,7 @@ class Channel(Protocol):
     def stream_stream(self) -> Callable[..., Any]: ...
 
     async def close(self) -> None:
-        """Calls that are open are cancelled."""
+        """Cancels open calls."""
         ...
 
 
@@ -42,12 +41,12 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.max_send_message_length", limits.MESSAGE_READ_BYTES),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take
-    ("grpc.keepalive_time_ms", 5_000),  # with the next: a server that fell silent is left before a lease is over
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one connection attempt may take
+    ("grpc.keepalive_time_ms", 5_000),  # with the next: leaves a silent server before a lease ends
     ("grpc.keepalive_timeout_ms", 4_000),
-    ("grpc.http2.ping_timeout_ms", 4_000),  # of a ping that measures the line, and keeps others from being sent
+    ("grpc.http2.ping_timeout_ms", 4_000),  # of a bandwidth ping, which keeps others from being sent
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.use_local_subchannel_pool", 1),  # a new channel begins anew, without the backoff of an older one
+    ("grpc.use_local_subchannel_pool", 1),  # a new channel starts without the backoff of an older one
 )
 
 
@@ -64,5 +63,5 @@ def blocking_channel(target: str, credentials: grpc.ChannelCredentials | None, a
 
 
 def _options(address: Address) -> list[tuple[str, Any]]:
-    """A proxy named by the environment is for other machines only."""
+    """A proxy from the environment is used for other machines only."""
     return list(_OPTIONS) if address.leaves_machine else [*_OPTIONS, ("grpc.enable_http_proxy", 0)]

@@ -1,6 +1,6 @@
-"""The way to a server: one of those the address names at a time, another when that one fails.
+"""The connection to a server: to one of those in the address at a time, to another when that one fails.
 
-Every unary call can be repeated, so every one is: with backoff, for a bounded time.
+Every unary call can be repeated, so every one is retried: with backoff, for a bounded time.
 """
 
 import asyncio
@@ -45,18 +45,18 @@ Response = TypeVar("Response")
 
 NAMESPACE_VARIABLE = "KAGZI_NAMESPACE"
 CALL_TIMEOUT_S = 30.0
-"""How long a call is tried, unless the client says otherwise."""
-CONNECT_S = 10.0  # for a host that does not answer at all
-REFUSED_S = 3.0  # for one that says that nobody listens
-_PROBE_S = 2.0  # how long a server may take to say how it is
+"""How long a call is tried, unless the client sets another time."""
+CONNECT_S = 10.0  # for a host that does not respond at all
+REFUSED_S = 3.0  # for a host that refuses connections
+_PROBE_S = 2.0  # how long a server may take to report its state
 API_VERSION = "v1"
-BARE_STATUS = "grpc_status"  # in the metadata of errors that came without Kagzi's details
+BARE_STATUS = "grpc_status"  # in the metadata of errors without Kagzi's details
 
 
 class Connection:
-    """Opened once, closed once; used by any number of callers at the same time. `websocket`: calls go that way where
-    a server offers it. `codec`: of what user code says; calls and the streams of a link decode, and calls encode.
-    `embedded`: the server in this process, if it is there already; otherwise an embedded address opens it."""
+    """Opened once, closed once; any number of tasks may use it concurrently. `websocket`: use WebSocket where a server
+    offers it. `codec`: for payloads; calls encode and decode, the streams of a link decode. `embedded`: the server in
+    this process, if it is already running; otherwise an embedded address opens it."""
 
     def __init__(
         self,
@@ -104,8 +104,8 @@ class Connection:
         return self._link
 
     async def open(self, *, timeout_s: float | None = None) -> None:
-        """Returns when a server has answered. Raises Unavailable within `timeout_s` (if that is not given: within
-        seconds, and sooner where nothing listens), PreconditionFailed if the two do not fit."""
+        """Returns when a server has responded. Raises Unavailable within `timeout_s` (if not given: within seconds, and
+        sooner if nothing listens), PreconditionFailed if the versions are not compatible."""
         if self.address.embedded and self._embedded is None:
             self._embedded = await open_embedded(self.address.embedded)
         try:
@@ -152,13 +152,13 @@ class Connection:
         refused: "Callable[[Response], KagziError | None] | None" = None,
         trace: Metadata | None = None,
     ) -> Response:
-        """One unary call, repeated while the server or its database cannot be reached, for `timeout_s` in all (the
-        client's, if not given); each try may take `try_s`, and none begins after `last_try_s`. `refused`: what an
-        answer says against a part of what was asked; an Unavailable among it has the whole repeated. `trace`: what the
-        server is told of the span that it belongs to; None: of the current one.
+        """One unary call, retried while the server or its database is unavailable, for `timeout_s` in all (default: the
+        client's); each try may take `try_s`, and none begins after `last_try_s`. `refused`: returns the error that a
+        response has for a part of the request; if it is Unavailable, the whole call is retried. `trace`: the trace
+        metadata to send; None: of the current span.
 
-        Raises what the server says as a KagziError; Unavailable, which names what is down, when that time is over.
-        It begins when the call's turn has come: a server refuses those that are more than it serves at once.
+        Raises the server's error as a KagziError; Unavailable, which names what is down, when the time is over.
+        The time starts when the call is sent: calls queue here, because a server limits how many it serves at once.
         """
         if self.codec is not None:
             self.codec.encode(cast("Message", request))
@@ -198,34 +198,33 @@ class Connection:
                 await self.try_again(tries, link, problem)
 
     async def try_again(self, tries: Tries, failed: Link, problem: "KagziError | Outage") -> None:
-        """Returns when the next try is due, perhaps at another server. Raises the problem if there is to be none."""
+        """Returns when the next try is due, perhaps at another server. Raises the problem if no try is left."""
         pause_s = tries.pause_s(problem)
         await self.move(failed)
         await asyncio.sleep(pause_s)
 
     def tries(self, timeout_s: float | None = None, *, last_try_s: float | None = None, stream: bool = False) -> Tries:
-        """For a call or a stream, which is tried for `timeout_s` (the client's time limit, if not given)."""
+        """The tries of a call or a stream, for `timeout_s` (the client's time limit, if not given)."""
         return Tries(
             self.notices,
             self.rng,
             timeout_s=self.call_timeout_s if timeout_s is None else timeout_s,
             last_try_s=last_try_s,
             stream=stream,
-            # A name that resolved before, or a host that spoke TLS, is waited for: it is on its way back.
+            # A name that resolved before, or a host that spoke TLS, will probably come back: keep trying.
             hopeless_after=0 if self._was_reached else max(len(self.address.targets), 1),
         )
 
     def raise_if_closed(self) -> None:
-        """Closing a channel looks like a cancellation to whoever waits on it: tell the two apart."""
+        """Closing a channel looks like a cancellation to the tasks that wait on it: distinguish the two."""
         task = asyncio.current_task()
         if self._link is None and task is not None and not task.cancelling():
             raise PreconditionFailed("This client was closed during the call.") from None
 
     def problem_of(self, error: grpc.aio.AioRpcError) -> "KagziError | Outage":
-        """What a failed call means: an Outage if it may be repeated, else the error as users see it.
+        """The meaning of a failed call: an Outage if it may be retried, else the error as users see it.
 
-        Raises CancelledError for what is none: a call that is cancelled just after its answer has come fails with
-        status OK.
+        Raises CancelledError for a call that was cancelled just after its response arrived, which fails with status OK.
         """
         task = asyncio.current_task()
         if error.code() is grpc.StatusCode.OK and task is not None and task.cancelling():
@@ -233,7 +232,7 @@ class Connection:
         problem = from_rpc_error(error)
         if not isinstance(problem, Unavailable):
             return problem
-        if BARE_STATUS in problem.metadata:  # not the server's own words
+        if BARE_STATUS in problem.metadata:  # not an error of the Kagzi server itself
             details = error.details() or error.code().name.replace("_", " ").lower()
             new_to_tls = self._credentials is not None and not self._was_reached
             return unreachable(self.server, details, new_to_tls=new_to_tls)
@@ -241,11 +240,11 @@ class Connection:
         return reported_by_server(self.server, problem)
 
     def broken(self, what: str) -> Outage:
-        """Of a stream that ended before its time: `what` is said of the server."""
+        """For a stream that ended early: `what` describes the server."""
         return Outage(f"{self.server} {what}", "", DOWN_SERVER)
 
     async def _probe(self) -> Outage | None:
-        """Why the server in use cannot serve; None if it can. Nothing is repeated."""
+        """Why the server in use cannot serve; None if it can. Makes a single try."""
         link = self._link
         if link is None:
             return None
@@ -260,8 +259,8 @@ class Connection:
         return reported_by_server(self.server, database_down(info.store_problem)) if info.store_problem else None
 
     async def move(self, failed: Link) -> None:
-        """`failed` did not work: use another server, or find out who serves the file now. Many callers may say it at
-        once."""
+        """`failed` did not work: use another server, or find out which process serves the file now. May be called by
+        many tasks at once."""
         async with self._moving:
             if failed is not self._link:
                 return
@@ -273,11 +272,11 @@ class Connection:
                 changed = self._embedded.target != failed.target
             else:
                 self._turn += 1
-                changed = len(self.address.targets) > 1  # a lone server is found again by the channel itself
+                changed = len(self.address.targets) > 1  # the channel itself reconnects to a single server
             if not changed:
                 return
             link = self._new_link()
-            left = link  # if this is cancelled, or the connection closed meanwhile
+            left = link  # retired if this is cancelled or the connection closed meanwhile
             try:
                 await link.settle()
                 if failed is self._link:
@@ -302,12 +301,12 @@ class Connection:
         return self.address.targets[self._turn % len(self.address.targets)], self._key_metadata
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
-        """A worker of this process is welcome at the server in use. Matters to embedded ones only."""
+        """The server in use has accepted a worker of this process. Only matters for embedded servers."""
         if self._embedded is not None:
             self._embedded.note_worker(namespace, worker_id)
 
     def blocking_channel(self) -> tuple[grpc.Channel, Metadata]:
-        """A channel of its own for a thread, to the server in use. The caller closes it."""
+        """A separate channel to the server in use, for a thread. The caller closes it."""
         link = self.link
         return blocking_channel(link.target, self._credentials, self.address), link.metadata
 
@@ -336,8 +335,8 @@ def open_connection(
     websocket: bool = True,
     codec: Codec | MessageCodec | None = None,
 ) -> Connection:
-    """A connection as the arguments and the environment say; not yet opened. `websocket` False: for so few calls that
-    it is not worth connecting twice. Raises InvalidArgument."""
+    """A connection as the arguments and the environment define it; not yet opened. `websocket` False: for so few calls
+    that a second connection is not worth it. Raises InvalidArgument."""
     where = parse_address(address, os.environ)
     return Connection(
         where,
@@ -352,6 +351,6 @@ def open_connection(
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The numbers a version begins with: "1.10.2rc1" is (1, 10, 2)."""
+    """The leading numbers of a version: "1.10.2rc1" is (1, 10, 2)."""
     release = re.match(r"\d+(\.\d+)*", version)
     return tuple(int(part) for part in release[0].split(".")) if release else ()

@@ -1,4 +1,4 @@
-"""Credentials of a connection, and the rule that a key never leaves this machine unencrypted."""
+"""Credentials of a connection, and the rule that an API key never leaves this machine unencrypted."""
 
 import ssl
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ TLS_VARIABLES = (AUTHORITY_VARIABLE, CERTIFICATE_VARIABLE, KEY_FILE_VARIABLE)
 class Tls:
     """How to encrypt a connection: files in PEM form."""
 
-    ca: str | PathLike[str] | None = None  #: whom to trust instead of the system's authorities
+    ca: str | PathLike[str] | None = None  #: the trusted authorities, instead of the system's
     certificate: str | PathLike[str] | None = None  #: this side's certificate, for mutual TLS
     key: str | PathLike[str] | None = None  #: the key of that certificate
 
@@ -33,11 +33,11 @@ NO_FILES = Tls()
 
 
 def tls_of(address: Address, tls: "bool | Tls | None", environment: Mapping[str, str] | None = None) -> Tls | None:
-    """How to encrypt: as the address says (https://), unless `tls` says more, with the files that the environment names
-    unless `tls` names some. None: not at all. Raises InvalidArgument.
+    """How to encrypt: as the address says (https://), unless `tls` says more, with the files of the environment unless
+    `tls` names some. None: not at all. Raises InvalidArgument.
 
-    Who names files in the environment wants TLS: also for an address that does not say, but not for one that says
-    http:// or that leads to this process or a Unix socket.
+    Files in the environment imply TLS, also for an address without a scheme, but not for one with http:// or one that
+    leads to this process or a Unix socket.
     """
     files = _tls_from(environment or {})
     if tls is None:
@@ -72,7 +72,7 @@ def _whole(tls: Tls) -> Tls:
 
 
 def call_metadata(address: Address, tls: Tls | None, api_key: str | None) -> tuple[tuple[str, str], ...]:
-    """What every call carries. Raises InvalidArgument if the key could be read on its way."""
+    """The metadata of every call. Raises InvalidArgument if the key would be sent unencrypted."""
     if not api_key:
         return ()
     if tls is None and address.leaves_machine:
@@ -86,7 +86,7 @@ def call_metadata(address: Address, tls: Tls | None, api_key: str | None) -> tup
 def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
     """Raises InvalidArgument for files that cannot be used."""
     if tls.certificate is not None:
-        _use(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), tls)  # gRPC would only say that nobody can be reached
+        _use(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), tls)  # gRPC would only report an unreachable server
     return grpc.ssl_channel_credentials(
         root_certificates=_authorities(tls),
         private_key=_read(tls.key, "key"),
@@ -95,7 +95,7 @@ def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
 
 
 def ssl_context(tls: Tls) -> ssl.SSLContext:
-    """The same for a connection without gRPC."""
+    """As `channel_credentials`, for a connection without gRPC."""
     authorities = _named_authorities(tls)
     try:
         context = ssl.create_default_context(cadata=None if authorities is None else authorities.decode("latin-1"))
@@ -124,14 +124,14 @@ class _Encrypted(Exception):
 
 
 def _no_password() -> str:
-    """Without it OpenSSL asks at the terminal."""
+    """Without it, OpenSSL asks for a password at the terminal."""
     raise _Encrypted
 
 
 def _named_authorities(tls: Tls) -> bytes | None:
     authorities = _read(tls.ca, "ca")
     if authorities is not None and b"-----BEGIN CERTIFICATE-----" not in authorities:
-        raise _no_certificate(tls)  # an empty file must not mean the system's
+        raise _no_certificate(tls)  # an empty file must not mean the system's authorities
     return authorities
 
 
@@ -140,7 +140,7 @@ def _no_certificate(tls: Tls) -> InvalidArgument:
 
 
 def _authorities(tls: Tls) -> bytes | None:
-    """The system's, unless others are named; gRPC's own where there are none."""
+    """The system's authorities, unless others are named; gRPC's own if the system has none."""
     if tls.ca is not None:
         return _named_authorities(tls)
     of_the_system = ssl.get_default_verify_paths().cafile

@@ -1,5 +1,4 @@
-"""The one hook through which the SDK reaches a server in its own process. Loaded by name, when an address asks for
-it."""
+"""The only hook through which the SDK reaches a server in its own process. Loaded by name, if the address needs it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
@@ -11,30 +10,30 @@ _MODULE = "kagzi.embedded"
 
 
 class Embedded(Protocol):
-    """A way to whoever serves a database file: this process, or another one that opened it first."""
+    """The connection to the process that serves a database file: this one, or another that opened it first."""
 
     @property
     def target(self) -> str:
-        """The gRPC target of who serves now."""
+        """The gRPC target of the process that serves now."""
         ...
 
     @property
     def metadata(self) -> Sequence[tuple[str, str]]:
-        """What proves to it that the caller may read the file."""
+        """Metadata that proves that the caller may read the file."""
         ...
 
     @property
     def open_call(self) -> OpenCall | None:
-        """The way within this process, if it is this one that serves."""
+        """Begins calls within this process, if this process serves."""
         ...
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
-        """A worker lives in this process. If this process serves the file and dies, whoever serves it next need not
-        wait until the leases of that worker run out."""
+        """A worker lives in this process. If this process serves the file and dies, the next server need not wait until
+        the leases of that worker end."""
         ...
 
     async def renew(self) -> None:
-        """Find out anew who serves; become the one if nobody does. `target` and `metadata` are then up to date."""
+        """Find out which process serves; serve if none does. `target` and `metadata` are then up to date."""
         ...
 
     async def close(self) -> None: ...

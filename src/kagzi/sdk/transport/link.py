@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Link:
-    """A channel to one server. Closed once it is retired and no call is left on it: closing sooner would cancel
+    """A channel to one server. Closed once it is retired and has no more calls: closing it earlier would cancel
     them."""
 
     def __init__(self, target: str, channel: Channel, metadata: Metadata, codec: MessageCodec | None = None) -> None:
@@ -32,11 +32,11 @@ class Link:
         self.channel = channel
         self.metadata = metadata
         called: Channel = channel if codec is None else DecodingChannel(channel, codec)
-        self._stubs = stubs = cast("grpc.aio.Channel", called)  # all that they use of it
+        self._stubs = stubs = cast("grpc.aio.Channel", called)  # stubs use only these methods of it
         self.workflows: WorkflowServiceAsyncStub = WorkflowServiceStub(stubs)
         self.workers: WorkerServiceAsyncStub = WorkerServiceStub(stubs)
         self.admin: AdminServiceAsyncStub = AdminServiceStub(stubs)
-        # Requests are encoded by the outbox, once.
+        # The outbox encodes requests, once.
         self.session: grpc.aio.StreamStreamMultiCallable[bytes, worker_pb2.SessionResponse] = called.stream_stream(
             "/kagzi.v1.WorkerService/Session",
             request_serializer=None,
@@ -67,7 +67,7 @@ class Link:
         self._close_if_idle()
 
     async def settle(self, info: admin_pb2.GetServerInfoResponse | None = None) -> None:
-        """Returns when it is known which way its calls go. `info`: what the server has just said. Never raises."""
+        """Returns when it is known which transport calls use. `info`: the server's latest response. Never raises."""
         if isinstance(self.channel, PreferredChannel):
             await self.channel.settle(info)
 

@@ -1,9 +1,9 @@
-"""The user's codec, applied to messages: everything that user code has said is encoded before it leaves this process,
-and decoded when it comes.
+"""The user's codec, applied to messages: all data from user code is encoded before it leaves this process, and decoded
+when it arrives.
 
-That is done to whole messages, by their descriptors, and not where values are written: so a new verb with a payload, or
-a new place for an error, is covered. What is encoded already stays as it is, and what cannot be decoded comes as it is,
-with the reason: whoever needs it is told (`Undecodable`), and nobody else fails.
+It is applied to whole messages, by their descriptors, and not where values are written, so new requests with payloads
+and new fields with errors are covered. Encoded values are not encoded again. A value that cannot be decoded stays as it
+is, with the reason: only code that needs it gets an error (`Undecodable`).
 """
 
 import base64
@@ -27,15 +27,15 @@ from .channel import Channel
 M = TypeVar("M", bound=Message)
 
 UNDECODABLE = "undecodable"
-"""In the metadata of a payload that this side could not decode: why."""
+"""Key in the metadata of a payload that this side could not decode: the reason."""
 CLEAR = "none"
-"""As the encoding of an error: it is Kagzi's own, and says nothing of what user code has said."""
+"""The encoding of an error of Kagzi itself, which contains no data from user code."""
 
 _PAYLOAD = "kagzi.v1.Payload"
 _ERROR = "kagzi.v1.ErrorDetail"
-# What user code says besides payloads and errors, by message and field, with what the server takes of it.
+# Data from user code besides payloads and errors, by message and field, with the server's limit.
 _TEXTS = {"kagzi.v1.SetStatusOperation": {"text": limits.STATUS_TEXT_BYTES}}
-# Servers and programs read these of an error's metadata; no user code writes into them.
+# Servers and programs read these keys of an error's metadata; user code does not write them.
 _CLEAR_METADATA = frozenset(
     {OWN_CODE, ENCODING, "step_id", "seq", "expected", "limit", "maximum", "size", "reason", "grpc_status", "down"}
 )
@@ -46,16 +46,16 @@ _SIGNS = (ENCODING.encode(), _BEGINNING.encode())
 
 @exported
 class Codec(Protocol):
-    """Changes what user code says on its way out of this process and back, for example to encrypt it: `Worker(codec=)`,
-    `Kagzi.connect(codec=)`. Both methods are called in the event loop."""
+    """Encodes data from user code when it leaves this process and decodes it when it returns, for example to encrypt
+    it: `Worker(codec=)`, `Kagzi.connect(codec=)`. Both methods are called in the event loop."""
 
     def encode(self, data: bytes) -> tuple[bytes, Mapping[str, str]]:
-        """`data` encoded, and what `decode` needs: `"encoding"`, and keys that begin with `"encoding-"`, in clear."""
+        """The encoded `data`, and what `decode` needs: `"encoding"`, and keys `"encoding-..."`, in clear."""
         ...
 
     def decode(self, data: bytes, metadata: Mapping[str, str]) -> bytes:
-        """What was encoded to `data` with this `metadata`. Raises an exception whose text says what to do, if that is
-        not possible."""
+        """The original of `data`, which was encoded with this `metadata`. If that is not possible, raises an exception
+        whose text names the remedy."""
         ...
 
 
@@ -74,8 +74,8 @@ def refuse_encoded(metadata: Mapping[str, str] | None, what: str) -> None:
 
 
 class MessageCodec:
-    """Encodes and decodes messages in place. Without a codec nothing is encoded, and encoded texts are shown as what
-    they are."""
+    """Encodes and decodes messages in place. Without a codec nothing is encoded, and encoded texts are shown as
+    such."""
 
     def __init__(self, codec: Codec | None) -> None:
         self.codec = codec
@@ -83,7 +83,7 @@ class MessageCodec:
     # --- out ----------------------------------------------------------------------------------------------------------
 
     def encode(self, message: Message) -> None:
-        """Once: what is encoded is left alone. Raises what the codec does."""
+        """Encoded values are not encoded again. Raises the errors of the codec."""
         if self.codec is not None:
             self._encode(self.codec, message)
 
@@ -103,7 +103,7 @@ class MessageCodec:
     # --- in -----------------------------------------------------------------------------------------------------------
 
     def decode(self, message: Message) -> None:
-        """Never raises: what cannot be decoded stays."""
+        """Never raises: values that cannot be decoded stay as they are."""
         if message.DESCRIPTOR.full_name == _PAYLOAD:
             self._decode_payload(cast("common.Payload", message))
             return
@@ -119,7 +119,7 @@ class MessageCodec:
                         self.decode(each)
 
     def decoding(self, read: "Callable[[bytes], M]") -> "Callable[[bytes], M]":
-        """`read`, and what it reads decoded."""
+        """A reader that also decodes what `read` returns."""
 
         def decoded(data: bytes) -> M:
             message = read(data)
@@ -167,7 +167,7 @@ class MessageCodec:
 
 
 def message_codec(codec: Codec | MessageCodec | None) -> MessageCodec | None:
-    """Raises InvalidArgument for what is not a codec."""
+    """Raises InvalidArgument for a value that is not a codec."""
     if codec is None or isinstance(codec, MessageCodec):
         return codec
     if not callable(getattr(codec, "encode", None)) or not callable(getattr(codec, "decode", None)):
@@ -179,7 +179,7 @@ def message_codec(codec: Codec | MessageCodec | None) -> MessageCodec | None:
 
 
 class DecodingChannel:
-    """A channel whose responses come decoded."""
+    """A channel that decodes its responses."""
 
     def __init__(self, channel: Channel, codec: MessageCodec) -> None:
         self.unary_unary = _decoding(channel.unary_unary, codec)
@@ -197,13 +197,13 @@ def _decoding(method: Callable[..., Any], codec: MessageCodec) -> Callable[..., 
     return make
 
 
-# --- what a message consists of ---------------------------------------------------------------------------------------
+# --- the parts of a message -------------------------------------------------------------------------------------------
 
 _leading: dict[str, tuple[FieldDescriptor, ...]] = {}
 
 
 def _leading_on(descriptor: Descriptor) -> tuple[FieldDescriptor, ...]:
-    """The fields in which something may be that is encoded."""
+    """The fields that may contain encoded data."""
     known = _leading.get(descriptor.full_name)
     if known is None:
         known = _leading[descriptor.full_name] = tuple(
@@ -213,7 +213,7 @@ def _leading_on(descriptor: Descriptor) -> tuple[FieldDescriptor, ...]:
 
 
 def _has_clear_text(descriptor: Descriptor | None, seen: set[str]) -> bool:
-    """`descriptor`: None of what is not a message. That of a map has its values in a field."""
+    """`descriptor`: None for a field that is not a message. The entry of a map has its value in a field."""
     if descriptor is None or descriptor.full_name in seen:
         return False
     name = descriptor.full_name
@@ -224,7 +224,7 @@ def _has_clear_text(descriptor: Descriptor | None, seen: set[str]) -> bool:
 
 
 def _map_value(field: FieldDescriptor) -> FieldDescriptor | None:
-    """None: it is not a map."""
+    """None if it is not a map."""
     entry = field.message_type
     return entry.fields_by_name["value"] if entry is not None and entry.GetOptions().map_entry else None
 
@@ -245,7 +245,7 @@ def _messages_in(message: Message, field: FieldDescriptor) -> Iterable[Message]:
 
 @lru_cache(maxsize=1)
 def _part() -> "re.Pattern[str]":
-    """What is encoded in a text. Made when it is needed: most programs have no codec."""
+    """Matches the encoded part of a text. Compiled on first use: most programs have no codec."""
     return re.compile(r"\[encoded (?P<data>[\w-]+={0,2})(?P<metadata>(?: [\w.-]+=[^\s\]]*)+)\]")
 
 
@@ -261,7 +261,7 @@ def _encode_payload(codec: Codec, payload: common.Payload) -> None:
 
 
 def _encode_error(codec: Codec, error: common.ErrorDetail) -> bool:
-    """Whether there may be more in it."""
+    """Returns whether it may contain more to encode."""
     if error.metadata.get(ENCODING) == CLEAR:
         return False
     error.message = _encoded_text(codec, error.message, limits.ERROR_MESSAGE_BYTES)
@@ -272,8 +272,8 @@ def _encode_error(codec: Codec, error: common.ErrorDetail) -> bool:
 
 
 def _encoded_text(codec: Codec, text: str, limit: int, *, keep_end: bool = False) -> str:
-    """A part of a text that can be found in it: servers put errors into sentences. Cut, so that the server need not cut
-    what nobody could decode then."""
+    """The text as an encoded part that can be found again: servers put errors into sentences. Shortened first, because
+    the result could not be decoded if the server truncated it."""
     if not text or _part().fullmatch(text):
         return text
     clear = text.encode("utf-8", "replace")

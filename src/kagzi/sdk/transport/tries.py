@@ -1,9 +1,9 @@
-"""How long something is tried until a server does it, with growing pauses in between, and what people are told.
+"""How long a call is tried, with growing pauses in between, and what is reported meanwhile.
 
-People are told that their calls wait, for what, and until when: once for all callers of a connection, not once for
-each. A call that has waited for a second is looked at. If its last try failed, that is reported. If it has had no
-answer at all, the server is asked how it is: it may be gone, it may wait for its database, or it may just be busy with
-the call, which is nobody's concern.
+It is reported that calls wait, for what, and until when: once for all callers of a connection, not once for each. A
+call that has waited for a second is checked. If its last try failed, that is reported. If it has had no response at
+all, the server is asked for its state: it may be gone, it may wait for its database, or it may just be busy with the
+call, which is not reported.
 """
 
 import asyncio
@@ -21,28 +21,28 @@ from .unreachable import Outage
 logger = logging.getLogger("kagzi.connection")
 
 FIRST_S = 1.0
-"""How long a call waits before that is reported."""
+"""How long a call waits before this is reported."""
 SECOND_S = 10.0
 LATER_S = 30.0
-_PROBE_S = 10.0  # between two questions how the server is
-_PROBE_LATER_S = 30.0  # the same, of those who have waited for long
+_PROBE_S = 10.0  # between two probes of the server
+_PROBE_LATER_S = 30.0  # the same, for calls that have waited for long
 _LONG_S = 60.0
-_FRESH_S = 3.0  # tries follow each other faster than that; an older failure may be over
+_FRESH_S = 3.0  # tries follow each other faster than this; an older failure may be over
 
 Report = Callable[[str], None]
 Probe = Callable[[], Awaitable[Outage | None]]
 
 LASTING_S = 10.0
-"""A stream that lived so long had reached a server: what broke it is a new outage."""
+"""A stream that lasted this long had reached a server: the next break is a new outage."""
 _LEAST_S = 0.001
-_CONCLUSIVE_S = 2.0  # a try that was cut shorter than that by our own deadline says nothing about the server
+_CONCLUSIVE_S = 2.0  # a try that our own deadline cut shorter says nothing about the server
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 
 
 class Backoff:
-    """How long to wait before the next try: 50 ms to 2 s, half of it up to chance, so that a crowd does not come back
-    in step."""
+    """How long to wait before the next try: 50 ms to 2 s, half of it random, so that many clients do not return at the
+    same time."""
 
     def __init__(self, rng: Rng, *, first_s: float = _FIRST_PAUSE_S, longest_s: float = _LONGEST_PAUSE_S) -> None:
         self._rng = rng
@@ -60,7 +60,7 @@ class Backoff:
 
 
 class Waiting:
-    """One call, or stream, that somebody waits for."""
+    """One call or stream that is waited for."""
 
     __slots__ = ("failed_at", "outage", "since", "timeout_s")
 
@@ -80,8 +80,7 @@ class Waiting:
 
 
 class OutageNotices:
-    """`probe` returns why the server in use cannot serve, or None. `report` is replaced by those who have a person in
-    front of them."""
+    """`probe` returns why the server in use cannot serve, or None. `report` is replaced by interactive programs."""
 
     def __init__(self, probe: Probe, now: Callable[[], Timestamp]) -> None:
         self._probe = probe
@@ -97,7 +96,7 @@ class OutageNotices:
         self._reported_at = 0.0
 
     def begin(self, timeout_s: float | None) -> Waiting:
-        """Somebody waits, for `timeout_s` at most (None: for as long as it takes), until `end`."""
+        """A wait begins, for `timeout_s` at most (None: without limit), until `end`."""
         loop = asyncio.get_running_loop()
         waiting = Waiting(loop.time(), timeout_s)
         self._waiting[waiting] = None
@@ -131,7 +130,7 @@ class OutageNotices:
             self._timer = loop.call_later(FIRST_S, self._check)
 
     def _ask(self, late: Waiting, now: float) -> None:
-        """Nobody has said why it takes long."""
+        """Probe the server: no failure explains why the call takes long."""
         if self._probing is not None:
             return
         if self._probed is not None and now - self._probed_at < _FRESH_S:
@@ -172,7 +171,7 @@ class OutageNotices:
         return f"trying again until {until:%H:%M:%S} (timeout {waiting.timeout_s:g} s)"
 
     def answered(self) -> None:
-        """A server did what it was asked. If others still fail, that proves nothing. Cheap when nothing was wrong."""
+        """A server has responded. Proves nothing while other calls still fail. Cheap if there was no outage."""
         if self._down_since is None:
             return
         now = asyncio.get_running_loop().time()
@@ -185,11 +184,11 @@ class OutageNotices:
 
 
 class Tries:
-    """Of one call or stream. `with` it, and it is told that somebody waits.
+    """The tries of one call or stream. Use it as a context manager: waiting is reported within it.
 
     `timeout_s`: of all tries together. `last_try_s`: no try begins after that. `stream`: it may last for ever, and the
-    time counts from when it breaks. `hopeless_after`: so many failures in a row that cannot pass by waiting end it at
-    once; 0: none do.
+    time counts from when it breaks. `hopeless_after`: this many consecutive permanent failures end
+    it at once; 0: never.
     """
 
     def __init__(
@@ -223,13 +222,13 @@ class Tries:
         self._notices.end(self._waiting, answered=error is None)
 
     def next_timeout_s(self, try_s: float | None = None) -> float:
-        """A try begins. How long it may take: `try_s`, and not beyond the end of all."""
+        """A try begins. Returns how long it may take: `try_s`, but not beyond the end of all tries."""
         self._tried_at = self._time()
         rest_s = max(self._began_at + self._timeout_s - self._tried_at, _LEAST_S)
         return rest_s if try_s is None else min(try_s, rest_s)
 
     def succeeded(self) -> None:
-        """A server answered: whatever comes is a new outage."""
+        """A server has responded: the next failure is a new outage."""
         self._backoff.reset()
         self._hopeless = 0
         self._outage = None
@@ -240,7 +239,7 @@ class Tries:
         self._notices.answered()
 
     def pause_s(self, problem: "KagziError | Outage") -> float:
-        """How long to wait before the next try. Raises the problem if there is to be none."""
+        """How long to wait before the next try. Raises the problem if no try is left."""
         if not isinstance(problem, Outage):
             raise problem
         now = self._time()

@@ -1,8 +1,7 @@
-"""Why a server could not be reached, in words for people.
+"""Explains to users why a server could not be reached.
 
-gRPC tells of addresses, file descriptors and its own states, in texts that are not part of its interface. What is known
-here is said in plain words, with what to do; of anything else the last part of the text is kept, without its
-decoration.
+gRPC reports addresses, file descriptors and its own states, in texts that are not part of its interface. Known causes
+are explained in plain words, with a remedy; of any other, the last part of the text is kept, without its decoration.
 """
 
 import re
@@ -24,7 +23,7 @@ _NAME = re.compile(
 
 
 class Cause(NamedTuple):
-    """`permanent`: trying again changes nothing. `silent`: nobody said anything; that may be our own deadline."""
+    """`permanent`: a retry changes nothing. `silent`: there was no response, perhaps because of our own deadline."""
 
     text: str
     remedy: str
@@ -34,7 +33,7 @@ class Cause(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """Why a call could not be done now. `brief` is part of a sentence."""
+    """Why a call could not be made now. `brief` is part of a sentence."""
 
     brief: str
     remedy: str
@@ -43,7 +42,7 @@ class Outage(NamedTuple):
     silent: bool = False
 
     def error(self, tried_s: float = 0.0) -> Unavailable:
-        """As callers get it, with how long it was tried."""
+        """The error for callers, with how long it was tried."""
         tried = f" Tried for {tried_s:.1f} s." if tried_s >= 0.1 else ""
         text = f"{self.brief[0].upper()}{self.brief[1:]}.{tried} {self.remedy}"
         return Unavailable(text.strip(), metadata={DOWN: self.down})
@@ -51,7 +50,7 @@ class Outage(NamedTuple):
 
 _OTHER_NAME = Cause("its TLS certificate is for another name", "Use the name in its certificate.", permanent=True)
 
-# What gRPC's text contains, in lower case, and what that means. The first that fits counts.
+# Parts of gRPC's text, in lower case, and their meaning. The first match counts.
 _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("connection refused", Cause("connection refused", _START)),
     ("no such file or directory", Cause("its socket does not exist", _START)),
@@ -83,7 +82,7 @@ _CAUSES: tuple[tuple[str, Cause], ...] = (
     ("keepalive", Cause("it does not respond", _CHECK, connected=True)),
     ("socket closed", Cause(_CLOSED, _CHECK, connected=True)),
     ("connection reset", Cause(_CLOSED, _CHECK, connected=True)),
-    ("cancelling all calls", Cause(_CLOSED, _CHECK, connected=True)),  # a gRPC server that ends
+    ("cancelling all calls", Cause(_CLOSED, _CHECK, connected=True)),  # a gRPC server that shuts down
     ("broken pipe", Cause(_CLOSED, _CHECK, connected=True)),
     ("goaway", Cause(_CLOSED, _CHECK, connected=True)),
     ("rst_stream", Cause(_CLOSED, _CHECK, connected=True)),
@@ -95,7 +94,7 @@ _NO_SUCH_NAME = ("not found", "no data", "name or service not known", "nodename 
 
 
 def cause_of(details: str) -> Cause:
-    """What a status without Kagzi's own details means."""
+    """The meaning of a status without Kagzi's own details."""
     text = details.lower()
     if "resolv" in text or "resolution" in text or "lookup" in text:
         return _name_cause(details)
@@ -114,14 +113,14 @@ def _name_cause(details: str) -> Cause:
 
 
 def plain(details: str) -> str:
-    """gRPC's text without its decoration: addresses as people write them, no states of its own."""
+    """gRPC's text without its decoration: addresses as people write them, without gRPC's own states."""
     return unquote(_WHERE.sub("", _PREFIX.sub("", details))).rstrip(". ")
 
 
 def unreachable(server: str, details: str, *, new_to_tls: bool = False) -> Outage:
-    """`server`: what it is called in sentences. `new_to_tls`: it has not answered yet, and is to with TLS."""
+    """`server`: its name in sentences. `new_to_tls`: it has not responded yet, and TLS is expected."""
     cause = cause_of(details)
-    if new_to_tls and cause.text == _CLOSED:  # all that is seen of a server that refuses this side's certificate
+    if new_to_tls and cause.text == _CLOSED:  # a server that refuses this side's certificate looks like this
         cause = cause._replace(remedy=f"{cause.remedy} {_MUTUAL}")
     if not cause.connected:
         down = DOWN_CONNECTION
@@ -133,7 +132,7 @@ def unreachable(server: str, details: str, *, new_to_tls: bool = False) -> Outag
 
 
 def reported_by_server(server: str, problem: Unavailable) -> Outage:
-    """What a server said of itself, or of its database."""
+    """The state that a server reported of itself or of its database."""
     words = problem.message.strip().removesuffix("Try again.").rstrip(". ")
     if problem.metadata.get(DOWN) == DOWN_DATABASE:
         brief = f"{server} is running, but {words.replace(DATABASE, 'its database', 1)}"

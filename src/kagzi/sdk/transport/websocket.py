@@ -1,9 +1,9 @@
-"""The quicker way to a server: calls as WebSocket messages, while the server offers that and it works; else gRPC.
+"""The faster transport: calls as WebSocket messages while the server offers it and it works, else gRPC.
 
-What a server offers it says by gRPC (GetServerInfo), so gRPC is always asked first: when a channel is opened, and again
-when the WebSocket has ended, since another server may be there by then. Calls that begin meanwhile wait for the answer,
-within their own deadlines. A WebSocket that cannot be reached although gRPC can, or that dies again and again while
-gRPC lives, is given up for as long as the channel lives, and that is said once.
+A server says over gRPC (GetServerInfo) whether it offers WebSocket, so gRPC is always asked first: when a channel is
+opened, and again when the WebSocket has ended, since another server may be there by then. Calls that begin meanwhile
+wait for the response, within their own deadlines. A WebSocket that cannot be reached although gRPC can, or that breaks
+repeatedly while gRPC works, is not used any more for the life of the channel, which is logged once.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ VARIABLE = "KAGZI_WEBSOCKET"
 _ON = ("", "1", "true", "yes", "on")
 _OFF = ("0", "false", "no", "off")
 CONNECT_S = 2.0
-"""How long a WebSocket may take to open, before gRPC is used instead."""
+"""How long a WebSocket may take to open before gRPC is used instead."""
 _ASK_S = 2.0
 _PAUSE_S = 0.1  # between two attempts
 DEATHS = 3
@@ -41,7 +41,7 @@ DEATHS_WITHIN_S = 60.0
 
 
 def websocket_allowed(environment: Mapping[str, str]) -> bool:
-    """Whether the environment lets calls go by WebSocket. Raises InvalidArgument."""
+    """Whether the environment allows WebSocket. Raises InvalidArgument."""
     word = environment.get(VARIABLE, "").lower()
     if word not in (*_ON, *_OFF):
         raise InvalidArgument(f"{VARIABLE}={word!r} is neither on nor off.", field=VARIABLE)
@@ -49,14 +49,14 @@ def websocket_allowed(environment: Mapping[str, str]) -> bool:
 
 
 class Offer(NamedTuple):
-    """What a server says about its WebSocket."""
+    """A server's offer of its WebSocket."""
 
     url: str
     version: int
     listener_id: str
 
     def problem(self, target: str, context: ssl.SSLContext | None, *, with_key: bool = False) -> str:
-        """Why it cannot be used by who reaches the server as `target`; empty if it can. `with_key`: calls carry a
+        """Why a client that reaches the server as `target` cannot use it; empty if it can. `with_key`: calls carry a
         key."""
         if self.version != VERSION:
             return f"the server speaks version {self.version} of it, this SDK {VERSION}"
@@ -65,12 +65,12 @@ class Offer(NamedTuple):
         if is_local(urlsplit(self.url).netloc) and not is_local(target):
             return "its WebSocket is for its own machine only"
         if with_key and context is None and target.startswith("unix:") and not is_local(urlsplit(self.url).netloc):
-            return "its WebSocket would carry the key unencrypted"  # a Unix socket has no host to use instead
+            return "its WebSocket would carry the key unencrypted"  # a Unix socket has no host: the offered one is used
         return ""
 
 
 class PreferredChannel:
-    """`target`: of gRPC, whose host is that of the WebSocket as well. `metadata`: of the question what is offered."""
+    """`target`: of gRPC; the WebSocket has the same host. `metadata`: of the request for the offer."""
 
     def __init__(
         self, target: str, over_grpc: Channel, metadata: Metadata, context: ssl.SSLContext | None = None
@@ -102,7 +102,7 @@ class PreferredChannel:
     def _choosing(self, kind: str) -> Callable[..., Any]:
         def method(path: str, **options: Any) -> Callable[..., Any]:
             by_grpc: Callable[..., Any] = getattr(self._over_grpc, kind)(path, **options)
-            if path == INFO_PATH:  # it says what is offered, and how the server is if the WebSocket is not
+            if path == INFO_PATH:  # always by gRPC: it returns the offer, and works without WebSocket
                 return by_grpc
             by_websocket: Callable[..., Any] = getattr(self._over_websocket, kind)(path, **options)
 
@@ -114,8 +114,8 @@ class PreferredChannel:
         return method
 
     async def settle(self, info: admin_pb2.GetServerInfoResponse | None = None) -> None:
-        """Connect now, so that no call has to wait, or to be tried again by gRPC. `info`: what the server has just
-        said. Never raises, and takes seconds at most."""
+        """Connect now, so that no call has to wait or to be retried by gRPC. `info`: the server's latest response.
+        Never raises, and takes seconds at most."""
         if self._calls is None and self._connecting is None and not self._grpc_only:
             if info is not None:
                 self._take(info)
@@ -162,7 +162,7 @@ class PreferredChannel:
     # --- the connection -----------------------------------------------------------------------------------------------
 
     def _connected(self) -> "asyncio.Task[None]":
-        """Ends when that was tried."""
+        """A task that ends when connecting was tried."""
         if self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self._try_to_connect(), name="kagzi-websocket")
         return self._connecting
@@ -177,7 +177,7 @@ class PreferredChannel:
                 self._take(await self._server_info())
             if not self._grpc_only and self._offer is not None:
                 await self._open(self._offer)
-        except grpc.aio.AioRpcError as error:  # the server is not there: who waits is told what gRPC would tell
+        except grpc.aio.AioRpcError as error:  # the server is gone: waiting calls get gRPC's error
             trailing = cast("Iterable[tuple[str, str | bytes]]", error.trailing_metadata() or ())
             details = tuple((key, value) for key, value in trailing if isinstance(value, bytes))
             status = RpcStatus(error.code(), error.details() or "", details)
@@ -212,7 +212,7 @@ class PreferredChannel:
             self._offer = offer
 
     def _is_dying(self, offer: Offer) -> bool:
-        if offer.listener_id != self._died:  # another process: the server was started again
+        if offer.listener_id != self._died:  # another process: the server was restarted
             self._deaths.clear()
         now = asyncio.get_running_loop().time()
         return len(self._deaths) == DEATHS and now - self._deaths[0] < DEATHS_WITHIN_S
@@ -222,14 +222,14 @@ class PreferredChannel:
         logger.log(level, text, *arguments)
 
     async def _open(self, offer: Offer) -> None:
-        """Raises AioRpcError if the server is gone altogether."""
+        """Raises AioRpcError if the server itself is gone."""
         self._offer = None
         try:
             async with asyncio.timeout(CONNECT_S):
                 calls = await self._dial(offer)
         except (OSError, ImportError) as error:  # a TimeoutError is an OSError
             info = await self._server_info()
-            if info.listener_id == offer.listener_id:  # it is there, and only its WebSocket cannot be reached
+            if info.listener_id == offer.listener_id:  # the server is up, but its WebSocket cannot be reached
                 self._give_up_because(error, offer)
             return
         self._calls = calls
@@ -274,7 +274,7 @@ class PreferredChannel:
         return calls
 
     def _where(self, offer: Offer) -> tuple[str, int]:
-        """The host is the one that gRPC reaches: what a server calls itself means little elsewhere."""
+        """The host that gRPC reaches: the server's name for itself may not be valid elsewhere."""
         url = urlsplit(offer.url)
         own = "" if self._target.startswith("unix:") else self._target.rpartition(":")[0].strip("[]")
         return own or url.hostname or "", url.port or 0
@@ -288,7 +288,7 @@ class PreferredChannel:
 
 
 class _Unsent:
-    """Stands for the server while there is no connection: keeps what a call has to say until then."""
+    """Replaces the server while there is no connection: keeps the requests of a call until then."""
 
     is_paused = False
 
@@ -303,7 +303,7 @@ class _Unsent:
         self.events.append(("on_last_message", ()))
 
     def on_read(self, messages: int, size: int) -> None:
-        return  # nothing was sent to it
+        return  # nothing has been sent yet
 
     def on_cancel(self) -> None:
         self.events.clear()
