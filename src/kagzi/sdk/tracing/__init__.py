@@ -1,1 +1,1 @@
-"""Traces: spans of starts, runs and steps, made while they happen or from the history of a run."""
+"""Traces: spans of starts, runs and steps, recorded live or built from the history of a run."""

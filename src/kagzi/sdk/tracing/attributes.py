@@ -1,4 +1,4 @@
-"""Names and attributes of spans: the same for those that are made live and those from history. No payloads."""
+"""Names and attributes of spans, the same for live spans and those from history. No payloads."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ def step_name(name: str) -> str:
 
 
 def start_attributes(namespace: str, workflow_type: str, *, workflow_id: str = "", run_id: str = "") -> Attributes:
-    """Of a start. Ids may not be known yet."""
+    """The attributes of a start. Ids may not be known yet."""
     made: Attributes = {
         "messaging.system": "kagzi",
         "messaging.operation.type": "send",
@@ -44,7 +44,7 @@ def start_ids(workflow_id: str, run_id: str) -> Attributes:
 
 
 class TracedRun(NamedTuple):
-    """What spans say of their run."""
+    """What spans record about their run."""
 
     run_id: str
     namespace: str
@@ -58,7 +58,7 @@ def traced_run(task: Task) -> TracedRun:
 
 
 def stretch_attributes(run: TracedRun, worker_id: str, claim: int) -> Attributes:
-    """Of the work on a run from one claim until the worker lets go."""
+    """The attributes of a stretch: the work on a run from one claim until the worker releases it."""
     made: Attributes = {
         "messaging.system": "kagzi",
         "messaging.operation.type": "process",
@@ -74,7 +74,7 @@ def stretch_attributes(run: TracedRun, worker_id: str, claim: int) -> Attributes
 
 
 def common_step_attributes(run: TracedRun, worker_id: str) -> Attributes:
-    """Of all steps that are functions in one stretch. The rest is said by the span that they hang on."""
+    """The common attributes of all function steps in one stretch. The parent span has the others."""
     made: Attributes = {RUN_ID: run.run_id, "kagzi.step.kind": "function"}
     if worker_id:
         made["kagzi.worker.id"] = worker_id
@@ -82,5 +82,5 @@ def common_step_attributes(run: TracedRun, worker_id: str) -> Attributes:
 
 
 def step_attributes(common: Attributes, step_id: str, attempt: int) -> Attributes:
-    """Of one attempt; `common`: see above."""
+    """The attributes of one attempt; `common`: see `common_step_attributes`."""
     return {**common, "kagzi.step.id": step_id, "kagzi.step.attempt": attempt}

@@ -1,4 +1,4 @@
-"""Where the light spans of a program go, and whether it can have any."""
+"""Where the light spans of a program are sent, and whether it can have any."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ Emit = Callable[[ReadableSpan], None]
 
 
 class Sink(NamedTuple):
-    """Takes spans that have ended. `encoded`: as bytes, if the exporter is Kagzi's own."""
+    """Receives ended spans. `encoded`: receives them as bytes, if the exporter is Kagzi's own."""
 
     emit: Emit
     resource: Resource
@@ -24,7 +24,7 @@ class Sink(NamedTuple):
 
 
 class Emission:
-    """Of one tracer, as long as light spans are as good as others."""
+    """Finds the sink of one tracer, where light spans are equivalent to the SDK's."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -37,8 +37,8 @@ class Emission:
         self._sink: Sink | None = None
 
     def find(self) -> Sink | None:
-        """None if somebody wants to see spans begin, or to decide about each. Processors may be added at any time, and
-        a fork has another resource."""
+        """None if a processor must see spans begin, or decide about each. Processors may be added at any time, and a
+        fork has another resource."""
         tracer = self._tracer
         multi: Any = tracer.span_processor
         processors: Any = getattr(multi, "_span_processors", ())
@@ -59,7 +59,7 @@ class Emission:
 
 
 def decision_for_roots(sampler: object) -> bool | None:
-    """Whether spans without a parent are sampled; None if that depends on them."""
+    """Whether spans without a parent are sampled; None if that depends on the span."""
     root = getattr(sampler, "_root", None) if type(sampler) is ParentBased else sampler
     decision: Any = getattr(root, "_decision", None) if type(root) is StaticSampler else None
     return None if decision is None else decision.is_sampled()

@@ -1,7 +1,7 @@
-"""Writes spans as OTLP messages, byte by byte.
+"""Encodes spans as OTLP messages, byte by byte.
 
-The encoder of OpenTelemetry makes a protobuf message for every value and computes a hash of the whole resource for
-every span, which costs more than making the span. Fields and numbers are those of
+OpenTelemetry's encoder creates a protobuf message for every value and hashes the whole resource for every span, which
+costs more than recording the span. Fields and numbers are those of
 opentelemetry/proto/trace/v1/trace.proto and common/v1/common.proto.
 """
 
@@ -33,13 +33,13 @@ def encode_spans(spans: "Iterable[ReadableSpan]") -> bytes:
 
 
 def encode_span(span: "ReadableSpan") -> bytes:
-    """As a field of the spans of a scope."""
+    """The span as an encoded field of the spans of a scope."""
     return encode_field(SPANS, _span(span))
 
 
 def encode_group(resource: "Resource", scope: "InstrumentationScope | None", spans: Sequence[bytes]) -> bytes:
-    """An ExportTraceServiceRequest with these spans; those of several, one after the other, are one as well. The spans
-    are copied once."""
+    """An ExportTraceServiceRequest with these spans. Several of them, concatenated, are also one request. The spans are
+    copied once."""
     described = b"" if scope is None else encode_field(b"\x0a", _scope(scope))
     schema = b"" if scope is None else _text(b"\x1a", scope.schema_url)
     size = len(described) + sum(map(len, spans)) + len(schema)
@@ -63,7 +63,7 @@ def _span(span: "ReadableSpan") -> bytes:
         b"\x30%c" % (span.kind.value + 1),
         pack("<cQcQ", b"\x39", span.start_time or 0, b"\x41", span.end_time or 0),
         attributes_field(b"\x4a", span.attributes),
-        pack("<HI", 0x0185, flags),  # field 16: its tag has two bytes
+        pack("<HI", 0x0185, flags),  # field 16, whose tag has two bytes
     ]
     if parent is not None:
         parts.append(b"\x22\x08" + parent.span_id.to_bytes(8, "big"))
@@ -118,7 +118,7 @@ def _link(link: "Link") -> bytes:
 
 
 def attributes_field(tag: bytes, attributes: Mapping[str, Any] | None) -> bytes:
-    """A field for each."""
+    """One encoded field for each attribute."""
     if not attributes:
         return b""
     return b"".join(
@@ -132,11 +132,11 @@ def _pair_of(tag: bytes, key: str, value: Any) -> bytes:
 
 
 _pair = lru_cache(maxsize=4_096, typed=True)(_pair_of)
-"""Most are repeated: names of runs, workers and steps."""
+"""Cached, because most pairs repeat: names of runs, workers and steps."""
 
 
 def _value(value: Any) -> bytes:
-    """Of what nobody can write the text: that is better than no span."""
+    """A value of an unsupported type is encoded as its text: better than no span."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -150,9 +150,9 @@ def _value(value: Any) -> bytes:
     if isinstance(value, bytes):
         return encode_field(b"\x3a", value)
     if isinstance(value, Sequence):
-        return _list_value(value)  # pyright: ignore[reportUnknownArgumentType]  isinstance says no more of its members
+        return _list_value(value)  # pyright: ignore[reportUnknownArgumentType]  isinstance does not narrow its members
     if isinstance(value, Mapping):
-        return _pairs_value(value)  # pyright: ignore[reportUnknownArgumentType]  isinstance says no more of its members
+        return _pairs_value(value)  # pyright: ignore[reportUnknownArgumentType]  isinstance does not narrow its members
     return _value(str(value))
 
 

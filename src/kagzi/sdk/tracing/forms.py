@@ -1,7 +1,7 @@
-"""Kagzi's own spans as OTLP messages, straight from their values: what many of them have in common is written once.
+"""Kagzi's own spans as OTLP messages, encoded directly from their values: common parts are encoded once.
 
-Fields and numbers are those of encoding.py, which writes any span; a test compares the two. What a body or an error has
-added to a span is not known here: such a span takes the general way.
+Fields and numbers are those of encoding.py, which encodes any span; a test compares the two. Additions by a body or an
+error are not supported here: such a span is encoded by encoding.py.
 """
 
 from collections import deque
@@ -44,13 +44,13 @@ _REMOTE_PARENT = _pack_flags(0x0185, HAS_IS_REMOTE | IS_REMOTE)
 
 
 def steps_head(trace_id: int, parent_id: int, run_id: str, worker_id: str) -> bytes:
-    """What the attempts in one part of a stretch have in common."""
+    """The common part of the attempts in one part of a stretch."""
     ids = _pack_trace(b"\x0a\x10", trace_id.to_bytes(16, "big"), b"\x22\x08", parent_id.to_bytes(8, "big"))
     return ids + _run_id(run_id) + _every_step(worker_id) + _SPAN_ID
 
 
 class CommonOfAttempts(NamedTuple):
-    """What the attempts in one part of a stretch have in common. `head`: see above; `ids`: of their spans."""
+    """What the attempts in one part of a stretch have in common. `head`: see `steps_head`; `ids`: of their spans."""
 
     head: bytes
     ids: AttemptIds
@@ -64,7 +64,7 @@ class PartOfAttempts(Protocol):
 
 
 class Ended(Protocol):
-    """A span that has ended, of which only the values are known. `part`: of an attempt; any other writes itself."""
+    """An ended span, of which only the values are known. `part`: of an attempt; any other span encodes itself."""
 
     @property
     def part(self) -> PartOfAttempts | None: ...
@@ -73,7 +73,7 @@ class Ended(Protocol):
 
 
 class EndedAttempt(Protocol):
-    """What the span of an attempt is written from."""
+    """The values from which the span of an attempt is encoded."""
 
     name: str
     step_id: str
@@ -83,7 +83,7 @@ class EndedAttempt(Protocol):
 
 
 def write_spans(ended: deque[Ended], spans: deque[bytes]) -> None:
-    """Moves all of them, as bytes. Many at once, and attempts all in one function: see docs/adr/0063."""
+    """Encodes and moves all spans. Many at once, and attempts in a single function: see docs/adr/0063."""
     for _ in range(len(ended)):
         each = ended.popleft()
         part = each.part
@@ -109,7 +109,7 @@ def run_span(
     start_ns: int,
     end_ns: int,
 ) -> bytes:
-    """A stretch that hangs on the start. `ids`: of trace, span and parent; `kind`: workflow type, namespace, version
+    """A stretch whose parent is the start. `ids`: of trace, span and parent; `kind`: workflow type, namespace, version
     and worker; `own`: run id, workflow id and claim."""
     run_id, workflow_id, claim = own
     named = _workflow_id(workflow_id) if workflow_id else b""
@@ -123,8 +123,8 @@ def start_span(
     start_ns: int,
     end_ns: int,
 ) -> bytes:
-    """A start that was acknowledged. `ids`: as above, the parent 0 for none; `kind`: workflow type, namespace and
-    whether the parent is of another process; `own`: workflow id and run id."""
+    """An acknowledged start. `ids`: as in `run_span`, with parent 0 for none; `kind`: workflow type, namespace and
+    whether the parent is in another process; `own`: workflow id and run id."""
     workflow_id, run_id = own
     named = _workflow_id(workflow_id) if workflow_id else b""
     return _span(ids, start_ns, end_ns, _every_start(*kind), _message_id(run_id) if run_id else b"", named)
@@ -151,11 +151,11 @@ def _span(  # noqa: PLR0917  made for every run
 
 @lru_cache(maxsize=1_024)
 def _begin(size: int) -> bytes:
-    """Of a span of so many bytes."""
+    """The tag and length of a span of this size."""
     return SPANS + encode_varint(size)
 
 
-# --- what is written once ---------------------------------------------------------------------------------------------
+# --- parts that are encoded once --------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1_024)
@@ -166,7 +166,7 @@ def _every_step(worker_id: str) -> bytes:
 
 @lru_cache(maxsize=4_096)
 def _step(name: str, step_id: str, attempt: int) -> tuple[bytes, bytes]:
-    """What only the attempts of this number say, and what is hashed of it: the same in every run of a type."""
+    """The part specific to the attempts of this number, and its hash input: the same in every run of a type."""
     own = name_field(step_name(name)) + attributes_field(_TAG, step_attributes({}, step_id, attempt))
     return own, hashed_attempt(step_id, attempt)
 
@@ -191,19 +191,19 @@ def _claim(claim: int) -> bytes:
 
 
 def _but(attributes: Attributes, name: str = "") -> bytes:
-    """All others."""
+    """All attributes except `name`."""
     return attributes_field(_TAG, {each: value for each, value in attributes.items() if each != name})
 
 
 class _Text:
-    """Writes an attribute whose values are all different: it remembers none."""
+    """Encodes an attribute whose values all differ, so it caches none."""
 
     __slots__ = ("_begins", "_most", "_name")
 
     def __init__(self, name: str) -> None:
         self._name = name
         key = encode_field(b"\x0a", name.encode())
-        self._most = 0x7F - len(key) - 4  # of bytes, so that each length takes one
+        self._most = 0x7F - len(key) - 4  # in bytes, so that each length takes one byte
         self._begins = [
             b"%b%c%b\x12%c\x0a%c" % (_TAG, len(key) + 4 + size, key, size + 2, size) for size in range(self._most + 1)
         ]

@@ -1,4 +1,4 @@
-"""The trace of a run from its history: the spans that workers make live, with the same ids, of any run, at any time."""
+"""The trace of a run from its history: the spans that workers record live, with the same ids, for any run."""
 
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 Kind = Literal["producer", "consumer", "internal"]
 SPANS_MAX = 100_000
-"""Of one trace: enough for a hundred runs with a thousand steps each. Backends take far fewer."""
+"""Of one trace: enough for a hundred runs with a thousand steps each. Backends accept far fewer."""
 
 
 class SpanLink(msgspec.Struct, frozen=True):
-    """A span that another one has to do with, perhaps in another trace."""
+    """A related span, perhaps in another trace."""
 
     trace_id: str
     span_id: str
 
 
 class SpanRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A span that has ended. Ids are in hexadecimal."""
+    """An ended span. Ids are in hexadecimal."""
 
     trace_id: str
     span_id: str
@@ -77,7 +77,7 @@ class RunHistory:
 
 
 Fetch = Callable[[str], Awaitable[RunHistory]]
-"""The history of a run, by its id."""
+"""Returns the history of a run by its id."""
 
 
 async def trace_of(history: RunHistory, fetch: Fetch) -> list[SpanRecord]:
@@ -95,13 +95,13 @@ async def trace_of(history: RunHistory, fetch: Fetch) -> list[SpanRecord]:
         for step in here.steps:
             if step.kind is StepKind.CHILD and step.child and not _is_foreign(here.info, step):
                 child = await fetch(step.child)
-                if child.info.parent == here.info.id:  # else it was there before, and is only waited for
+                if child.info.parent == here.info.id:  # else it existed before, and the run only waits for it
                     waiting.append((child, _continued(child.info) or RunStart(work.stretch_of_child(step))))
     return spans
 
 
 async def _start_of(history: RunHistory, fetch: Fetch) -> RunStart:
-    """As the worker of the run has it: from its context, which the worker of its parent has written."""
+    """The start as the run's worker sees it: from its context, which the worker of its parent wrote."""
     info = history.info
     start = start_in(_context(info), info.id)
     if start is not None:
@@ -115,7 +115,7 @@ async def _start_of(history: RunHistory, fetch: Fetch) -> RunStart:
 
 
 def _continued(info: "RunInfo") -> RunStart | None:
-    """Of a run that continues another; None of those that were started."""
+    """The start of a run that continues another; None for any other run."""
     start = start_in(_context(info), info.id)
     return start if start is not None and start.links else None
 
@@ -124,15 +124,15 @@ def _context(info: "RunInfo") -> dict[str, Any]:
     try:
         return read_context(Payload(info.context) if info.context else None)
     except RequestError:
-        return {}  # encoded, and the codec is not here
+        return {}  # encoded, and the codec is not available
 
 
 Part = tuple[int, int]
-"""Of the work on a run: a claim, and which of its parts. See `core/traces/ids.py`."""
+"""A part of the work on a run: a claim, and the number of the part. See `core/traces/ids.py`."""
 
 
 class _Work:
-    """The work on a run, divided as its workers have divided it."""
+    """The work on a run, divided as its workers divided it."""
 
     def __init__(self, history: RunHistory, start: RunStart) -> None:
         self._info = info = history.info
@@ -140,14 +140,14 @@ class _Work:
         self._steps = [step for step in history.steps if not _is_foreign(info, step)]
         self._run = TracedRun(info.id, info.namespace, info.workflow, info.workflow_id, info.version or "")
         self._attempts = [each for step in self._steps for each in _attempts(step)]
-        self._numbers: dict[int, list[int]] = {}  # by claim, of what was begun in it, in order
+        self._numbers: dict[int, list[int]] = {}  # seqs of what began in each claim, in order
         for claim, begun_seq in self._entries():
             self._numbers.setdefault(claim, []).append(begun_seq)
         for numbers in self._numbers.values():
             numbers.sort()
 
     def _entries(self) -> Iterator[tuple[int, int]]:
-        """Attempts that were begun, whatever became of them, and children that were started: claim and number."""
+        """The claim and seq of all attempts that began, however they ended, and of all children that were started."""
         for step in self._steps:
             if step.kind in (StepKind.FUNCTION, StepKind.CHILD):
                 yield step.claim, step.begun_seq
@@ -227,7 +227,7 @@ class _Work:
             )
 
     def _senders(self, last: Part | None) -> dict[Part, list[SpanRef]]:
-        """Of signals: by the part in which something was begun first, or the run ended (`last`), after it came."""
+        """Senders of signals, by the first part in which something began, or the run ended (`last`), after them."""
         begun = sorted((seq, claim) for claim, numbers in self._numbers.items() for seq in numbers)
         linked: dict[Part, list[SpanRef]] = {}
         for step in sorted(self._steps, key=lambda each: each.seq):
@@ -243,7 +243,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One that has ended."""
+    """An ended attempt."""
 
     step: "StepRecord"
     attempt: int
@@ -271,12 +271,12 @@ def _attempts(step: "StepRecord") -> Iterator[_Attempt]:
 
 
 def _is_foreign(info: "RunInfo", step: "StepRecord") -> bool:
-    """Whether it was done by the run that this one was forked from."""
+    """Whether the run that this one was forked from executed the step."""
     return bool(info.forked_from) and not step.claim
 
 
 def _ended_by_worker(info: "RunInfo") -> bool:
-    """Not by somebody who terminated it, nor by its deadline."""
+    """Whether a worker ended the run, and not a termination or its deadline."""
     if not info.status.ended or not info.claims:
         return False
     if info.status is RunStatus.COMPLETED or info.error is None:

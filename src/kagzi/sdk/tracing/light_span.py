@@ -1,8 +1,8 @@
-"""Spans that cost little: a few values, which become a record, or bytes, when they end.
+"""Spans that cost little: a few values, which become a record or bytes when they end.
 
-The SDK's own span copies and checks every attribute, asks the sampler and takes locks, which costs more than the rest
-of a small step. Kagzi's own attributes need no check, and whether a run is traced is decided once. Most are sent as
-they began, and written straight as bytes where the exporter is Kagzi's own; what others add makes it a usual one.
+The SDK's span copies and checks every attribute, asks the sampler and takes locks, which costs more than the rest of a
+small step. Kagzi's own attributes need no check, and whether a run is traced is decided once. Most spans are sent as
+they began, encoded directly as bytes if the exporter is Kagzi's own; one with additions becomes an ordinary span.
 """
 
 import traceback
@@ -29,7 +29,7 @@ _UNSET = Status(StatusCode.UNSET)
 
 
 class Description(NamedTuple):
-    """What a span says as it began."""
+    """What a span contains when it begins."""
 
     name: str
     kind: SpanKind
@@ -38,23 +38,23 @@ class Description(NamedTuple):
 
 
 class _Additions:
-    """What was said of a span after it began."""
+    """What was added to a span after it began."""
 
     status = _UNSET
     links: Sequence[Link] = ()
     events: Sequence[Event] = ()
-    attributes: Any = None  # all of the span's, checked
+    attributes: Any = None  # all attributes of the span, checked
     name: str | None = None
 
 
 class LightSpan(api.Span):
-    """From when it is made until `end`, which hands it on. What it says is told by its subclass when it is asked for:
+    """A span from its creation until `end`, which passes it on. Its subclass provides the contents when needed:
     `describe`, `make_context` and, if it `has_form`, `encode`: the same as bytes."""
 
     __slots__ = ("_additions", "_context", "_has_ended", "end_ns", "sink", "start_ns")
 
     has_form = True
-    part: Any = None  # of an attempt, what it has in common with others
+    part: Any = None  # of an attempt: what it has in common with others
 
     def __init__(self, sink: Sink, start_ns: int | None = None) -> None:
         self.sink = sink
@@ -68,7 +68,7 @@ class LightSpan(api.Span):
         raise NotImplementedError
 
     def encode(self) -> bytes:
-        """After its end. For those that have a form as bytes."""
+        """Called after its end, for spans that can be encoded directly."""
         raise NotImplementedError
 
     def make_context(self) -> SpanContext:
@@ -125,7 +125,7 @@ class LightSpan(api.Span):
         self.set_attributes({key: value})
 
     def set_attributes(self, attributes: "Mapping[str, AttributeValue]") -> None:
-        """Checked, as the SDK does it."""
+        """Checks them as the SDK does."""
         if self._has_ended:
             return
         added = self._added
@@ -150,7 +150,7 @@ class LightSpan(api.Span):
             self._added.name = name
 
     def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
-        """As the SDK: OK is final, and nothing goes back to UNSET."""
+        """Like the SDK: OK is final, and no status returns to UNSET."""
         status = status if isinstance(status, Status) else Status(status, description)
         if self._has_ended or status.is_unset:
             return

@@ -1,4 +1,4 @@
-"""Sends spans that were made from history to a collector, by OTLP over HTTP."""
+"""Sends spans that were built from history to a collector, by OTLP over HTTP."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -22,7 +22,7 @@ _SCOPE = InstrumentationScope(SCOPE, __version__)
 
 
 def send_spans(spans: Sequence[SpanRecord], url: str) -> None:
-    """Blocks. Raises Unavailable if the collector does not take them."""
+    """Blocks. Raises Unavailable if the collector does not accept them."""
     endpoint = endpoint_of(url)
     exporter = OTLPSpanExporter(endpoint=endpoint)
     resource = Resource.create({SERVICE_NAME: "kagzi"})

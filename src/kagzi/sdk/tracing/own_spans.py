@@ -1,4 +1,4 @@
-"""The light spans of starts, of stretches of runs and of attempts: what each says, as values and as bytes."""
+"""The light spans of starts, of stretches of runs and of attempts: their contents, as values and as bytes."""
 
 from functools import wraps
 from time import time_ns  # noqa: TID251  wall-clock time, as in the spans of user code
@@ -27,11 +27,11 @@ from .references import SPAN_KEY, STEP_KEY, set_context, span_context
 from .run_context import TraceOfTask
 
 _OWN_KEYS = (SPAN_KEY, STEP_KEY)
-_DICT: Any = dict  # its methods, of any keys and values
+_DICT: Any = dict  # untyped: its methods with any keys and values
 
 
 class SpanOfStart(LightSpan):
-    """`parent`: None for the first of a trace."""
+    """`parent`: None for the root of a trace."""
 
     __slots__ = ("_namespace", "_parent", "_ref", "_workflow_type", "ids")
 
@@ -67,7 +67,7 @@ class SpanOfStart(LightSpan):
 
 
 class SpanOfStretch(LightSpan):
-    """Of a stretch that somebody has said more of, or that links to others. `parent`: the start; None for the first of
+    """The span of a stretch to which something was added, or which has links. `parent`: the start; None for the root of
     a trace."""
 
     __slots__ = ("_parent", "_ref", "claim", "run", "worker_id")
@@ -101,8 +101,8 @@ class SpanOfStretch(LightSpan):
 
 
 class ClaimedRun:
-    """A run in the hands of a worker: what its light spans are made of. `sink`: where they go; None: nowhere, they are
-    the SDK's."""
+    """A run that a worker holds, from which its light spans are made. `sink`: receives them; None: its spans are the
+    SDK's."""
 
     def __init__(self, sink: Sink | None, task: Task, worker_id: str, start: TraceOfTask) -> None:
         self.sink = sink
@@ -116,17 +116,17 @@ class ClaimedRun:
         return traced_run(self.task)
 
     def ref(self, claim: int, part: int) -> SpanRef:
-        """Of the span of a stretch."""
+        """The span of a stretch."""
         task = self.task
         return stretch_of(self.trace.start.ref, task.run_id, claim, part, own_traces_from=task.own_traces_from)
 
 
 class LightPart:
-    """A stretch, or as much of a long one as is in one trace, whose spans are light. What they have in common is made
-    when they are written, many at once; and its own span as an object only if somebody asks for it.
+    """A stretch, or the part of a long one that is in one trace, whose spans are light. Their common part is created
+    when they are encoded, many at once; its own span becomes an object only if code asks for it.
 
-    `joined`: it is in the trace of the start, and hangs on that. `number`: 0 for the first part of a stretch.
-    `until`: the first entry that belongs to the next one.
+    `joined`: it is in the trace of the start, which is its parent. `number`: 0 for the first part of a stretch.
+    `until`: the first entry that belongs to the next part.
     """
 
     __slots__ = (
@@ -151,7 +151,7 @@ class LightPart:
         self.sink = sink
         self.pending = sink.encoded
         self.until = until
-        self.has_content = False  # else it is not exported: nothing of it would be in the history either
+        self.has_content = False  # else it is not exported: the history would have nothing of it either
         self.end_ns = 0
         self._joined = joined
         self._number = number
@@ -189,7 +189,7 @@ class LightPart:
         return span
 
     def end(self) -> None:
-        """The worker lets go of the run."""
+        """The worker releases the run."""
         pending = self.pending
         if self._span is not None or not self._joined or pending is None:
             self.span.end()
@@ -207,7 +207,7 @@ class LightPart:
 
 
 class SpanOfAttempt(LightSpan):
-    """Of a body that somebody has asked for its span, or that has failed."""
+    """The span of a body that has asked for its span, or that has failed."""
 
     __slots__ = ("attempt", "name", "part", "step_id")
 
@@ -232,7 +232,7 @@ class SpanOfAttempt(LightSpan):
 
 
 def _filled(method: Any) -> Any:
-    """A method of a dictionary, of one that is filled when it is asked."""
+    """A method of a dictionary that is filled on first use."""
 
     @wraps(method)
     def call(body: "BodyContext", *args: Any) -> Any:
@@ -243,11 +243,11 @@ def _filled(method: Any) -> Any:
 
 
 class BodyContext(otel_context.Context):
-    """The context of OpenTelemetry in which the body of a step runs, until `leave`: the one before, with the span of
-    the attempt, which is made when somebody looks. See `Entered`, of which this is a short form.
+    """The OpenTelemetry context in which the body of a step runs, until `leave`: the previous context plus the span of
+    the attempt, which is created on first access. See `Entered`, of which this is a fast variant.
 
-    It is made for every step, and filled in by its maker: a call of `__init__` would take as long. Most bodies do not
-    look: then this is what the span is written from. The time of its end is 0 until then.
+    It is created for every step, and its creator sets the attributes: calling `__init__` would double the cost. Most
+    bodies do not access it: then the span is encoded from these attributes. `end_ns` is 0 until the end.
     """
 
     __slots__ = ("attempt", "before", "end_ns", "name", "part", "span", "start_ns", "step_id")
@@ -265,14 +265,14 @@ class BodyContext(otel_context.Context):
         set_context(self.before)
 
     def encode(self) -> bytes:
-        raise NotImplementedError  # attempts are written many at once
+        raise NotImplementedError  # attempts are encoded many at once
 
     def fill(self) -> SpanOfAttempt:
         span = self.span
         if span is None:
             made: SpanOfAttempt = _DICT.setdefault(
                 self, STEP_KEY, SpanOfAttempt(self)
-            )  # the same for all threads of the body
+            )  # the same span for all threads of the body
             _DICT.update(self, {**self.before, SPAN_KEY: made, STEP_KEY: made})
             self.span = span = made
         return span

@@ -1,8 +1,8 @@
-"""Spans that are encoded already, on their way to an exporter that sends bytes.
+"""Encoded spans that wait for an exporter that sends bytes.
 
-They do not go through the queue of a span processor one by one: that takes a lock's worth of work for each, and keeps
-an object for each that the garbage collector looks at. One entry in that queue stands for all of them, so that what a
-processor promises holds for them as well: when it sends, flushes and shuts down.
+They do not pass through the queue of a span processor one by one: that costs a lock for each, and keeps an object for
+each that the garbage collector has to visit. A single entry in that queue stands for all of them, so the guarantees of
+the processor apply to them as well: when it sends, flushes and shuts down.
 """
 
 import logging
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 KAGZI_SCOPE = InstrumentationScope(SCOPE, __version__)
 REQUEST_SPANS = 4_096
-"""In one request: about a megabyte."""
+"""The spans of one request: about a megabyte."""
 SEND_AT = 2 * REQUEST_SPANS
-"""So many are sent without waiting for the processor, which sends every 5 s."""
+"""This many are sent without waiting for the processor, which sends every 5 s."""
 PENDING_SPANS = 65_536
-"""Beyond that they are dropped: about 20 MB."""
+"""Spans beyond this are dropped: about 20 MB."""
 
 _log = logging.getLogger("kagzi.otel")
 _ANY = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
@@ -40,12 +40,12 @@ _exporters: set[type] = set()
 
 
 def takes_encoded(exporter: type) -> None:
-    """Exporters of exactly this type are given EncodedSpans: they use `encode_requests`."""
+    """Exporters of exactly this type receive EncodedSpans: they use `encode_requests`."""
     _exporters.add(exporter)
 
 
 def pending_of(processor: SpanProcessor, exporter: object, resource: "Resource") -> "EncodedSpans | None":
-    """Where spans wait for this exporter, the same for whoever asks; None if it does not take them."""
+    """The spans that wait for this exporter, the same object for every caller; None if it does not accept them."""
     if type(exporter) not in _exporters:
         return None
     known: dict[tuple[int, int], EncodedSpans] = vars(exporter).setdefault("encoded_spans", {})
@@ -56,9 +56,9 @@ def pending_of(processor: SpanProcessor, exporter: object, resource: "Resource")
 
 
 class EncodedSpans(ReadableSpan):
-    """All that are pending. Who adds one never waits: a span is appended first, and then the entry is looked for;
-    whoever sends takes the entry away first, and then the spans. `ended`: those that have ended and are not encoded;
-    they are as soon as there are `encode_at`, so that few objects are kept."""
+    """All pending spans. Adding one never blocks: the span is appended first, and then the entry is queued if needed;
+    the sender removes the entry first, and then takes the spans. `ended`: spans that have ended and are not encoded
+    yet; they are encoded once there are `encode_at`, so that few objects are kept."""
 
     encode_at = 128
 
@@ -68,14 +68,14 @@ class EncodedSpans(ReadableSpan):
         self._exporter = exporter
         self._spans: deque[bytes] = deque()
         self.ended: deque[Ended] = deque()
-        self._encoding = threading.RLock()  # whoever sends waits for what another thread is encoding
+        self._encoding = threading.RLock()  # the sender waits while another thread encodes
         self.is_queued = False
         self._is_sending = False
         self._dropped = 0
         _forget_after_fork(self)
 
     def __call__(self, span: ReadableSpan) -> None:
-        """One that is not encoded yet."""
+        """Add a span that is not encoded yet."""
         self.add(encode_span(span))
 
     def add(self, span: bytes) -> None:
@@ -88,12 +88,12 @@ class EncodedSpans(ReadableSpan):
             self._send_early()
 
     def add_ended(self, span: Ended) -> None:
-        """One that is encoded with others."""
+        """Add a span that is encoded together with others."""
         self.ended.append(span)
         self.was_added()
 
     def was_added(self) -> None:
-        """One was appended to `ended`: to be called for the first one, and if there are many."""
+        """Must be called when the first span was appended to `ended`, and when there are many."""
         if not self.is_queued:
             self.is_queued = True
             self._on_end(self)
@@ -109,7 +109,7 @@ class EncodedSpans(ReadableSpan):
             self._send_early()
 
     def take(self) -> list[bytes]:
-        """All of them, for the exporter."""
+        """Take all spans, for the exporter."""
         self.is_queued = False
         with self._encoding:
             self._encode()
@@ -118,7 +118,7 @@ class EncodedSpans(ReadableSpan):
         if dropped:
             _log.warning("%d spans were dropped: they were made faster than they could be sent.", dropped)
         taken: list[bytes] = []
-        with suppress(IndexError):  # the newest may be dropped meanwhile
+        with suppress(IndexError):  # spans may be dropped meanwhile
             for _ in range(len(spans)):
                 taken.append(spans.popleft())  # noqa: PERF401  keeps what was taken before an error
         return taken
@@ -145,7 +145,7 @@ class EncodedSpans(ReadableSpan):
 
 
 def encode_requests(spans: Iterable[ReadableSpan]) -> Iterator[tuple[int, bytes]]:
-    """ExportTraceServiceRequests, each with the number of spans in it."""
+    """ExportTraceServiceRequests, each with its number of spans."""
     others: list[ReadableSpan] = []
     for each in spans:
         if not isinstance(each, EncodedSpans):
@@ -160,7 +160,7 @@ def encode_requests(spans: Iterable[ReadableSpan]) -> Iterator[tuple[int, bytes]
 
 
 def _forget_after_fork(spans: EncodedSpans) -> None:
-    """They are the parent's to send."""
+    """In a forked process: the parent sends its spans."""
     known = weakref.ref(spans)
 
     def forget() -> None:

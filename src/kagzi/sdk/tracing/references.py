@@ -1,4 +1,4 @@
-"""Spans that are elsewhere, and the current one, for OpenTelemetry."""
+"""Remote spans and the current span, for OpenTelemetry."""
 
 from contextvars import ContextVar
 from typing import Any
@@ -13,7 +13,7 @@ from ...core.traces.ids import SpanRef
 _SAMPLED, _SAMPLED_OUT = TraceFlags(TraceFlags.SAMPLED), TraceFlags(TraceFlags.DEFAULT)
 
 (SPAN_KEY,) = api.set_span_in_context(api.INVALID_SPAN, otel_context.Context())
-"""Where a context has its span: `set_span_in_context` copies more than is needed for every step."""
+"""The key of the span in a context: `set_span_in_context` copies more than needed for every step."""
 STEP_KEY = otel_context.create_key("kagzi_step")
 
 
@@ -22,7 +22,7 @@ def span_context(ref: SpanRef) -> SpanContext:
 
 
 class Outside(NonRecordingSpan):
-    """What a run that is sampled out hangs on."""
+    """The parent of a run that is not sampled."""
 
     def __init__(self, ref: SpanRef) -> None:
         self._ref = ref
@@ -35,8 +35,7 @@ class Outside(NonRecordingSpan):
 
 
 def _direct() -> tuple[Any, Any]:
-    """How the current context is read and set. Usually it is a variable, and two calls on the way to it can be left
-    out."""
+    """The functions that read and set the current context. Usually it is a ContextVar, which saves two calls."""
     runtime: Any = getattr(otel_context, "_RUNTIME_CONTEXT", None)
     variable = getattr(runtime, "_current_context", None)
     if type(runtime) is ContextVarsRuntimeContext and isinstance(variable, ContextVar):
@@ -48,7 +47,7 @@ get_context, set_context = _direct()
 
 
 class Entered:
-    """The body of a step runs in its span. In its thread too: those have the variables of whoever began them."""
+    """The body of a step runs in its span, in its thread too: that has a copy of the caller's context variables."""
 
     __slots__ = ("_before", "_inside")
 
@@ -59,18 +58,18 @@ class Entered:
         set_context(self._inside)
 
     def again(self) -> bool:
-        """Another body, where the first one was entered; False if this is another place."""
+        """Enter again for another body in the same context. Returns False in any other context."""
         if get_context() is not self._before:
             return False
         set_context(self._inside)
         return True
 
     def leave(self) -> None:
-        """Not by the token of `attach`: a coroutine that is dropped is closed in another context."""
+        """Does not use the token of `attach`: a dropped coroutine is closed in another context."""
         set_context(self._before)
 
 
 def trace_id_of_step() -> str:
-    """Of the step that the running code belongs to, in hexadecimal, whatever spans that code has made in it."""
+    """The trace id of the step that the running code belongs to, in hexadecimal, whatever its current span."""
     span = get_context().get(STEP_KEY)
     return "" if span is None else f"{span.get_span_context().trace_id:032x}"

@@ -1,5 +1,5 @@
-"""What the context of a run says of its trace, and what is said there to the runs that follow from it. Needs no
-OpenTelemetry: workers that make no spans hand it on, too."""
+"""What the context of a run contains about its trace, and what it passes on to the runs that follow from it. Does not
+need OpenTelemetry: workers without spans pass it on too."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
@@ -26,8 +26,8 @@ Context = dict[str, Any]
 
 
 class RunStart(NamedTuple):
-    """What the first stretches of a run hang on. `caller`: what that hangs on in turn, 0 for nothing known; None: the
-    span is not Kagzi's. `links`: of a run that continues another, to the first start and to the stretch before."""
+    """The parent of the first stretches of a run. `caller`: the parent of that in turn, 0 if not known; None: the span
+    is not Kagzi's. `links`: of a run that continues another, to the first start and to the previous stretch."""
 
     ref: SpanRef
     caller: int | None = None
@@ -39,12 +39,12 @@ class RunStart(NamedTuple):
 
     @property
     def first(self) -> SpanRef:
-        """Of the run that a client started, however often it went on as a new one."""
+        """The start of the run that a client started, however often it was continued as new."""
         return self.links[0] if self.links else self.ref
 
 
 def start_in(context: Mapping[str, Any], run_id: str) -> RunStart | None:
-    """None if the context names no trace."""
+    """None if the context has no trace."""
     named = parse_traceparent(context.get(TRACEPARENT))
     if named is None:
         return None
@@ -56,7 +56,7 @@ def start_in(context: Mapping[str, Any], run_id: str) -> RunStart | None:
 
 
 class TraceOfTask:
-    """The trace of a claimed run: whether it is sampled, and where it starts, which is read when it is asked for."""
+    """The trace of a claimed run: whether it is sampled, and its start, which is read on first use."""
 
     __slots__ = ("_start", "sampled")
 
@@ -73,12 +73,12 @@ class TraceOfTask:
 
 
 def start_of_task(task: Task) -> RunStart | UsualStart | None:
-    """As above, of a claimed run."""
+    """As `start_in`, for a claimed run."""
     return usual_start(task.context.data) or start_in(readable_context(task) or {}, task.run_id)
 
 
 def readable_context(task: Task) -> Context | None:
-    """None if it is encoded and the codec is not here, or if another client has given something else than an object."""
+    """None if it is encoded and the codec is not available, or if it is not a JSON object."""
     context = task.context
     if not context.data:
         return {}
@@ -97,12 +97,12 @@ def child_context(context: Context, parent: SpanRef) -> Payload | None:
 
 
 def successor_context(context: Context, first: SpanRef, before: SpanRef) -> Payload | None:
-    """Of a run that continues another. None: nothing can be added to it."""
+    """The context of a run that continues another. None: nothing can be added to it."""
     return _written({**context, TRACEPARENT: before.traceparent, TRACESTATE: continued_state(first)})
 
 
 def untraced_successor_context(task: Task) -> Payload | None:
-    """The same by a worker that makes no spans. None: it is as it was."""
+    """As `successor_context`, by a worker that records no spans. None: the context is unchanged."""
     context = readable_context(task)
     start = None if not context else start_in(context, task.run_id)
     if context is None or start is None:
@@ -116,4 +116,4 @@ def _written(context: Context) -> Payload | None:
     try:
         return write_context(context)
     except RequestError:
-        return None  # it is too large with it
+        return None  # it would be too large

@@ -1,6 +1,6 @@
-"""Spans that are made while something happens: of starts by clients, of runs and steps by workers.
+"""Spans that are recorded live: of starts by clients, of runs and steps by workers.
 
-Most are light (light_span.py). Where the program has a sampler or a processor of its own kind, they are the SDK's.
+Most are light (light_span.py). If the program has a custom sampler or processor, they are the SDK's.
 """
 
 from collections.abc import Awaitable, Generator, Mapping
@@ -43,7 +43,7 @@ _next_ids: ContextVar[SpanRef | None] = ContextVar("kagzi_next_span", default=No
 
 
 class _Ids(IdGenerator):
-    """Of Kagzi's own tracer: the ids of the span that is being made, or any."""
+    """The id generator of Kagzi's own tracer: the given ids of the span that is being created, or random ones."""
 
     def __init__(self, others: IdGenerator) -> None:
         self.others = others
@@ -57,12 +57,12 @@ class _Ids(IdGenerator):
         return self.others.generate_trace_id() if ref is None else ref.trace_id
 
     def is_trace_id_random(self) -> bool:
-        """False for ids that are derived: only the first versions of the SDK do not ask."""
+        """False for derived ids. Only the first versions of the SDK do not ask."""
         return _next_ids.get() is None and getattr(self.others, "is_trace_id_random", lambda: False)()
 
 
 class Tracing:
-    """Makes the spans of a client or of a worker."""
+    """Creates the spans of a client or of a worker."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -71,7 +71,7 @@ class Tracing:
 
     @classmethod
     def on(cls, provider: TracerProvider) -> Self | None:
-        """None if the SDK is switched off (OTEL_SDK_DISABLED)."""
+        """None if the SDK is disabled (OTEL_SDK_DISABLED)."""
         tracer = provider.get_tracer(SCOPE, __version__)
         if not isinstance(tracer, Tracer):
             return None
@@ -82,8 +82,8 @@ class Tracing:
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def start(self, namespace: str, workflow_type: str, context: Mapping[str, Any] | None) -> "StartSpan":
-        """The span of a start. It hangs on the current one, or else on the one that the `context` names."""
-        current = get_context().get(SPAN_KEY)  # without the check of its kind by `get_current_span`
+        """The span of a start. Its parent is the current span, or else the one in the `context`."""
+        current = get_context().get(SPAN_KEY)  # without the type check of `get_current_span`
         parent = current.get_span_context() if isinstance(current, Span) else None
         if parent is None or not parent.is_valid:
             named = parse_traceparent(context.get(TRACEPARENT)) if context else None
@@ -106,7 +106,7 @@ class Tracing:
     # --- workers ------------------------------------------------------------------------------------------------------
 
     def stretch(self, task: Task, worker_id: str, *, encoded: bool) -> Stretch:
-        """The work on a run from this claim until the worker lets go. `encoded`: leave out what user code says."""
+        """The work on a run from this claim until the worker releases it. `encoded`: leave out data from user code."""
         sink = self._emission.find()
         start = start_of_task(task)
         if not isinstance(start, UsualStart) or not isinstance(self._tracer.sampler, ParentBased):
@@ -114,7 +114,7 @@ class Tracing:
         return Stretch(self, sink, task, worker_id, TraceOfTask(start), encoded=encoded)
 
     def _decided(self, sink: Sink | None, task: Task, start: RunStart | None) -> RunStart:
-        """The start, or another one if the client has named none, with the decision about its sampling."""
+        """The start, or a new one if the client sent none, with its sampling decision."""
         is_named = start is not None
         if start is None:
             start = RunStart(self._sampled(start_of(task.run_id), None, run_name(task.workflow_type)), 0)
@@ -133,7 +133,7 @@ class Tracing:
         return ref if sampled is ref.sampled else ref._replace(sampled=sampled)
 
     def _untraced_start(self, sink: Sink | None, task: Task, start: RunStart) -> None:
-        """The client made no span of the start: so that its runs hang on something, the first worker does."""
+        """The client recorded no span of the start: the first worker does, so that the run has a parent span."""
         if task.lease.counter != 1 or (task.parent_run_id and not start.links):
             return
         at_ns = task.created_at_us * 1_000
@@ -161,7 +161,7 @@ class Tracing:
         links: tuple[SpanRef, ...] = (),
         start_ns: int | None = None,
     ) -> Span:
-        """See `SpanMaker`: of the SDK."""
+        """See `SpanMaker`: a span of the SDK."""
         linked = tuple(Link(span_context(link)) for link in links)
         inside = _with_parent(parent)
         with _chosen(ref):
@@ -169,7 +169,7 @@ class Tracing:
 
 
 class StartSpan:
-    """The span of a start that is under way; None: it is sampled out."""
+    """The span of a start in flight; None: it is not sampled."""
 
     __slots__ = ("_caller_span_id", "_span", "_traceparent")
 
@@ -179,7 +179,7 @@ class StartSpan:
         self._caller_span_id = caller_span_id
 
     def written_into(self, context: Mapping[str, Any] | None) -> Payload | None:
-        """The context for the run: with this span as what it hangs on. Raises InvalidArgument, ResourceExhausted."""
+        """The context for the run, with this span as its parent. Raises InvalidArgument, ResourceExhausted."""
         state = start_state(self._caller_span_id)
         if context:
             return write_context({**context, TRACEPARENT: self._traceparent, TRACESTATE: state})
@@ -187,11 +187,11 @@ class StartSpan:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Of the call to the server."""
+        """The metadata of the call to the server."""
         return ((TRACEPARENT, self._traceparent),)
 
     def of(self, response: Awaitable[Started]) -> Awaitable[Started]:
-        """The answer of the server, with which the span ends."""
+        """The response of the server, which ends the span."""
         return response if self._span is None else _until_answered(self._span, response)
 
 
@@ -218,7 +218,7 @@ _NOTHING = api.set_span_in_context(api.INVALID_SPAN, otel_context.Context())
 
 @contextmanager
 def _chosen(ref: SpanRef) -> Generator[None]:
-    """The next span has these ids."""
+    """The next span gets these ids."""
     before = _next_ids.set(ref)
     try:
         yield

@@ -1,8 +1,8 @@
-"""The spans of the work on a run: of a stretch, from one claim until the worker lets go, and of the attempts in it.
+"""The spans of the work on a run: of a stretch, from one claim until the worker releases the run, and of its attempts.
 
-Ids are derived (core/traces/ids.py). A span of a stretch is made when there is something in it: a worker that only
-repeats what is recorded makes none. It ends when the worker lets go of the run, not when the run ends: a span that is
-open for days is exported late or never.
+Ids are derived (core/traces/ids.py). The span of a stretch is created when there is something in it: a worker that only
+replays creates none. It ends when the worker releases the run, not when the run ends: a span that is open for days is
+exported late or never.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,20 +50,20 @@ class SpanMaker(Protocol):
         links: tuple[SpanRef, ...] = (),
         start_ns: int | None = None,
     ) -> Span:
-        """One of the SDK that is sampled; `parent`: None for the first of a trace."""
+        """A sampled span of the SDK; `parent`: None for the root of a trace."""
         ...
 
 
 class _Part:
-    """A stretch, or as much of a long one as is in one trace. `span`: the SDK's, or None if the run is sampled out."""
+    """A stretch, or the part of a long one that is in one trace. `span`: the SDK's; None if the run is not sampled."""
 
     __slots__ = ("has_content", "ref", "span", "until")
 
     def __init__(self, number: int, ref: SpanRef, span: Span | None) -> None:
-        self.until = (number + 1) * PART_ENTRIES  # the first entry that belongs to the next one
+        self.until = (number + 1) * PART_ENTRIES  # the first entry that belongs to the next part
         self.ref = ref
         self.span = span
-        self.has_content = False  # else it is not exported: nothing of it would be in the history either
+        self.has_content = False  # else it is not exported: the history would have nothing of it either
 
     def end(self) -> None:
         if self.span is not None:
@@ -85,17 +85,17 @@ class _EnteredSpan(Entered):
 
 
 class Stretch(ClaimedRun):
-    """The work of this worker on a run, from one claim until it lets go: the parent of what is done meanwhile.
+    """The work of this worker on a run, from one claim until it releases the run: the parent of all spans meanwhile.
 
-    `sink`: where its light spans go; None: they are the SDK's, of `tracing`. `encoded`: what user code says is left
+    `sink`: receives its light spans; None: they are the SDK's, of `tracing`. `encoded`: data from user code is left
     out.
     """
 
-    # What most runs never have is not made for each.
+    # Class attributes: defaults that most runs never change are not set for each.
     _entries = 0  # attempts that were begun and children that were started
     _part: LightPart | _Part | None = None
-    _outside: Entered | None = None  # of a run that is sampled out
-    _history: tuple[Iterable[HistoryStep], ...] = ()  # more of it than the task has
+    _outside: Entered | None = None  # of a run that is not sampled
+    _history: tuple[Iterable[HistoryStep], ...] = ()  # more of it than the task contains
     _done_seq: int | None = None
     _senders: tuple[SpanRef, ...] = ()
 
@@ -112,8 +112,8 @@ class Stretch(ClaimedRun):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def enter(self, step_id: str, name: str, attempt: int) -> Entered | BodyContext:
-        """An attempt begins: what its body does belongs to its span, until `leave`. A run that is sampled out has no
-        spans, and neither has what its steps do."""
+        """An attempt begins: what its body does belongs to its span, until `leave`. A run that is not sampled has no
+        spans, and neither do its steps."""
         if not self._is_sampled:
             outside = self._outside
             if outside is None or not outside.again():
@@ -149,8 +149,8 @@ class Stretch(ClaimedRun):
         return entered
 
     def finish(self, step_id: str, error: BaseException | None = None, error_type: str = "") -> None:
-        """The attempt has come to a result: to an `error`, whose type is recorded as `error_type`. One that was
-        interrupted has no span, as it has none in the history."""
+        """The attempt has ended, perhaps with an `error`, whose type is recorded as `error_type`. An interrupted
+        attempt has no span, as it has none in the history."""
         body = self._attempts.pop(step_id, None)
         if body is None:
             return
@@ -173,15 +173,15 @@ class Stretch(ClaimedRun):
     # --- other runs ---------------------------------------------------------------------------------------------------
 
     def child_context(self) -> Payload | None:
-        """The context for a child that is started now: what the run has itself, with this stretch as parent. None: as
-        it is, because nothing can be added to it."""
+        """The context for a child that is started now: the run's own, with this stretch as parent. None: unchanged,
+        because nothing can be added to it."""
         part = self._enter_part()
         part.has_content = True
         context = readable_context(self.task)
         return None if context is None else child_context(context, part.ref)
 
     def successor_context(self) -> Payload | None:
-        """The context for the run that goes on instead of this one. None: as it is."""
+        """The context for the run that continues this one. None: unchanged."""
         context = readable_context(self.task)
         return None if context is None else successor_context(context, self.trace.start.first, self._last().ref)
 
@@ -193,8 +193,8 @@ class Stretch(ClaimedRun):
         self._done_seq = None
 
     def received(self, seq: int, metadata: Mapping[str, str]) -> None:
-        """The code has got a signal, recorded under this number. Whichever stretch does something first after it came
-        links to its sender."""
+        """The code has received a signal, recorded with this seq. The first stretch that does something after it
+        arrived links to its sender."""
         sender = parse_traceparent(metadata.get(TRACEPARENT))
         if sender is None or not self._is_sampled:
             return
@@ -219,7 +219,7 @@ class Stretch(ClaimedRun):
             part.span.set_status(Status(StatusCode.ERROR, None if self._encoded else error.text))
 
     def leave(self) -> None:
-        """The worker lets go of the run."""
+        """The worker releases the run."""
         for part in self._parts:
             if part.has_content:
                 part.end()
@@ -282,12 +282,12 @@ class Stretch(ClaimedRun):
 
 
 def _done_seq(step: HistoryStep) -> int:
-    """The last number of a step that is a worker's doing."""
+    """The last seq of a step that a worker caused."""
     return max(step.begun_seq, step.seq) if step.kind == STEP_KIND_FUNCTION else step.begun_seq
 
 
 def record_error(span: Span, error: BaseException, kind: str, *, encoded: bool) -> None:
-    """`encoded`: what user code says is not to be read by others; the kind of the error is."""
+    """`encoded`: others must not read data from user code; they may see the kind of the error."""
     span.set_attribute(ERROR_TYPE, kind)
     if encoded:
         span.set_status(Status(StatusCode.ERROR))

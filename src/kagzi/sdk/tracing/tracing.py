@@ -1,5 +1,5 @@
-"""Whether this program makes spans. OpenTelemetry is never imported by Kagzi for that: a program that wants spans has
-set it up, and so imported it."""
+"""Whether this program records spans. Kagzi never imports OpenTelemetry for that: a program that wants spans has set it
+up, and so has imported it."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def find_tracing() -> "Tracing | None":
-    """None unless this program has set up a tracer provider of the OpenTelemetry SDK. To be asked when a client is
-    connected or a worker starts."""
+    """None unless this program has set up a tracer provider of the OpenTelemetry SDK. Called when a client connects or
+    a worker starts."""
     api, sdk = sys.modules.get("opentelemetry.trace"), sys.modules.get("opentelemetry.sdk.trace")
     if api is None or sdk is None:
         return None
@@ -29,19 +29,19 @@ def find_tracing() -> "Tracing | None":
 
 
 def stretches_of(worker_id: str, *, encoded: bool) -> "Callable[[Task], Stretch] | None":
-    """Begins the spans of a worker's claims; None if this program makes none."""
+    """Begins the spans of a worker's claims; None if this program records none."""
     tracing = find_tracing()
     return None if tracing is None else lambda task: tracing.stretch(task, worker_id, encoded=encoded)
 
 
 def trace_id_of_step() -> str:
-    """The trace that the running step belongs to, in hexadecimal, for its log lines; empty if there is none."""
-    references = sys.modules.get("kagzi.sdk.tracing.references")  # loaded by whoever makes spans
+    """The trace id of the running step, in hexadecimal, for its log lines; empty if there is none."""
+    references = sys.modules.get("kagzi.sdk.tracing.references")  # loaded by programs that record spans
     return "" if references is None else references.trace_id_of_step()
 
 
 def current_traceparent() -> str:
-    """That of the span in which this code runs; empty if there is none."""
+    """The traceparent of the current span; empty if there is none."""
     api = sys.modules.get("opentelemetry.trace")
     here = None if api is None else api.get_current_span().get_span_context()
     if here is None or not here.is_valid:
@@ -50,7 +50,7 @@ def current_traceparent() -> str:
 
 
 def trace_metadata() -> tuple[tuple[str, str], ...]:
-    """What a call tells the server of the span in which it is made."""
+    """The trace metadata of a call: the current span."""
     traceparent = current_traceparent()
     if not traceparent:
         return ()
