@@ -1,1 +1,1 @@
-"""Reads workflow code without executing it, and names what replay would not survive. ADR 0058."""
+"""Reads workflow code without executing it, and finds code that would break on replay. ADR 0058."""

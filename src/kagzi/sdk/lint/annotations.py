@@ -1,6 +1,6 @@
 """Annotations without a JSON form: of inputs, outputs, results of steps, and signals. Needs the module to be loaded.
 
-The arguments of steps are handed over in the process and recorded for people only, so they may be of any type.
+Arguments of steps stay in the process and are recorded for display only, so they may be of any type.
 """
 
 import ast
@@ -24,7 +24,7 @@ _INSTEAD = "Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic model,
 
 
 def check_workflow(function: Function, workflow: Workflow[Any, Any], report: Report) -> None:
-    """Input and output. One that cannot be read at all is refused by the worker, too."""
+    """Checks input and output. The worker also refuses types that cannot be decoded at all."""
     parameters = function.parameters if function.owner is None else function.parameters[1:]
     used = UsedFunction(function, Chain(workflow.name))
     if workflow.has_input and len(parameters) > 1:
@@ -34,7 +34,7 @@ def check_workflow(function: Function, workflow: Workflow[Any, Any], report: Rep
 
 
 def check_step(used: UsedFunction, report: Report) -> None:
-    """The result of a function that is used as a step, if its module is loaded."""
+    """Checks the result of a function that is used as a step, if its module is loaded."""
     step = loaded(used.function)
     fn = cast("Step[..., Any]", step).fn if isinstance(step, Step) else step
     if callable(fn) and not isinstance(fn, type):
@@ -43,7 +43,7 @@ def check_step(used: UsedFunction, report: Report) -> None:
 
 
 def check_signals(source: Source, report: Report) -> None:
-    """The signals that a module defines."""
+    """Checks the signals that a module defines."""
     module = vars(sys.modules[source.name]) if source.name in sys.modules else {}
     for statement in source.tree.body:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
@@ -59,7 +59,7 @@ def check_signals(source: Source, report: Report) -> None:
 
 
 def loaded(function: Function) -> object:
-    """The object that a function of a module is in this process; None if it cannot be reached by its name."""
+    """The object in this process of a function of a module; None if its name does not lead to it."""
     module = sys.modules.get(function.source.name)
     if module is None or getattr(module, "__file__", None) != function.source.file:
         return None
@@ -81,13 +81,13 @@ def unserialisable(annotation: Any) -> str:
         import msgspec.inspect  # noqa: PLC0415  workers load it with their first schema
 
         custom = _custom_type(msgspec.inspect.type_info(annotation), set())
-    except Exception:  # noqa: BLE001  unions of models, which pydantic reads
+    except Exception:  # noqa: BLE001  unions of models, which pydantic supports
         return ""
     return "" if custom is None else f"{type_name(custom)} has no JSON form"
 
 
 def _custom_type(info: object, seen: set[int]) -> Any:
-    """A class in a type that neither msgspec nor pydantic knows."""
+    """The first class in a type that neither msgspec nor pydantic supports."""
     if isinstance(info, (tuple, list)):
         each: Any
         for each in cast("tuple[Any, ...]", info):

@@ -1,4 +1,4 @@
-"""Calls in workflow code: what is checked, what they return, and which functions they lead to."""
+"""Calls in workflow code: checks them, finds what they return, and follows them into functions."""
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ _MUTATES = frozenset(
 
 
 class CallValues:
-    """Of one function. `value` reads an expression."""
+    """The calls of one function. `value` reads an expression."""
 
     def __init__(self, reading: Reading, value: Callable[[ast.expr], Value]) -> None:
         self._reading = reading
@@ -47,7 +47,7 @@ class CallValues:
     # --- calls of the context -----------------------------------------------------------------------------------------
 
     def _run_step(self, node: ast.Call) -> Value:
-        """`ctx.step("name").run(function, ...)`: the function is a step's body, and not workflow code."""
+        """`ctx.step("name").run(function, ...)`: the function is the body of a step, not workflow code."""
         reading = self._reading
         for argument in node.args[1:]:
             reading.not_awaited(self._value(argument).pending)
@@ -93,7 +93,7 @@ class CallValues:
         return Value(path, pending=Pending(f"ctx.{method}({_first_argument(node)})", node))
 
     def _is_step(self, functions: Sequence[ast.expr]) -> None:
-        """Note the function, by whatever name it is known; what stands around it is workflow code."""
+        """Record the function, under any name; the expressions around it are workflow code."""
         for node in functions:
             if isinstance(node, (ast.Lambda, ast.Call)):
                 if isinstance(node, ast.Call):
@@ -139,7 +139,7 @@ class CallValues:
     def _check_arguments(
         self, node: ast.Call, path: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> None:
-        """Coroutines where values are wanted, and functions that are called back at once."""
+        """Finds coroutines passed as values, and functions that are called back at once."""
         for argument in arguments:
             if path in _WANTS_VALUE:
                 self._reading.not_awaited(argument.pending)
@@ -157,7 +157,7 @@ class CallValues:
                 self._follow(method, node, arguments, keywords)
 
     def _check_method(self, node: ast.Call, owner: Value) -> None:
-        """A method that changes a module variable, or takes any element of a set."""
+        """Finds methods that change a module variable, or take an arbitrary element of a set."""
         if not isinstance(node.func, ast.Attribute):
             return
         method = node.func.attr
@@ -174,7 +174,7 @@ class CallValues:
             self._reading.env.names[node.func.value.id] = owner._replace(unordered="")
 
     def module_variable(self, node: ast.expr, *, containers_only: bool = False) -> bool:
-        """Whether what is changed belongs to a module: a variable, or an attribute or element of one."""
+        """Whether the changed object belongs to a module: a variable, or an attribute or element of one."""
         while isinstance(node, (ast.Subscript, ast.Attribute)):
             if isinstance(node, ast.Attribute):
                 value = self._reading.resolved(names.resolve(node, self._reading.env))
@@ -224,7 +224,7 @@ class CallValues:
     def _follow_each(
         self, choices: Sequence[Value], node: ast.Call, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """One of them is called, and it cannot be told which."""
+        """One of them is called, but it is not known which."""
         results: list[Value] = []
         for each in choices:
             callee = self._reading.resolved(each)
@@ -261,7 +261,7 @@ class CallValues:
 
 
 def bind(function: Function, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> dict[str, Value]:
-    """The arguments of a call by the names of the parameters."""
+    """The arguments of a call by parameter name."""
     parameters = function.parameters
     bound: dict[str, Value] = {}
     if function.owner is not None and parameters and "builtins.staticmethod" not in names.decorators(function):
@@ -285,7 +285,7 @@ def is_generator(node: ast.AsyncFunctionDef) -> bool:
 
 
 def _gives_elements(node: ast.expr) -> bool:
-    """Whether it is a method of a list or dict that returns elements of it."""
+    """Whether this is a method of a list or dict that returns its elements."""
     return isinstance(node, ast.Attribute) and node.attr in _ELEMENTS
 
 
@@ -321,6 +321,6 @@ def _first_argument(node: ast.Call) -> str:
 
 
 def written(node: ast.expr) -> str:
-    """As in the source, the end of it if it is long."""
+    """As in the source; only the end if it is long."""
     text = ast.unparse(node)
     return text if len(text) <= 40 else f"...{text[-37:]}"

@@ -1,4 +1,4 @@
-"""Calls that do not belong into workflow code, by their full names, with what happens and what to write instead."""
+"""Calls that do not belong in workflow code, by full name, with the consequence and what to write instead."""
 
 import ast
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _TIMEOUT = Advice(
 
 _HTTP = "get post put patch delete head options request stream"
 
-# A module, and its functions. `Client.*`: whatever is called on a Client, not the making of one.
+# A module, and its functions. `Client.*`: any call on a Client, but not creating one.
 _TABLE: tuple[tuple[Advice, str, str], ...] = (
     (_TIME, "time", "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns"),
     (_TIME, "time", "localtime gmtime ctime asctime strftime clock_gettime clock_gettime_ns"),
@@ -138,7 +138,7 @@ _EXACT, _BELOW = _all()
 
 
 def advice_for(path: str, call: ast.Call) -> Advice | None:
-    """`path`: the full name of what is called, without parentheses."""
+    """`path`: the full name of the called function, without parentheses."""
     advice = _EXACT.get(path)
     if advice is None and not path.endswith(_HARMLESS):
         owner = path
@@ -155,7 +155,7 @@ def advice_for(path: str, call: ast.Call) -> Advice | None:
 
 
 def _without(count: int) -> Callable[[ast.Call], bool]:
-    """With a moment or a seed as an argument, the result follows from it."""
+    """With a time or a seed as an argument, the call is deterministic."""
     return lambda call: len(call.args) + len(call.keywords) < count
 
 

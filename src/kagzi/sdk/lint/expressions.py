@@ -1,4 +1,4 @@
-"""Expressions in workflow code: each is read once, in the order of its evaluation."""
+"""Expressions in workflow code: each is read once, in the order of evaluation."""
 
 import ast
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 class Expressions:
-    """Of one function."""
+    """The expressions of one function."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -46,7 +46,7 @@ class Expressions:
         return self._operation(node) if handler is None else handler(node)
 
     def store(self, target: ast.expr, value: Value) -> None:
-        """Assign to a name, to several, or to a part of something."""
+        """Assign to a name, to several, or to a part of an object."""
         if isinstance(target, ast.Name):
             if target.id in self._reading.globals:
                 self.calls.global_write(target, target.id)
@@ -63,7 +63,7 @@ class Expressions:
                 self.calls.global_write(target, written(target))
 
     def store_element(self, target: ast.expr, collection: Value) -> None:
-        """Assign one element after the other; of a dict's items the second part is one."""
+        """Assign the elements of a collection in turn; of a dict's items, the second part is the element."""
         element = Value(choices=self._reading.resolved(collection).choices)
         if isinstance(target, ast.Tuple) and len(target.elts) == 2:
             self.store(target.elts[0], UNKNOWN)
@@ -141,7 +141,7 @@ class Expressions:
         return UNKNOWN
 
     def _operation(self, node: ast.expr) -> Value:
-        """Operators, texts with values in them: they need values, and keep what order there is."""
+        """Operators and f-strings: they need values, and keep the order of their operands."""
         values = [self.value(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
         for value in values:
             self._reading.not_awaited(value.pending)

@@ -1,5 +1,5 @@
-"""Statements of workflow code, read in their order; and the functions that they lead to, each read once for what it is
-called with."""
+"""Statements of workflow code, read in order, and the functions that they call, each read once per combination of
+arguments."""
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
@@ -13,19 +13,19 @@ from .report import Chain, Report, UsedFunction
 from .sources import Sources
 from .values import CONTEXT, STEP_CALL, UNKNOWN, Env, Function, Source, Value
 
-_FUNCTIONS_MAX = 2_000  # that are read for one report: what generates code must not keep a worker from starting
+_FUNCTIONS_MAX = 2_000  # read for one report: generated code must not delay the start of a worker
 _DEPTH_MAX = 30
 _SWALLOWED = "catches the cancellation of the run and loses it: the code runs on, and its next step is refused"
 
 
 class Linter:
-    """Reads workflows and everything of the project that they call."""
+    """Reads workflows and all functions of the project that they call."""
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
         self.report = Report()
         self.steps: dict[ast.AST, UsedFunction] = {}
-        self.functions: dict[ast.AST, Function] = {}  # that were read as workflow code
+        self.functions: dict[ast.AST, Function] = {}  # read as workflow code
         self._summaries: dict[object, Summary] = {}
         self._depth = 0
 
@@ -50,7 +50,7 @@ class Linter:
         if key not in self._summaries:
             if len(self._summaries) >= _FUNCTIONS_MAX or self._depth >= _DEPTH_MAX:
                 return Summary()
-            self._summaries[key] = Summary()  # for calls of itself
+            self._summaries[key] = Summary()  # for recursive calls
             self.functions[function.node] = function
             self._depth += 1
             self._summaries[key] = _Statements(self, function, chain, arguments, is_workflow=is_workflow).read()
@@ -76,7 +76,7 @@ class _Statements:
         body = function.body
         self._reading = Reading(function.source, chain, env, linter.sources, linter.report, linter, body[0])
         self._expressions = Expressions(self._reading)
-        self._assigned: dict[str, Value] = {}  # names that hold a call to be awaited
+        self._assigned: dict[str, Value] = {}  # names that hold a call that must be awaited
         self._handlers: dict[type[ast.stmt], Callable[[Any], None]] = {
             ast.Expr: self._expression,
             ast.Assign: self._assign,
@@ -123,7 +123,7 @@ class _Statements:
                 handler(statement)
 
     def _other(self, statement: ast.stmt) -> None:
-        """Whatever needs no handler of its own: expressions are read, then blocks."""
+        """Statements without a handler of their own: their expressions are read, then their blocks."""
         for part in ast.iter_child_nodes(statement):
             if isinstance(part, ast.expr):
                 self._reading.not_awaited(self._expressions.value(part).pending)
@@ -212,7 +212,7 @@ class _Statements:
         if not kind or handlers.raises(handler.body):
             return
         if kind == "cancelled" and handlers.leaves(handler.body):
-            return  # the documented way to complete in spite of it
+            return  # the documented way to complete despite a cancellation
         if handlers.awaits_cancelled_task(statement.body, self._function.node):
             return
         self._swallowed(handler, "except:" if handler.type is None else f"except {ast.unparse(handler.type)}:", kind)
@@ -254,13 +254,13 @@ class _Statements:
 
 
 def _facts(value: Value) -> tuple[object, ...]:
-    """What of an argument may make a difference to the function that gets it."""
+    """The properties of an argument that may matter to the called function."""
     chosen = tuple((each.path, id(each.function)) for each in value.choices)
     return value.path, value.unordered, id(value.function), chosen
 
 
 def _parameters(function: Function, arguments: Mapping[str, Value]) -> dict[str, Value]:
-    """What is known of the parameters: from the call, or from their annotations."""
+    """What is known about the parameters, from the call or from their annotations."""
     node = function.node.args
     every = [*function.parameters, *node.kwonlyargs, *(each for each in (node.vararg, node.kwarg) if each)]
     values: dict[str, Value] = {}
@@ -273,7 +273,7 @@ def _parameters(function: Function, arguments: Mapping[str, Value]) -> dict[str,
 
 
 def enclosing_env(source: Source, path: Iterable[ast.AST]) -> Env:
-    """What a function can see that is defined inside of the functions of `path`, the outermost first."""
+    """The names that a function sees from the functions of `path`, in which it is nested, the outermost first."""
     env = source.env
     for node in path:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -1,4 +1,4 @@
-"""Cancellations that workflow code catches and loses."""
+"""Cancellations that workflow code catches and swallows."""
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,14 +12,14 @@ _GROUP = "builtins.BaseExceptionGroup"
 
 
 def caught(handler: ast.ExceptHandler, env: Env) -> str:
-    """What of a cancellation a handler catches: "all" of BaseException, "cancelled", or nothing."""
+    """How much of a cancellation a handler catches: "all" of BaseException, "cancelled", or nothing."""
     if handler.type is None:
         return "all"
     return _kind(_listed(handler.type), env)
 
 
 def suppressed(item: ast.withitem, env: Env) -> str:
-    """The same for `with contextlib.suppress(...)`."""
+    """As `caught`, for `with contextlib.suppress(...)`."""
     call = item.context_expr
     if isinstance(call, ast.Call) and names.resolve(call.func, env).path == "contextlib.suppress":
         return _kind(call.args, env)
@@ -42,7 +42,7 @@ def raises(body: Sequence[ast.stmt]) -> bool:
 
 
 def leaves(body: Sequence[ast.stmt]) -> bool:
-    """Whether it ends the function: a documented way to complete in spite of a cancellation."""
+    """Whether it ends the function: a documented way to complete despite a cancellation."""
     return any(isinstance(node, (ast.Raise, ast.Return)) for node in _within(body))
 
 
@@ -51,7 +51,7 @@ def returns(body: Sequence[ast.stmt]) -> ast.Return | None:
 
 
 def awaits_cancelled_task(body: Sequence[ast.stmt], function: ast.AST) -> bool:
-    """`task.cancel()`, and here `await task`: the cancellation is its own."""
+    """Whether it is `await task` after `task.cancel()`: the cancellation is the task's own."""
     awaited = {ast.unparse(node.value) for node in _within(body) if isinstance(node, ast.Await)}
     cancelled = {
         ast.unparse(node.func.value)
@@ -62,7 +62,7 @@ def awaits_cancelled_task(body: Sequence[ast.stmt], function: ast.AST) -> bool:
 
 
 def _within(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
-    """Everything in these statements, but not in functions that they define."""
+    """All nodes in these statements, but not in functions that they define."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()

@@ -5,4 +5,4 @@ from ...core.public import exported
 
 @exported
 class KagziWarning(UserWarning):
-    """A warning about workflow code that works, but not as its author may think."""
+    """A warning about workflow code that works, but perhaps not as its author expects."""

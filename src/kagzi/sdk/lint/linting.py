@@ -1,4 +1,4 @@
-"""Lints files: all their workflows, and what they call in the project."""
+"""Lints files: all their workflows, and the functions of the project that they call."""
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
@@ -36,8 +36,8 @@ class UnreadableError(Exception):
 
 
 def lint(paths: Iterable[Path], load: Callable[[Path], None] | None) -> Linted:
-    """`load` imports the module in a file and returns nothing; it raises whatever the module raises. Without it,
-    nothing is imported and annotations are not checked. Raises UnreadableError."""
+    """`load` imports the module in a file, and raises whatever the module raises. Without it, nothing is imported and
+    annotations are not checked. Raises UnreadableError."""
     sources = Sources()
     linter = Linter(sources)
     files = [_source(path, sources) for path in paths]
@@ -89,7 +89,7 @@ def _check_annotations(
 
 
 def _program_at(source: Source) -> int:
-    """The line at which an import would run a program: asyncio.run() outside of a function and of a condition."""
+    """The line at which an import would run a program: asyncio.run() outside of functions and conditions."""
     for statement in source.tree.body:
         call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
         if not isinstance(call, ast.Call):
@@ -101,7 +101,7 @@ def _program_at(source: Source) -> int:
 
 
 def _lines_read(source: Source, linter: Linter) -> set[int]:
-    """Lines of which it is known what they are: workflow code, or steps."""
+    """Lines that are known to be workflow code or steps."""
     known: list[Function] = [*linter.functions.values(), *(each.function for each in linter.steps.values())]
     known += [each.function for each in source.env.names.values() if each.function and names.is_step(each.function)]
     lines: set[int] = set()

@@ -23,7 +23,7 @@ _SAME_CALL = ("retry", "timeout", "key", "once")  # methods of a step call that 
 
 
 def define(statements: Iterable[ast.stmt], source: Source, env: Env, *, module: bool) -> None:
-    """Put into `env` what these statements define; blocks inside of them included, functions not."""
+    """Add to `env` the names that these statements define, in nested blocks too, but not in functions."""
     for statement in _flat(statements):
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             env.names.update(imported(statement, source.package))
@@ -65,7 +65,7 @@ def _flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def imported(statement: ast.Import | ast.ImportFrom, package: str) -> dict[str, Value]:
-    """The names that an import statement defines, with what they stand for."""
+    """The names that an import statement defines, with their values."""
     names: dict[str, Value] = {}
     if isinstance(statement, ast.Import):
         for alias in statement.names:
@@ -81,7 +81,7 @@ def imported(statement: ast.Import | ast.ImportFrom, package: str) -> dict[str, 
 
 
 def _absolute(module: str, level: int, package: str) -> str:
-    """`from ..words import x` in package a.b is from a.words."""
+    """Resolves a relative module: `from ..words import x` in package a.b is from a.words."""
     if not level:
         return module
     parts = package.split(".") if package else []
@@ -90,7 +90,7 @@ def _absolute(module: str, level: int, package: str) -> str:
 
 
 def resolve(node: ast.expr, env: Env) -> Value:
-    """What an expression is, as far as names say; nothing is checked on the way."""
+    """The value of an expression, as far as its names tell; checks nothing."""
     if isinstance(node, ast.Name):
         return lookup(node.id, env)
     if isinstance(node, ast.Attribute):
@@ -109,7 +109,7 @@ def resolve(node: ast.expr, env: Env) -> Value:
 
 
 def choices(elements: Iterable[Value]) -> tuple[Value, ...]:
-    """Of a collection with these elements: those that have names."""
+    """The named elements of a collection."""
     return tuple(each._replace(pending=None, choices=()) for each in elements if each.function is not None or each.path)
 
 
@@ -129,14 +129,14 @@ def attribute(owner: Value, name: str) -> Value:
 
 
 def called(callee: Value) -> Value:
-    """What a call of it returns."""
+    """The value that a call of it returns."""
     if callee.path.startswith(STEP_CALL) and callee.path.removeprefix(f"{STEP_CALL}.") in _SAME_CALL:
         return Value(STEP_CALL)
     return Value(f"{callee.path}()" if callee.path else "", cls=callee.cls)
 
 
 def annotated(annotation: ast.expr | None, env: Env) -> Value:
-    """A value of the type that an annotation names."""
+    """A value of the annotated type."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.parse(annotation.value, mode="eval").body
@@ -163,7 +163,7 @@ SETS = frozenset(
         "collections.abc.MutableSet",
     }
 )
-ORDERED = "builtins.set[int]()"  # of numbers: in the same order in every process
+ORDERED = "builtins.set[int]()"  # a set of numbers has the same order in every process
 _STABLE = ("builtins.int", "builtins.bool")  # their hashes are the same in every process
 
 
@@ -176,7 +176,7 @@ def _generic(kind: str, arguments: ast.expr, env: Env) -> Value:
 
 
 def decorators(function: Function) -> tuple[str, ...]:
-    """Full names of what decorates it."""
+    """The full names of its decorators."""
     if function.decorators is None:
         listed = [] if isinstance(function.node, ast.Lambda) else function.node.decorator_list
         function.decorators = tuple(resolve(each, function.outer).plain_path for each in listed)

@@ -15,26 +15,26 @@ _ORDER = "is made in the order of a set, which is another one in every process: 
 
 
 class Summary(NamedTuple):
-    """What is known of a function that was read. `durable`: it makes steps, sleeps, waits or children."""
+    """What is known about a function that was read. `durable`: it makes steps, sleeps, waits or children."""
 
     durable: bool = False
     returns: Value = UNKNOWN
 
 
 class Loop(NamedTuple):
-    """A loop over something unordered. `at_once`: all its calls are made before one is awaited, as in a list."""
+    """A loop over an unordered collection. `at_once`: all its calls are made before one is awaited, as in a list."""
 
     iterable: ast.expr
     at_once: bool
 
 
 class Follower(Protocol):
-    """What reads the functions that this one calls."""
+    """Reads the functions that this one calls."""
 
     def read(self, function: Function, chain: Chain, arguments: Mapping[str, Value]) -> Summary: ...
 
     def add_step(self, function: Function, chain: Chain) -> None:
-        """Note a function that is executed as a step."""
+        """Record a function that is executed as a step."""
         ...
 
 
@@ -56,14 +56,14 @@ class Reading:
         self.report.add(rule, Place(self.source, node, self.statement), self.chain, f"{message}.", f"{instead}.")
 
     def makes_durable_call(self, *, keyed: bool = False) -> None:
-        """A step, sleep, wait or child is made here. `keyed`: its identity does not depend on its place."""
+        """A step, sleep, wait or child begins here. `keyed`: its identity does not depend on its place."""
         self.durable = True
         for loop in self.loops:
             if not (keyed and loop.at_once):
                 self.problem(rules.UNORDERED, loop.iterable, f"what this loop awaits {_ORDER}", "Use sorted(...)")
 
     def not_awaited(self, pending: Pending | None) -> None:
-        """A coroutine is used as if it were its result, or not at all."""
+        """A coroutine is used as if it were its result, or not used at all."""
         if pending is None:
             return
         message = f"{pending.words} is not awaited: it does not run, and nothing waits for it"
@@ -71,7 +71,7 @@ class Reading:
         self.problem(rules.NOT_AWAITED, pending.node, message, instead)
 
     def resolved(self, value: Value) -> Value:
-        """The function, class or variable of the project that a full name stands for; else the value as it is."""
+        """The function, class or variable of the project with this full name; else the value itself."""
         if value.function is not None or value.cls is not None or not value.path or value.path.startswith("builtins."):
             return value
         known = self.sources.find(value.plain_path)

@@ -1,6 +1,6 @@
-"""The rules at registration: a worker warns of what it sees in the workflows that it is given.
+"""Lints at registration: a worker warns of findings in its workflows.
 
-It only warns: the code may be in a branch that never runs, or a name may mean something else.
+It only warns: the code may be in a branch that never runs, or a name may refer to something else.
 """
 
 import inspect
@@ -20,12 +20,12 @@ from .sources import Sources
 from .workflows import function_at
 
 _KNOWN_MAX = 1_000
-_known: dict[CodeType, tuple[Finding, ...]] = {}  # a worker with other options is given the same workflows again
-_warned: dict[Any, Any] = {}  # Python's own record of what it need not say again
+_known: dict[CodeType, tuple[Finding, ...]] = {}  # a worker copy with other options gets the same workflows again
+_warned: dict[Any, Any] = {}  # the registry in which Python records issued warnings
 
 
 def warn_about(workflows: Iterable[Workflow[Any, Any]]) -> None:
-    """Issue a KagziWarning for every finding, at its line: once, however many workers take the workflow up."""
+    """Issue a KagziWarning for every finding, at its line: once, however many workers register the workflow."""
     for finding in findings(workflows):
         warnings.warn_explicit(
             f"{finding.advice} [{finding.rule}]", KagziWarning, finding.file, finding.line, registry=_warned
@@ -33,7 +33,7 @@ def warn_about(workflows: Iterable[Workflow[Any, Any]]) -> None:
 
 
 def findings(workflows: Iterable[Workflow[Any, Any]]) -> list[Finding]:
-    """What in these workflows, and in what they call, is better done otherwise. Empty without source code."""
+    """The findings in these workflows and in the functions that they call. Empty without source code."""
     all_findings: dict[Finding, None] = {}
     with none_collected():
         sources = Sources()

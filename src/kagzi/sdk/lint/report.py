@@ -1,4 +1,4 @@
-"""Findings, and what becomes of them: each is reported once, unless a comment suppresses it."""
+"""Findings: each is reported once, unless a comment suppresses it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .values import Function, Source
 class Caller(NamedTuple):
     """A call through which workflow code reaches a helper."""
 
-    function: str  # what is called
+    function: str  # the called function
     file: str
     line: int
 
 
 class Finding(NamedTuple):
-    """`message`: what happens. `instead`: what to write. `called_from`: for code of a helper, from the workflow on."""
+    """`message`: the consequence. `instead`: what to write. `called_from`: for a helper, the calls that lead to it."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class Finding(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """Message, remedy and how the workflow comes here, in one line."""
+        """Message, remedy and the calls that lead here, in one line."""
         via = ""
         if self.called_from:
             first = self.called_from[0]
@@ -62,7 +62,7 @@ class UsedFunction(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a finding is about, and the statement that it is part of."""
+    """The node that a finding is about, and the statement that contains it."""
 
     source: Source
     node: ast.expr | ast.stmt | ast.ExceptHandler
@@ -70,7 +70,7 @@ class Place(NamedTuple):
 
 
 class Report:
-    """What was found so far."""
+    """The findings so far."""
 
     def __init__(self) -> None:
         self._findings: dict[tuple[str, int, int, str], Finding] = {}
@@ -93,7 +93,7 @@ class Report:
 
 
 def lines_of(node: ast.expr | ast.stmt | ast.ExceptHandler, statement: ast.stmt) -> list[int]:
-    """Where a comment may stand: beside the first or last line of the expression, or the first of the statement."""
+    """Where a comment may be: at the first or last line of the expression, or the first line of the statement."""
     lines = {node.lineno, statement.lineno}
     if isinstance(node, ast.expr) and node.end_lineno is not None:
         lines.add(node.end_lineno)
@@ -101,8 +101,8 @@ def lines_of(node: ast.expr | ast.stmt | ast.ExceptHandler, statement: ast.stmt)
 
 
 def about_suppressions(source: Source, seen_lines: set[int], unchecked: set[str]) -> Iterator[Finding]:
-    """Comments that do not say why, name no rule, or suppress nothing. `seen_lines`: lines of which it is known whether
-    they are workflow code; a helper that no workflow of this report calls is not among them. `unchecked`: rules."""
+    """Comments that give no reason, name no rule, or suppress nothing. `seen_lines`: lines of which it is
+    known whether they are workflow code, without helpers that no workflow here calls. `unchecked`: skipped rules."""
     for each in source.suppressions.all:
         place = (source.file, each.line, each.column, SUPPRESSION.name, "")
         if each.problem:

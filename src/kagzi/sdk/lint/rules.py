@@ -1,10 +1,10 @@
-"""The rules, by name: what suppressions, reports and the documentation call them."""
+"""The rules, by the names that suppressions, reports and the documentation use."""
 
 from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """`summary` says what a finding is about."""
+    """`summary`: what a finding of this rule is about."""
 
     name: str
     summary: str

@@ -1,4 +1,4 @@
-"""Modules as text: parsed once, found without importing them."""
+"""Modules as source text: parsed once, found without importing them."""
 
 import linecache
 import sys
@@ -9,12 +9,12 @@ from .values import UNKNOWN, Source, Value
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _OWN_PACKAGE = __name__.partition(".")[0]
-_SDK = ("kagzi.core.", "kagzi.sdk.")  # never part of the project, also for workflows that Kagzi itself has
+_SDK = ("kagzi.core.", "kagzi.sdk.")  # never part of the project, even for Kagzi's own workflows
 _REEXPORTS_MAX = 5
 
 
 class Sources:
-    """The modules of a project that were needed so far. `own`: top-level names that count as the project wherever they
+    """The modules of a project that have been needed. `own`: top-level names that count as the project wherever they
     are installed."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Sources:
         self._roots: list[Path] = []
 
     def of_path(self, path: Path) -> Source:
-        """A file that was asked for. Raises OSError, SyntaxError, ValueError (not UTF-8, null bytes)."""
+        """A requested file. Raises OSError, SyntaxError, ValueError (not UTF-8, null bytes)."""
         file = str(path)
         known = self._by_file.get(file)
         if known is not None:
@@ -40,7 +40,7 @@ class Sources:
         return source
 
     def of_loaded(self, file: str, module: str, package: str, namespace: dict[str, object]) -> Source | None:
-        """The module of a function of this process: also one that was typed in. None without text."""
+        """The module of a function of this process, even an interactive one. None without source text."""
         if file not in self._by_file:
             linecache.checkcache(file)
             text = "".join(linecache.getlines(file, namespace))
@@ -56,8 +56,8 @@ class Sources:
         self._own.add(source.name.partition(".")[0])
 
     def forget(self) -> None:
-        """Let go of all modules: trees and names refer to each other, and would stay until somebody looks for garbage,
-        who would then have to look at each of their nodes."""
+        """Drop all modules. Trees and names refer to each other: otherwise they would live until the next garbage
+        collection, which would have to visit each of their nodes."""
         for source in (*self._by_file.values(), *self._by_name.values()):
             if source is not None:
                 source.env.names.clear()
@@ -66,7 +66,7 @@ class Sources:
         self._by_name.clear()
 
     def find(self, path: str) -> Value:
-        """What a full name stands for, if the project defines it."""
+        """The value of a full name, if the project defines it."""
         for _ in range(_REEXPORTS_MAX):
             value, rest = self._defined(path)
             if value.origin != "import":
@@ -75,7 +75,7 @@ class Sources:
         return UNKNOWN
 
     def _defined(self, path: str) -> tuple[Value, str]:
-        """The value in the innermost module of a full name, and what of the name is behind an import there."""
+        """The value in the innermost module of a full name, and the rest of the name, if it is imported there."""
         parts = path.split(".")
         if not self._may_be_ours(parts[0]) or path.startswith(_SDK):
             return UNKNOWN, ""
@@ -117,7 +117,7 @@ class Sources:
         return self._by_file[file]
 
     def _path(self, name: str) -> Path | None:
-        """Where the import statement would find it; nothing is imported for it."""
+        """The file that the import statement would find, without importing anything."""
         file = getattr(sys.modules.get(name), "__file__", None)
         if isinstance(file, str):
             return Path(file) if file.endswith(".py") else None
@@ -130,7 +130,7 @@ class Sources:
 
 
 def module_name(path: Path) -> tuple[Path, str]:
-    """Root directory and full name of the module in a file, by the packages that it lies in."""
+    """Root directory and full name of the module in a file, by the packages that contain it."""
     parts = [] if path.stem == "__init__" else [path.stem]
     folder = path.parent
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
@@ -140,7 +140,7 @@ def module_name(path: Path) -> tuple[Path, str]:
 
 
 def _decoded(data: bytes) -> str:
-    import importlib.util  # noqa: PLC0415  workers take their text from linecache
+    import importlib.util  # noqa: PLC0415  not loaded by workers, which read sources from linecache
 
     return importlib.util.decode_source(data)
 
@@ -152,7 +152,7 @@ def _parse(file: str, text: str, name: str, package: str) -> Source:
 
 
 def _parsed(file: str, text: str, name: str, package: str) -> Source | None:
-    """None for what the parser does not take; 3.11 has a bug there that shows as SystemError."""
+    """None if the source cannot be parsed; a bug of 3.11 shows as SystemError."""
     try:
         return _parse(file, text, name, package)
     except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):

@@ -1,4 +1,4 @@
-"""Comments that switch a rule off for a line: `# kagzi: ignore[clock] it is only logged`."""
+"""Comments that disable a rule for a line: `# kagzi: ignore[clock] it is only logged`."""
 
 import io
 import re
@@ -14,7 +14,7 @@ _ALMOST = "kagzi:"
 
 @dataclass(slots=True, eq=False)
 class Suppression:
-    """One comment. `above`: it stands alone on its line, and is about the line below."""
+    """One comment. `above`: it is alone on its line and applies to the next line."""
 
     line: int
     column: int
@@ -25,7 +25,7 @@ class Suppression:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the comment itself; empty if nothing is."""
+        """The error in the comment itself; empty if there is none."""
         if not self.rules:
             return "names no rule"
         unknown = [rule for rule in self.rules if rule not in RULES]
@@ -39,7 +39,7 @@ class Suppression:
 
 
 class Suppressions:
-    """Those of one file."""
+    """The suppressions of one file."""
 
     def __init__(self, text: str) -> None:
         self.all = list(_read(text)) if _ALMOST in text else []

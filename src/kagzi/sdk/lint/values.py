@@ -1,4 +1,4 @@
-"""What is known of a value without executing anything: its full name, its order, and whether it must be awaited."""
+"""What is known about a value without executing code: its full name, its order, and whether it must be awaited."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 CONTEXT = "kagzi.Context()"
 STEP_CALL = "kagzi.Context().step()"
 SET = "set"
-DERIVED = "derived"  # a list, dict or text whose order is that of a set
+DERIVED = "derived"  # a list, dict or text with the order of a set
 
 
 class Pending(NamedTuple):
-    """A call whose result is a coroutine, in words and where it is made."""
+    """A call that returns a coroutine: its text and its place."""
 
     words: str
     node: ast.expr
 
 
 class Value(NamedTuple):
-    """`path`: the full name, `()` behind what was called: `httpx.Client().get`; empty if it is not known.
+    """`path`: the full name, with `()` after each call: `httpx.Client().get`; empty if it is not known.
 
-    `origin`: "variable" or "class" of a module, or "import"; empty for what belongs to the function. `container`: a
-    module variable that is a list, dict or set. `unordered`: SET or DERIVED for what is ordered by a set. `choices`:
-    what a list, tuple or dict has, as far as it has names, or what an element of one may be.
+    `origin`: "variable" or "class" of a module, or "import"; empty for local values. `container`: a module variable
+    that is a list, dict or set. `unordered`: SET or DERIVED for values with the order of a set. `choices`: the named
+    elements of a list, tuple or dict, or the possible values of an element.
     """
 
     path: str = ""
@@ -50,7 +50,7 @@ UNKNOWN = Value()
 
 
 class Env:
-    """Names of one scope, and the scope around it."""
+    """The names of one scope, and the enclosing scope."""
 
     __slots__ = ("names", "outer")
 
@@ -76,7 +76,7 @@ class Env:
 
 
 class Source:
-    """One module. `name` is its full name, `package` where its relative imports begin, `env` what it defines."""
+    """One module. `name`: its full name; `package`: the base of its relative imports; `env`: what it defines."""
 
     def __init__(self, file: str, text: str, name: str, package: str) -> None:
         """Raises SyntaxError, ValueError."""
@@ -94,13 +94,13 @@ class Source:
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """A function of the project, with the names that its body can see."""
+    """A function of the project, with the names that its body sees."""
 
     source: Source
     node: FunctionNode
     outer: Env
     owner: Class | None = None
-    decorators: tuple[str, ...] | None = field(default=None)  # full names, once they are asked for
+    decorators: tuple[str, ...] | None = field(default=None)  # full names, once they are needed
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ class Class:
     outer: Env
 
     def method(self, name: str) -> Function | None:
-        """Its own, or that of a base class in the same scope."""
+        """Its own method, or that of a base class in the same scope."""
         for part in self.node.body:
             if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) and part.name == name:
                 return Function(self.source, part, self.outer, self)

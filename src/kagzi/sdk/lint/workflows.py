@@ -14,11 +14,11 @@ _CLASSES = ("kagzi.Workflow", "kagzi.workflow")
 
 class LocatedWorkflow(NamedTuple):
     function: Function
-    name: str  # of the function
+    name: str  # the name of the function
 
 
 def workflows_in(source: Source) -> list[LocatedWorkflow]:
-    """Functions that are decorated, made into a Workflow, or given to a Worker as a pair with a name."""
+    """Functions that are decorated, made into a Workflow, or passed to a Worker as a pair with a name."""
     functions: dict[ast.AST, Function] = {}
     for function in _all(source, source.tree, (), source.env, None):
         functions.setdefault(function.node, function)
@@ -59,7 +59,7 @@ def _made(call: ast.Call, env: Env) -> Iterator[Function]:
 
 
 def function_at(source: Source, name: str, line: int) -> Function | None:
-    """The function of this name whose code begins at `line`; its first decorator counts."""
+    """The function of this name whose code begins at `line`, which is that of its first decorator."""
     path: list[ast.AST] = []
     owner: Class | None = None
     node: ast.AST = source.tree
@@ -78,9 +78,9 @@ def function_at(source: Source, name: str, line: int) -> Function | None:
 
 
 def _child_at(node: ast.AST, line: int) -> ast.AST | None:
-    """The statement inside of this one that a line belongs to."""
+    """The nested statement that a line belongs to."""
     for part in ast.iter_child_nodes(node):
-        if isinstance(part, ast.match_case):  # has no lines of its own
+        if isinstance(part, ast.match_case):  # has no line numbers
             inside = _child_at(part, line)
             if inside is not None:
                 return inside
