@@ -225,10 +225,11 @@ class Run(RunReference, Generic[O_co]):
 
         Args:
             signal: The signal, or its name.
-            value: The value to send. replace: Replace a value that no code has received, instead of sending another
-            one: the mismatching value for which the run is paused, and the run resumes; else the oldest of that name.
+            value: The value to send.
+            replace: Replace a value that no code has received, instead of sending another one: the mismatching value
+                for which the run is paused, and the run resumes; else the oldest of that name.
             request_id: An id of your own: a signal sent twice with it is one signal, also for the next run with the
-            same workflow_id. Default: a new one.
+                same workflow_id. Default: a new one.
 
         Raises PreconditionFailed if the run has ended or there is nothing to replace, NotFound, ResourceExhausted if
         too many are unread, InvalidArgument if the value does not match the signal's type.

@@ -91,10 +91,11 @@ class Keys(Operations):
         """Create a key.
 
         Args:
-            name: Its name. scopes: What it permits: "read" reads, "client" starts and changes runs and schedules,
-            "worker" executes runs, "admin" changes limits, versions, namespaces and keys. "client" includes "read", and
-            "admin" all. expires_in: How long it is valid. Default: until it is revoked. everywhere: It is valid in
-            every namespace.
+            name: Its name.
+            scopes: What it permits: "read" reads, "client" starts and changes runs and schedules, "worker" executes
+                runs, "admin" changes limits, versions, namespaces and keys. "client" includes "read", and "admin" all.
+            expires_in: How long it is valid. Default: until it is revoked.
+            everywhere: It is valid in every namespace.
         """
         request = pb.CreateKeyRequest(
             namespace_id=self._of(everywhere=everywhere), name=name, scopes=scopes, request_id=self._backend.new_id()

@@ -215,10 +215,10 @@ class Schedules(Operations):
         """Apply all schedules that a program declares, and find those that it no longer declares.
 
         Args:
-            declared: All schedules of this owner, made with `kagzi.schedule(...)`. owner: The name of the program, or
-            of a part of it. It is stored with each schedule. prune: What to do with schedules of the same owner that
-            are no longer declared: `"report"` (the default) returns and logs them and leaves them active; `"pause"`
-            pauses, `"delete"` deletes them. Their runs stay.
+            declared: All schedules of this owner, made with `kagzi.schedule(...)`.
+            owner: The name of the program, or of a part of it. It is stored with each schedule.
+            prune: What to do with schedules of the same owner that are no longer declared: `"report"` (the default)
+                only returns and logs them; `"pause"` pauses, `"delete"` deletes them. Their runs stay.
 
         Raises PreconditionFailed, and changes nothing, if a schedule belongs to another owner.
         """
