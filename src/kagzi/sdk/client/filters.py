@@ -33,9 +33,7 @@ class Matching(TypedDict, total=False):
     concurrency_key: str | None  #: runs that were started with this key
     worker: str | None  #: the id of the worker that holds them now
     problem: bool | None  #: True: only runs that Kagzi paused because of a problem; False: all others
-    failing: (
-        bool | None
-    )  #: True: only runs with a step that is being retried, or with a problem; False: all others
+    failing: bool | None  #: True: only runs with a step that is being retried, or with a problem; False: all others
     waiting: bool | None  #: True: only runs with a step that waits for a signal; False: all others
     ended_since: datetime | Duration | None  #: ended at or after this time, or this long ago ("24h")
     ended_until: datetime | Duration | None  #: ended before this time, or this long ago

@@ -44,15 +44,11 @@ class StartKeywords(TypedDict, total=False):
     namespace: str | None  #: where to start it; default: the client's namespace
     delay: Duration | None  #: begin this much later
     start_at: datetime | None  #: begin at this time; use either this or `delay`
-    deadline: (
-        datetime | None
-    )  #: the run fails with kind TIMEOUT at this time; time in the queue counts
+    deadline: datetime | None  #: the run fails with kind TIMEOUT at this time; time in the queue counts
     labels: Mapping[str, str] | None  #: up to 64, to find runs by
     priority: int  #: -100 to 100; higher runs first
     version: int | str | None  #: the version of the workflow; default: the default version
-    retry: (
-        Retry | None
-    )  #: how to retry the whole function if it raises; step results are kept. Default: no retry
+    retry: Retry | None  #: how to retry the whole function if it raises; step results are kept. Default: no retry
     on_conflict: OnConflict
     """If a run with this `id` is open: "existing" (the default) returns it, "existing_or_completed" also returns a
     completed one, "fail" raises AlreadyExists, "replace" terminates it and starts a new one."""

@@ -113,7 +113,7 @@ class LightSpan(api.Span):
             KAGZI_SCOPE,
         )
 
-    # --- what the code of a step says ---------------------------------------------------------------------------------
+    # --- additions by the code of a step ------------------------------------------------------------------------------
 
     @property
     def _added(self) -> _Additions:
