@@ -191,9 +191,7 @@ class Interceptor:
     def _in_time(self, context: Context, margin_s: float) -> "_InTime":
         """Ends a call shortly before the caller's deadline, so that the caller receives the reason. Raises
         ServerUnavailable."""
-        remaining_s = cast(
-            "float | None", context.time_remaining()
-        )  # the stubs of grpc omit None
+        remaining_s = cast("float | None", context.time_remaining())  # the stubs of grpc omit None
         # gRPC computes it from the system clock: no time left when a call begins means that the clock was set.
         limit_s = remaining_s - min(margin_s, remaining_s * _MARGIN) if remaining_s else None
         return _InTime(limit_s, self.too_late)
