@@ -96,7 +96,7 @@ class WebSocketListener:
 
 
 class _ServedCalls(ServerCalls):
-    """The calls of one connection. While they are full, nothing is read from it."""
+    """The calls of one connection. Reading from it pauses while too many requests are unread."""
 
     def __init__(self, listener: WebSocketListener) -> None:
         super().__init__(asyncio.get_running_loop())

@@ -178,7 +178,7 @@ class Interceptor:
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
 
     def _requirement(self, path: str) -> Requirement | None:
-        """None: the method is public."""
+        """None: no key is required."""
         if self._access is None or not self._access.asks or (need := NEEDS[path]).public:
             return None
         return Requirement(self._access, need)

@@ -13,7 +13,7 @@ from ..grpc.deadlines import Deadlines
 
 HEADERS = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
 IDLE_S = 15.0
-"""After this long without an event a comment is sent: it keeps proxies from closing the connection."""
+"""A comment is sent after this long without an event: it keeps proxies connected and detects a dead connection."""
 BEHIND_BYTES = 1 * MIB
 BEHIND_S = 10.0
 """A reader that is too far behind and does not catch up within this is disconnected; it resumes from its last event."""

@@ -59,7 +59,7 @@ Plain: TypeAlias = ApiRequest[NoQuery, None]
 
 async def start(request: ApiRequest[NoQuery, StartIn]) -> Answer:
     """201 and `created` true for a new run; 200 for an existing run with the workflow id, depending on `on_conflict`.
-    Repeating the request with the same Idempotency-Key returns the same run, with its current status."""
+    Repeating the request with the same Idempotency-Key gives the same response, with the run's current status."""
     start_request = _in_trace(start_of(request.body, request.namespace, request.request_id), request.headers)
     return await _started(request.data, start_request, await request.data.engine.runs.start(start_request))
 

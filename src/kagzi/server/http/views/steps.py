@@ -153,7 +153,7 @@ class LogLineView(View, frozen=True, kw_only=True):
 
 
 class StepLogView(View, frozen=True, kw_only=True):
-    """The last lines of a step, oldest first. `dropped`: how many earlier lines were discarded."""
+    """The last lines of a step, oldest first. `dropped`: how many lines were discarded."""
 
     step_id: str
     lines: tuple[LogLineView, ...]
