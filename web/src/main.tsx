@@ -67,11 +67,11 @@ function App() {
   );
 }
 
-/** What the frame shows of the server: after the page has asked for what it needs. */
+/** Loads what the frame shows of the server, after the page has requested its own data. */
 function askAround(): () => void {
   const stops: (() => void)[] = [];
   const timer = setTimeout(() => {
-    void loadNamespaces().catch(() => {}); // the chooser then has the shown one only
+    void loadNamespaces().catch(() => {}); // the namespace menu then contains only the current one
     stops.push(asking(INBOX_S, askInboxCount), asking(SERVER_S, loadServer));
   }, 200);
   return () => {
@@ -116,11 +116,11 @@ function connectState(): void {
 
 connectState();
 document.addEventListener("keydown", onKey);
-// Who is not logged in is sent to /login by the client; without an answer the frame says so and tries again.
+// The client redirects to /login without a session; without a response the frame says so and retries.
 effect(() => (session.value !== null || atLogin.value ? undefined : asking(SESSION_S, loadSession)));
 later.loadAtFirstUse();
 effect(() => {
-  if (route.value.segments.length === 0) go(href("/runs"), { replace: true }); // before anything is drawn for nothing
+  if (route.value.segments.length === 0) go(href("/runs"), { replace: true }); // before anything is rendered
 });
 const root = document.getElementById("app");
 if (root) render(<App />, root);

@@ -1,4 +1,4 @@
-/** The pages that a first visit does not need. They are loaded when somebody begins to use the first one. */
+/** Pages that a first visit does not need. They are loaded on the first user interaction. */
 
 export { InboxPage } from "./pages/inbox";
 export { OperationPage, OperationsPage } from "./pages/operations";

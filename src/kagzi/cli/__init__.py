@@ -1,1 +1,1 @@
-"""The `kagzi` command. Importing it costs click and nothing else: each command is loaded when it is called."""
+"""The `kagzi` command. Importing it imports only click: each command is loaded when it is called."""

@@ -15,7 +15,7 @@ _HINT = "'--codec' (KAGZI_CODEC)"
 
 
 def codec_of(text: str | None) -> MessageCodec:
-    """Without one, what is encoded is shown as what it is. Raises click.BadParameter."""
+    """Without a codec, encoded values are described instead of decoded. Raises click.BadParameter."""
     from ..sdk.transport.payload_codec import MessageCodec, message_codec
 
     if not text:
@@ -26,7 +26,7 @@ def codec_of(text: str | None) -> MessageCodec:
     if not target.attribute:
         raise click.BadParameter(f"{text!r} names no codec. Write MODULE:NAME or FILE:NAME.", param_hint=_HINT)
     try:
-        codec = message_codec(cast("Codec", load_value(target)))  # which it is, is checked there
+        codec = message_codec(cast("Codec", load_value(target)))  # checks the type
     except LoadError as error:
         raise click.BadParameter(f"{text} cannot be loaded:\n{error}", param_hint=_HINT) from error
     except InvalidArgument as error:

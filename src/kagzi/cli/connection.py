@@ -1,4 +1,4 @@
-"""Connects the SDK's client with the options of the command line."""
+"""Connects the SDK's client according to the options of the command line."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -26,7 +26,7 @@ async def connected(
     address: str | None, namespace: str | None, tls: TlsOptions = NO_TLS_OPTIONS, codec: str | None = None
 ) -> "AsyncGenerator[Kagzi]":
     """A client that is connected to a server. Raises Stop(CANNOT_CONNECT) with a remedy."""
-    from ..sdk.client.client import Kagzi  # a worker needs `tls_for` alone
+    from ..sdk.client.client import Kagzi  # a worker only needs `tls_for`
     from ..sdk.client.unserved import UNSERVED
 
     try:
@@ -50,7 +50,7 @@ async def connected(
 
 
 def tls_for(address: str | None, options: TlsOptions) -> Tls | None:
-    """How to encrypt the way to `address`. Raises InvalidArgument."""
+    """The TLS settings for `address`. Raises InvalidArgument."""
     if options.typed:
         return Tls(ca=options.ca, certificate=options.cert, key=options.key)
     pairs = zip(TLS_VARIABLES, (options.ca, options.cert, options.key), strict=True)
@@ -70,7 +70,7 @@ def _notify(text: str) -> None:
 
 
 def _remedy(error: Unavailable, address: Address) -> str:
-    """`kagzi dev` helps only if nothing listens, and on this machine."""
+    """Suggests `kagzi dev` only if nothing listens on this machine."""
     if error.metadata.get(DOWN) != DOWN_CONNECTION:
         return ""
     other = "name another server with --address HOST:PORT or KAGZI_ADDRESS"
@@ -78,7 +78,7 @@ def _remedy(error: Unavailable, address: Address) -> str:
 
 
 def _refuse_missing_file(embedded: str) -> None:
-    """A mistyped path must not become a new database."""
+    """A mistyped path must not create a new database."""
     if not embedded:
         return
     from ..server.database import PostgresDatabase, parse_database

@@ -1,4 +1,4 @@
-"""Printing. stdout is data, stderr is the rest; colours only on a terminal and never with NO_COLOR."""
+"""Prints data to stdout and everything else to stderr; colours only on a terminal and never with NO_COLOR."""
 
 import errno
 import json
@@ -23,12 +23,12 @@ STATUS_COLOURS = {
 
 
 def colour() -> bool | None:
-    """For click: never, or as the stream is."""
+    """For click: False, or None to let the stream decide."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def say(text: str, *, colour: str | None = None) -> None:
-    """A line for the person at the terminal: stderr. Nobody reads it if the terminal was closed."""
+    """A line for the user, on stderr. Ignores a closed terminal."""
     try:
         click.secho(text, err=True, fg=colour)
     except BrokenPipeError:
@@ -55,7 +55,7 @@ def hint(text: str) -> None:
 
 
 def say_page(url: str) -> None:
-    """Where a run, or all of them, can be looked at; nothing if its server has no pages. On stderr."""
+    """The URL of a run, or of all runs, on stderr; nothing if the server has no pages."""
     if url:
         click.secho(f"  {url}", err=True)
 
@@ -66,7 +66,7 @@ def put(text: str) -> None:
 
 
 def put_json(value: Any, *, lines: bool = False) -> None:
-    """JSON for programs (one line with `lines`), indented for a terminal."""
+    """JSON: one line with `lines`, otherwise indented on a terminal."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines or not sys.stdout.isatty() else 2))
 
 
@@ -75,7 +75,7 @@ def status_text(status: str) -> str:
 
 
 def put_table(rows: Sequence[Mapping[str, str]]) -> None:
-    """Columns named after the keys of the first row, as wide as their widest cell. Nothing is ever cut off."""
+    """Columns named after the keys of the first row, as wide as their widest cell. Nothing is truncated."""
     if not rows:
         return
     columns = list(rows[0])

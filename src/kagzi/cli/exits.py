@@ -1,4 +1,4 @@
-"""How a command ends: one exit code for each thing a script may want to tell apart, and one way to report an error."""
+"""Exit codes, one for each case that a script may need to distinguish, and the reporting of errors."""
 
 import errno
 from enum import IntEnum
@@ -31,7 +31,7 @@ _LISTS = {
 
 
 class Stop(click.ClickException):
-    """End with `code`. `message` says what is wrong, `remedy` what to do about it; both go to stderr."""
+    """Ends the command with `code`. `message` is the problem, `remedy` what to do about it; both go to stderr."""
 
     def __init__(self, code: Exit, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -40,14 +40,14 @@ class Stop(click.ClickException):
 
 
 def stop_of(error: Exception, command: click.Command | None = None) -> Stop | None:
-    """What an exception means at the command line; None if it is a bug and deserves its traceback.
+    """Maps an exception to its exit code and message; None for a bug, which shows its traceback.
 
-    `command`: the one that was called, whose options a refusal names.
+    `command`: the one that was called; refusals name its options.
     """
     from ..core import errors
     from .option_names import in_options
 
-    exit_code = getattr(error, "exit_code", None)  # of what keeps a server from starting
+    exit_code = getattr(error, "exit_code", None)  # set on errors that keep a server from starting
     if isinstance(error, errors.KagziError) and exit_code is not None:
         return Stop(Exit(exit_code), str(error))
     match error:
@@ -71,12 +71,12 @@ def stop_of(error: Exception, command: click.Command | None = None) -> Stop | No
             return None
 
 
-# How click begins its sentences; everybody else's begin in lower case.
+# How click's messages begin; all others begin in lower case.
 _CLICK_SENTENCES = ("Invalid ", "Missing ", "No such ", "Got unexpected ", "Option ", "Could not ")
 
 
 def message_and_hint(stop: click.ClickException) -> tuple[str, str]:
-    """What to print for any error that ends a command, whoever found it."""
+    """What to print for an error that ends a command, from click or from us."""
     if isinstance(stop, Stop):
         return stop.message, stop.remedy
     message = stop.format_message()

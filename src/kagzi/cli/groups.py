@@ -1,4 +1,4 @@
-"""Groups of commands: mistyped verbs, refusals that name options, and a group that is called without a verb."""
+"""Command groups: suggestions for mistyped verbs, refusals that name options, and a default verb."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import click
 
 from .exits import Exit, stop_of
 
-_EXTRA = re.compile(r"Got unexpected extra arguments? \(([\w-]+)")  # click's
+_EXTRA = re.compile(r"Got unexpected extra arguments? \(([\w-]+)")  # click's message
 
 
 class Commands(click.Group):
-    """A group whose commands raise only what `main` reports."""
+    """A group whose commands raise only errors that `main` reports."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -45,7 +45,7 @@ class Commands(click.Group):
 
 
 class Listing(Commands):
-    """A group that lists without a verb, with the options of its `list`; `show` is `get`."""
+    """A group that runs `list`, with its options, if there is no verb; `show` is an alias of `get`."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, "get" if cmd_name == "show" else cmd_name)

@@ -1,7 +1,7 @@
 """Logs of long-running commands: on stderr, one line or one JSON object per record.
 
-Whatever a record contains (values from outside, tracebacks), it cannot look like another record: in text its further
-lines have a margin, in JSON there are none.
+No content of a record (external values, tracebacks) can look like another record: in text, further lines have a margin;
+in JSON, a record is always one line.
 """
 
 import json
@@ -23,7 +23,7 @@ FORMATS = ("text", "json")
 LEVEL_VARIABLE = "KAGZI_LOG_LEVEL"
 FORMAT_VARIABLE = "KAGZI_LOG_FORMAT"
 
-_NAME_THEIR_RUN = ("kagzi.worker", "kagzi.engine")  # loggers whose lines begin with the run they are about
+_NAME_THEIR_RUN = ("kagzi.worker", "kagzi.engine")  # loggers whose lines begin with their run
 _PLAIN = (str, int, float, bool, type(None))
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 
@@ -42,14 +42,14 @@ log_options = options(
         help=f"Log as text, or as JSON with one object per line.  [env: {FORMAT_VARIABLE}; default: text]",
     ),
 )
-"""Of long-running commands."""
+"""Options of long-running commands."""
 
 
 def show_logs(
     level: str | None, form: str | None, *, default: str = "info", process: int = 0, executes_runs: bool = True
 ) -> None:
-    """Log to stderr. A program that has set up logging of its own keeps it, unless a level or a form is given.
-    `process`: the number of one of several that log to the same place. `executes_runs`: records may be made in runs."""
+    """Logs to stderr. A program that has configured logging itself keeps it, unless a level or a form is set.
+    `process`: its number among processes that log to the same place. `executes_runs`: records may come from runs."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(process) if form == "json" else TextLines(process))
     if executes_runs:
@@ -61,19 +61,19 @@ def show_logs(
 
 
 def show_inherited_logs() -> None:
-    """In a process that another command has started: with the options of that command."""
+    """For a child process of another command: logs with the options of that command."""
     show_logs(os.environ.get(LEVEL_VARIABLE), os.environ.get(FORMAT_VARIABLE))
 
 
 def hand_on(level: str | None, form: str | None) -> None:
-    """To the processes that this one starts."""
+    """Passes the options on to child processes."""
     for variable, value in ((LEVEL_VARIABLE, level), (FORMAT_VARIABLE, form)):
         if value is not None:
             os.environ[variable] = value
 
 
 def announce(form: str | None, *, process: int = 0) -> Callable[[str], None]:
-    """Prints a line beside the log, for example that a server is ready, in its form: readers of JSON get JSON."""
+    """Prints a line beside the log, such as that a server is ready, in the format of the log."""
 
     def say(line: str) -> None:
         record = logging.LogRecord("kagzi.server", logging.INFO, "", 0, line, None, None)
@@ -85,7 +85,7 @@ def announce(form: str | None, *, process: int = 0) -> Callable[[str], None]:
 
 class TextLines(logging.Formatter):
     """`2026-11-16 01:40:12+0000 WARNING kagzi.worker: ...`; further lines and tracebacks have a margin. With `process`:
-    `kagzi.worker[2]: ...`. Warnings and errors about a run end with the address of its page."""
+    `kagzi.worker[2]: ...`. Warnings and errors about a run end with the URL of its page."""
 
     def __init__(self, process: int = 0) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class JsonLines(logging.Formatter):
 
 
 def exception_text(record: logging.LogRecord) -> str:
-    """The exception of a record; folded if it comes from a run. Empty if there is none."""
+    """The exception of a record; shortened if it comes from a run. Empty if there is none."""
     from ..sdk.worker.log_context import is_about_run
     from ..sdk.worker.tracebacks import shortened_exception
 
@@ -144,7 +144,7 @@ def exception_text(record: logging.LogRecord) -> str:
 
 
 def _page(record: logging.LogRecord) -> str:
-    """Where the run can be looked at, for lines that ask for it."""
+    """The URL of the run, for warnings and errors."""
     return escape(str(vars(record).get("run_url", ""))) if record.levelno >= logging.WARNING else ""
 
 

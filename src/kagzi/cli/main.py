@@ -1,4 +1,4 @@
-"""The `kagzi` command. Subcommands live in modules of their own and are imported when they are called."""
+"""The `kagzi` command. Subcommands are in separate modules, which are imported when they are called."""
 
 import gc
 import importlib
@@ -14,7 +14,7 @@ from .console import colour, fail
 from .exits import Exit, exit_code_of, message_and_hint, stop_of
 from .groups import Commands
 
-# name: (module, attribute, help). The help is repeated from the command, so that `kagzi --help` need not import it; a
+# name: (module, attribute, help). The help is duplicated from the command, so that `kagzi --help` need not import it; a
 # test compares the two.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "dev": ("dev.command", "dev", "Run a server and a worker for development, and reload FILE when it changes."),
@@ -72,12 +72,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 
 
 _COLLECT_AFTER = 200_000
-"""Objects: more than are imported. Nothing of that is ever collected: to look at it, once even, takes a twentieth of a
-start. Processes that serve collect sooner, but leave out what was imported (`processes.py`)."""
+"""In objects: more than imports create. Imported objects are never garbage, and a single collection of them takes 5 %
+of the startup. Processes that serve collect sooner, but exclude imported objects (`processes.py`)."""
 
 
 class LazyGroup(Commands):
-    """A group that knows the names and the help of its commands without importing them."""
+    """A group that lists the names and help of its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -95,7 +95,7 @@ class LazyGroup(Commands):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] in COMMANDS:  # before the first import of a command: its options take their defaults from it
+        if args[0] in COMMANDS:  # before the first import of a command, whose options read their defaults from it
             from .settings import default_map
 
             ctx.default_map = default_map()
@@ -115,12 +115,12 @@ def kagzi() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its code. No traceback for anything but a bug."""
-    # Before grpc is imported: its C core writes lines of its own to stderr, also about things that were handled.
+    """Runs a command and exits with its code. Shows a traceback only for a bug."""
+    # Before grpc is imported: its C core writes to stderr, even about errors that were handled.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     gc.set_threshold(_COLLECT_AFTER)
     code = run(arguments)
-    gc.freeze()  # the last collections of the interpreter would go through all modules: a fifth of a short command
+    gc.freeze()  # or the interpreter's final collections would traverse all modules: a fifth of a short command
     sys.exit(code)
 
 
@@ -134,7 +134,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone (`| head`). The interpreter would complain when it flushes stdout at its end.
+        # The reader of our output is gone (`| head`). The interpreter would fail to flush stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
     except Exception as error:

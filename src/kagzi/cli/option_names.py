@@ -1,10 +1,10 @@
-"""Names of options for names of fields. Servers name the fields of a request; a refusal must name what people typed."""
+"""Maps field names to options. Servers name the fields of a request; a refusal must name what the user typed."""
 
 import re
 
 import click
 
-# Where a field and the parameter of a command are called differently.
+# Fields whose command parameter has a different name.
 _PARAMETERS = {
     "cron_expr": "cron",
     "interval": "every",
@@ -16,14 +16,14 @@ _PARAMETERS = {
     "workflow_type": "workflow",
 }
 
-# Quoted text is the user's own. A single word is a field only where a value is given with it: `priority=101`.
+# Quoted text is the user's own. A plain word is a field only if a value follows: `priority=101`.
 _WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w-])(?P<name>[a-z]+(?:[._][a-z]+)*)(?P<value>=(?=\S))?""")
 
 
 def in_options(text: str, command: click.Command | None, field: str = "") -> str:
     """`max_running=0 is outside ...` becomes `--max-running 0 is outside ...`, if the command has that option.
 
-    `field`: the one that was refused, also where it is an ordinary word.
+    `field`: the refused field, which is replaced even if it is an ordinary word.
     """
     if command is None:
         return text
@@ -40,7 +40,7 @@ def in_options(text: str, command: click.Command | None, field: str = "") -> str
 
 
 def _name(parameter: click.Parameter) -> str:
-    """`--max-running`; an argument as it is shown in help."""
+    """`--max-running`; an argument as its help shows it."""
     if isinstance(parameter, click.Option):
         return max(parameter.opts, key=len)
     return (parameter.metavar or parameter.name or "").strip("[].").upper()

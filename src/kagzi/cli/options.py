@@ -24,21 +24,21 @@ NO_LIMIT = object()
 _KEY_VALUE = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 
 
-if TYPE_CHECKING:  # generic for those who check types, in newer releases only
+if TYPE_CHECKING:  # generic in stubs, but at runtime in newer releases only
     _Type = click.ParamType[Any]
 else:
     _Type = click.ParamType
 
 
 class Converted(_Type):
-    """A click type: what `convert` makes of a text. `name` is shown in help."""
+    """A click type that converts a text with `convert`. `name` is shown in help."""
 
     def __init__(self, name: str, convert: Callable[[Any], Any]) -> None:
         self.name = name
         self._convert = convert
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return self._convert(value)  # click adds the name of the option to what is raised
+        return self._convert(value)  # click adds the name of the option to the error
 
 
 class Limit(_Type):
@@ -59,7 +59,7 @@ class Limit(_Type):
 
 
 class Kebab(_Type):
-    """A click type: one of `values`, which are shown as kebab-case and accepted with underscores as well."""
+    """A click type: one of `values`, shown in kebab-case; underscores are accepted too."""
 
     name = "choice"
 
@@ -76,7 +76,7 @@ class Kebab(_Type):
 
 
 def kebab(word: str) -> str:
-    """How choices are shown."""
+    """Formats a choice for display."""
     return word.replace("_", "-")
 
 
@@ -89,7 +89,7 @@ def duration(value: str | timedelta) -> timedelta:
 
 
 def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
-    if isinstance(value, tuple):  # a default that was converted before
+    if isinstance(value, tuple):  # a default that is already converted
         return value
     pair = _KEY_VALUE.fullmatch(value)
     if pair is None:
@@ -98,7 +98,7 @@ def key_value(value: str | tuple[str, str]) -> tuple[str, str]:
 
 
 def moment(value: str | datetime) -> datetime:
-    """A time with its zone, as in RFC 3339."""
+    """A time with its time zone, as in RFC 3339."""
     if isinstance(value, datetime):
         return value
     try:
@@ -116,7 +116,7 @@ TIME = Converted("time", moment)
 
 
 def options(*stack: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Options that several commands share, in the order of their help."""
+    """Combines options that several commands share, in the order of their help."""
 
     def add(command: Command) -> Command:
         for option in reversed(stack):
@@ -127,13 +127,13 @@ def options(*stack: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 
 def changes(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, by name; None means no limit."""
+    """The options that were set, by name; None means no limit."""
     chosen = {name: value for name, value in options.items() if value is not None and value != ()}
     return {name: None if value is NO_LIMIT else value for name, value in chosen.items()}
 
 
 class Server(NamedTuple):
-    """Where a command connects, and how: `--address`, `--namespace`, those of TLS, and `--codec`."""
+    """Where and how a command connects: `--address`, `--namespace`, the TLS options and `--codec`."""
 
     address: str | None
     namespace: str | None
@@ -141,7 +141,7 @@ class Server(NamedTuple):
     codec: str | None = None
 
     def ask(self, call: "Callable[[Kagzi], Coroutine[Any, Any, Returned]]") -> "Returned":
-        """Connect a client, make the call, and close the client. Raises Stop(CANNOT_CONNECT) with a remedy."""
+        """Connects a client, makes the call, and closes the client. Raises Stop(CANNOT_CONNECT) with a remedy."""
         import asyncio
 
         from .connection import connected
@@ -178,7 +178,7 @@ _tls_options = options(
 
 
 def server_options(command: Callable[..., Returned]) -> Callable[..., Returned]:
-    """`--address`, `--namespace`, those of TLS and `--codec`, which every command has that talks to a server. It gets
+    """Adds `--address`, `--namespace`, the TLS options and `--codec` to a command that talks to a server. It receives
     them as `server`."""
 
     @click.option(
@@ -212,7 +212,7 @@ def server_options(command: Callable[..., Returned]) -> Callable[..., Returned]:
 
 
 def same_server() -> str:
-    """` --address far:1 --namespace team`, if they were typed: for a command to be typed next."""
+    """` --address far:1 --namespace team`, if the user typed them: for suggested commands."""
     context = click.get_current_context(silent=True)
     if context is None:
         return ""

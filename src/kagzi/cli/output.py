@@ -1,4 +1,4 @@
-"""What commands return, and how it is printed: for people, or as JSON for programs."""
+"""The results of commands, printed for people or as JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -15,7 +15,7 @@ Decorated = Callable[..., int]
 
 
 class Output(NamedTuple):
-    """`view` is printed with --json; otherwise `show` prints for people. Then the command ends: `code`, or `stop`."""
+    """With --json prints `view`; otherwise `show` prints for people. The command then ends with `code`, or `stop`."""
 
     view: Any
     show: Callable[[], object]
@@ -24,13 +24,13 @@ class Output(NamedTuple):
 
 
 class Rows(NamedTuple, Generic[Record]):
-    """A list. Each record is printed as its `view` with --json and --jsonl, otherwise as a `row` of a table."""
+    """A list. Prints each record as `view` with --json and --jsonl, otherwise as a `row` of a table."""
 
     records: Sequence[Record]
     view: Callable[[Record], Mapping[str, Any]]
     row: Callable[[Record], Mapping[str, str]]
-    empty: str  # said if there are no records
-    more: str = ""  # a hint if there are more records than shown
+    empty: str  # message if there are no records
+    more: str = ""  # hint if there are more records than shown
 
     def put(self, *, as_json: bool, jsonl: bool) -> int:
         if jsonl:
@@ -48,7 +48,7 @@ class Rows(NamedTuple, Generic[Record]):
 
 
 def json_output(command: Callable[..., Output]) -> Decorated:
-    """Adds `--json` and prints what the command returns."""
+    """Adds `--json` and prints the result of the command."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @wraps(command)
@@ -63,12 +63,12 @@ def json_output(command: Callable[..., Output]) -> Decorated:
 
 
 def server_command(command: Callable[..., Output]) -> Decorated:
-    """A command that talks to a server: `--json`, `--address` and `--namespace`. It gets the last two as `server`."""
+    """A command that talks to a server: adds `--json` and the server options, which it receives as `server`."""
     return json_output(server_options(command))
 
 
 def list_command(what: str, limit: int | None = None) -> Callable[[Callable[..., Rows[Any]]], Decorated]:
-    """A command that lists: as above with `--jsonl`, and with `--limit` where lists can be long."""
+    """A command that lists: like `server_command` with `--jsonl`, and with `--limit` for lists that can be long."""
 
     def add(command: Callable[..., Rows[Any]]) -> Decorated:
         connected = server_options(command)

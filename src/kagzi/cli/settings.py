@@ -1,7 +1,7 @@
-"""The project file. An option's value comes from its flag, then the environment, then the file, then the default.
+"""The project file. Options take their value from the flag, the environment, the file or the default, in this order.
 
-The file is `kagzi.toml`, or `[tool.kagzi]` of `pyproject.toml`, in the working directory: one flat table for all
-commands. The server reads its own settings (server/config.py); the rest is given to click here as defaults.
+The file is `kagzi.toml`, or `[tool.kagzi]` in `pyproject.toml`, in the working directory: one flat table for all
+commands. The server reads its own settings (server/config.py); the others become click's defaults here.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import InvalidArgument
 from .exits import Exit, Stop
 
-# Commands that connect to a server. The server itself reads its settings, and the others need none.
+# Commands that connect to a server. The server reads its settings itself, and the others need none.
 CLIENTS = (
     *("start", "list", "count", "get", "explain", "open", "tail", "logs", "trace", "stats", "worker"),
     *("signal", "cancel", "terminate", "pause", "resume", "retry", "wake", "delete", "fork", "export", "import"),
@@ -31,8 +31,8 @@ CLIENTS = (
 )
 LOGS = ("log_level", "log_format")
 WORKER = {"worker_processes": "processes", "worker_health": "health", "worker_apply_limits": "apply_limits"}
-"""Of `kagzi worker`: keys of the file, and its parameters. `processes` is the server's."""
-# Of clients: `tls_cert` and `tls_key` are the server's.
+"""For `kagzi worker`: keys of the file and their parameters. `processes` is the server's setting."""
+# For clients: `tls_cert` and `tls_key` are settings of the server.
 CLIENT_TLS = {"tls_ca": "tls_ca", "client_tls_cert": "tls_cert", "client_tls_key": "tls_key"}
 
 
@@ -67,7 +67,7 @@ def default_map(directory: Path | None = None) -> dict[str, Any]:
 
 
 def _mentions_kagzi(directory: Path) -> bool:
-    """Without it, a command does not pay for importing the server's configuration."""
+    """If false, a command avoids importing the server's configuration."""
     if (directory / "kagzi.toml").exists():
         return True
     try:
@@ -75,4 +75,4 @@ def _mentions_kagzi(directory: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError:
-        return True  # reading it will say why it cannot be read
+        return True  # reading it reports the error

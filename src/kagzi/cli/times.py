@@ -1,4 +1,4 @@
-"""Times and spans for people: the local zone, as in logs. JSON has RFC 3339 in UTC. `TZ=UTC kagzi ...` shows UTC."""
+"""Formats times for people in the local zone, as in logs. JSON has RFC 3339 in UTC. `TZ=UTC kagzi ...` shows UTC."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ def local_text(at: datetime | str | None) -> str:
 
 
 def with_local_times(text: str) -> str:
-    """The text of a server, with its times in UTC written as `local_text` does."""
+    """Replaces the UTC times in a server's text with `local_text`."""
     return _UTC_TIME.sub(lambda time: local_text(time[0]), text)
 
 
@@ -41,7 +41,7 @@ def local(at: datetime | str) -> datetime:
 
 
 def age_text(then: datetime | str | None, now: datetime) -> str:
-    """`5m 3s ago`, `in 2h`: the two largest units, of whole seconds that have passed."""
+    """`5m 3s ago`, `in 2h`: the two largest units, in whole seconds."""
     if then is None:
         return ""
     gone = now - local(then)
@@ -55,7 +55,7 @@ def took_text(start: datetime | str | None, end: datetime | str | None) -> str:
 
 
 def span_text(span: timedelta) -> str:
-    """`14ms`, `1.6s`, `25s`, `5m 3s`: rounded, as precise as anybody reads."""
+    """`14ms`, `1.6s`, `25s`, `5m 3s`: rounded to a readable precision."""
     milliseconds = round(span / timedelta(milliseconds=1))
     if milliseconds < 1_000:
         return f"{milliseconds}ms"

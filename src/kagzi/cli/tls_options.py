@@ -1,11 +1,11 @@
-"""How a command connects with TLS, as its options say."""
+"""The TLS options of a command."""
 
 from typing import NamedTuple
 
 
 class TlsOptions(NamedTuple):
-    """`--tls-ca`, `--tls-cert` and `--tls-key`. `typed`: some of them were, and are not only in the environment or the
-    file, where they are for addresses that want TLS."""
+    """`--tls-ca`, `--tls-cert` and `--tls-key`. `typed`: at least one was typed. Those from the environment or the file
+    apply only to addresses that use TLS."""
 
     ca: str | None = None
     cert: str | None = None

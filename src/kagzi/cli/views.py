@@ -1,7 +1,7 @@
-"""Records as they are printed: JSON with a stable schema (snake_case, RFC 3339), and cells of tables for people.
+"""Views of records: JSON with a stable schema (snake_case, RFC 3339), and table cells for people.
 
-Both are made from the names of fields. `key=field` shows a field under another name. In JSON `field?` shows an empty
-text as null. Keys are always there; what is not known is null.
+Both are built from the names of fields. `key=field` shows a field under another name. In JSON, `field?` shows an empty
+text as null. Keys are always present; unknown values are null.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def error_view(error: ErrorDetail | None) -> dict[str, Any] | None:
 
 
 def cells(record: object, *names: str) -> dict[str, str]:
-    """The named fields of a record, for a table or a list of fields. `open_runs` has the heading "open runs"."""
+    """The named fields of a record, for a table or a list of fields. The heading of `open_runs` is "open runs"."""
     shown: dict[str, str] = {}
     for name in names:
         heading, _, field = name.partition("=")
@@ -66,7 +66,7 @@ def cells(record: object, *names: str) -> dict[str, str]:
 
 
 def limit_cells(record: object, *names: str) -> dict[str, str]:
-    """The same for limits: none is shown as `-`."""
+    """Like `cells`, for limits: no limit is shown as `-`."""
     return {heading: text or "-" for heading, text in cells(record, *names).items()}
 
 

@@ -1,1 +1,1 @@
-"""The server: gRPC services, the interceptor of every call, HTTP, configuration. `app.py` puts it all together."""
+"""The server: gRPC services, the call interceptor, HTTP and configuration. `app.py` wires them together."""

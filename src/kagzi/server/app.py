@@ -1,4 +1,4 @@
-"""The composition root: store, engine, listeners. Knows every concrete class and decides nothing."""
+"""The composition root: wires up the store, the engine and the listeners. Contains no logic of its own."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 logger = logging.getLogger("kagzi.server")
 
-_TURN_AWAY_S = 0.05  # calls already on their way are refused in words before the port closes
+_TURN_AWAY_S = 0.05  # time in which calls that are arriving get a proper refusal before the port closes
 _REACH_S = 5.0
 _REACH_AGAIN_S = 0.25
 
@@ -69,8 +69,8 @@ class StoreHarness(NamedTuple):
 class Server:
     """One server, from `start` to `stop`; both may be called again. Prints nothing and handles no signals.
 
-    `lock`: of the SQLite file, if the caller has taken it already; it is released with the server. `peers`: the other
-    processes of this server, for which its health answers, too. `providers`: instead of the system's own.
+    `lock`: the lock of the SQLite file, if the caller already holds it; it is released with the server. `peers`: the
+    other processes of this server, which its health check covers too. `providers`: replace the system's own.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Server:
     def open_call(
         self, path: str, metadata: Metadata, timeout_s: float | None, request: bytes | None = None
     ) -> ClientEnd:
-        """A call from within this process (`OpenCall`)."""
+        """Opens a call from within this process (`OpenCall`)."""
         return _started(self._in_process).open_call(path, metadata, timeout_s, request)
 
     @property
@@ -112,35 +112,35 @@ class Server:
 
     @property
     def public_url(self) -> str:
-        """Where people find the pages; empty without an HTTP listener."""
+        """The URL of the dashboard for users; empty without an HTTP listener."""
         return _started(self._info).http_url
 
     @property
     def http_url(self) -> str:
-        """What it listens on; empty without an HTTP listener."""
+        """The URL that the HTTP listener is bound to; empty without an HTTP listener."""
         return _started(self._info).listens_at
 
     @property
     def websocket_url(self) -> str:
-        """Empty if calls are served by gRPC only."""
+        """Empty if calls are served over gRPC only."""
         return _started(self._info).websocket_url
 
     @property
     def store_url(self) -> str:
-        """As it may be shown: without passwords."""
+        """The URL of the store without passwords, safe to show."""
         return mask(self._config.db)
 
     @property
     def problem(self) -> str | None:
-        """Why this process cannot serve, if it cannot; without its peers."""
+        """Why this process cannot serve, or None; its peers are not considered."""
         return _started(self._health).own_problem()
 
     def samples(self) -> Samples:
-        """What this process has counted."""
+        """The metrics of this process."""
         return samples_of(_started(self._engine), _started(self._health))
 
     async def start(self) -> None:
-        """Raises CannotStart (CannotConnect), SchemaMismatch, InvalidArgument; nothing is left behind then."""
+        """Raises CannotStart (CannotConnect), SchemaMismatch, InvalidArgument; all resources are released first."""
         if self._stack is not None:
             return
         guard_logs()
@@ -152,22 +152,22 @@ class Server:
             self._stack = stack.pop_all()
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Calls in flight finish within the grace time; workers are told to go elsewhere; nothing acknowledged is
-        lost."""
+        """Gives calls in flight the grace time to finish and tells workers to connect elsewhere. Nothing acknowledged
+        is lost."""
         stack, self._stack = self._stack, None
         if stack is not None:
             self._grace_s = self._config.grace_ms / 1_000 if grace_s is None else grace_s
             await stack.aclose()
 
     def hurry(self) -> None:
-        """While stopping: wait no longer for calls in flight."""
+        """While stopping: stop waiting for calls in flight."""
         self._hurry.set()
 
     async def wait_failed(self) -> BaseException:
-        """Returns when a part of the server died beyond restarting."""
+        """Returns when a part of the server has failed and cannot be restarted."""
         return await _started(self._engine).wait_failed()
 
-    # --- putting it together ------------------------------------------------------------------------------------------
+    # --- wiring -------------------------------------------------------------------------------------------------------
 
     async def _start(self, stack: AsyncExitStack) -> None:
         self._grace_s, self._hurry = 0.0, asyncio.Event()
@@ -253,7 +253,7 @@ class Server:
         *,
         tracing: "ServerTracing | None",
     ) -> Callable[[Engine, Health, Access], Awaitable[None]]:
-        """The port is bound first, so that the first answer of the gRPC side can name its URL."""
+        """Binds the port first, so that the first gRPC response can contain its URL."""
         if self._config.http is None:
             return _nothing_to_start
         from .http.listener import HttpListener  # noqa: PLC0415  embedded servers need no HTTP
@@ -261,7 +261,7 @@ class Server:
         from .http.routes import routes  # noqa: PLC0415  as above
         from .http.run_counts import CountedRuns  # noqa: PLC0415  as above
 
-        routes()  # a route of which nobody said who may use it is a reason not to start
+        routes()  # fails the start if a route has no declared scope
 
         context = None if self._tls is None else self._tls.context
         http = HttpListener(self._config.http, max_connections=connection_limits().http, context=context)
@@ -299,7 +299,7 @@ class Server:
         return start
 
     def _websocket(self, calls: CallServer, info: ServerInfo, url: str) -> "Callable[[], WebSocketListener] | None":
-        """Makes the listener, when the first connection has come. None: calls are served by gRPC only."""
+        """Returns a factory that runs when the first connection arrives. None: calls are served over gRPC only."""
         if self._config.websocket is False:
             return None
         if find_spec("picows") is None:
@@ -335,7 +335,7 @@ class Server:
 
     @asynccontextmanager
     async def store_only(self) -> AsyncGenerator[Store]:
-        """The database without a server: for what is done before one can be asked. Raises as `start`."""
+        """Opens the database without a server, for commands that run before one exists. Raises the same as `start`."""
         async with AsyncExitStack() as stack:
             yield (await self._open_store(stack)).store
 
@@ -366,7 +366,7 @@ class Server:
         return StoreHarness(SqliteStore(path, rng=self._rng), NullBus(), SqliteMigrator(path), lock)
 
     async def _reach(self, action: Callable[[], Awaitable[Result]]) -> Result:
-        """A database that is just starting gets a few seconds. Raises CannotConnect."""
+        """Retries for a few seconds, since the database may still be starting. Raises CannotConnect."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _REACH_S
         while True:

@@ -1,6 +1,6 @@
-"""Serves calls that do not come by gRPC: the handlers of the gRPC listener, whichever way a call came.
+"""Serves calls that do not arrive over gRPC, with the same handlers as the gRPC listener.
 
-Every call passes the same interceptor, so admission, budgets, deadlines and errors are decided there, once.
+Every call passes the same interceptor, so admission, budgets, deadlines and errors are handled in one place.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ class _Details(NamedTuple):
 
 
 class CallServer:
-    """Serves from `start` to `stop`, on the loop of `start`."""
+    """Serves from `start` to `stop`, on the event loop of `start`."""
 
     def __init__(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         self._generic = tuple(handlers)
         self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._calls: dict[asyncio.Task[None], ServerEnd] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
-        """None while it does not serve."""
+        """None while not serving."""
         self._context = contextvars.copy_context()
 
     def start(self) -> None:
         self.loop = asyncio.get_running_loop()
 
     async def stop(self, grace_s: float) -> None:
-        """New calls are refused at once; those in flight get `grace_s` to finish. May be called again, in a hurry."""
+        """Refuses new calls at once; calls in flight get `grace_s` to finish. May be called again to shorten it."""
         self.loop = None
         if self._calls:
             await asyncio.wait(set(self._calls), timeout=grace_s)
@@ -47,22 +47,22 @@ class CallServer:
             await asyncio.wait(cancelled, timeout=_CANCEL_S)
 
     def begin(self, path: str, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
-        """On a server that does not serve the call ends with UNAVAILABLE."""
+        """Begins a call. If the server is not serving, the call ends with UNAVAILABLE."""
         if self.loop is None:
             end.finish(NOT_THERE)
             return
         context = _Context(end, metadata, timeout_s)
-        # Not in the caller's context: what it keeps in context variables is not the server's.
+        # Not in the caller's context: the caller's context variables must not leak into the server.
         call = self.loop.create_task(self._serve(self._handler(path), context), name=path, context=self._context.copy())
         end.when_cancelled = call.cancel
         self._calls[call] = end
         call.add_done_callback(self._ended)
 
     def _ended(self, call: "asyncio.Task[None]") -> None:
-        self._calls.pop(call).finish(GONE)  # if it was cancelled before it began; otherwise that was done
+        self._calls.pop(call).finish(GONE)  # no effect unless it was cancelled before it began
 
     def _handler(self, path: str) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        """None: there is no such method. Of those nothing is kept, as callers name as many as they like."""
+        """None: there is no such method. Unknown paths are not cached, since callers can invent any number of them."""
         handler = self._handlers.get(path)
         if handler is None:
             details = cast("grpc.HandlerCallDetails", _Details(path))
@@ -73,8 +73,8 @@ class CallServer:
         return handler
 
     async def _serve(self, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
-        """Whatever a handler raises is a status already: the interceptor sees to that."""
-        status, response = GONE, None  # if it is cancelled: the server stops, or nobody waits for it
+        """Handlers raise only RPC statuses: the interceptor converts everything else."""
+        status, response = GONE, None  # if it is cancelled: the server stops, or the caller is gone
         try:
             if handler is None:
                 status = RpcStatus(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
@@ -91,7 +91,7 @@ class CallServer:
 
 
 class _Context:
-    """What handlers use of gRPC's context."""
+    """The part of gRPC's context that handlers use."""
 
     is_grpc = False
 
@@ -108,7 +108,7 @@ class _Context:
         return grpc.aio.EOF if data is None else data
 
     def write(self, data: bytes) -> Awaitable[None]:
-        """It is sent at once; awaited, it waits until more may be sent. May be cut short."""
+        """Sends at once; awaiting it waits until more may be sent. The wait may be cancelled."""
         self.end.send(data)
         return self.end.writable() if self.end.is_full else self._sent
 

@@ -1,4 +1,4 @@
-"""How a server is set up: flag > environment > file > default. Every setting has all four, and each is real."""
+"""The configuration of a server: flag > environment > file > default. Every setting supports all four."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ OFF = "off"
 AUTH_OFF = "off"
 AUTH_KEYS = "keys"
 _REVOKED_WITHIN_MS = 10_000
-_CHECKS_BEHIND = 3  # a check of keys may fail or come late, see `access`
+_CHECKS_BEHIND = 3  # a revoked key is valid for at most this many checks, see `access`
 _TOTAL_BYTES_MAX = 1 << 40
 _CLAIM_CAP_MAX = 1_000_000
 _PROCESSES_MAX = 256
@@ -42,16 +42,16 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """`db_direct`: the same database past a pooler. `http` None: no HTTP listener. `websocket`: whether calls are also
-    served as WebSocket messages, on the HTTP port; None: if there is one. `listener_id`: what those who connect there
-    ask for; empty: a new one. `tls_cert` and the next two: files for TLS, of gRPC and HTTP alike. `secret`: calls must
-    prove that they know it. `processes`: of `kagzi server`; a Server is one of them. `auth`: what callers are asked
-    for, AUTH_OFF or AUTH_KEYS. `http_hosts`: names by which browsers may reach the HTTP port beyond loopback; none:
-    any. `http_base_path`: below which the site is, without a slash at its end. `http_proxies`: networks of proxies that
-    are trusted to say it instead. `public_url`: where people reach the HTTP port; empty: at the address that it listens
-    on. `trace_url`: where they look at a trace, with {trace_id} in it. `otlp`: where spans of calls are sent; empty:
-    none are made. `outbox`: a database of the user whose table of starts is drained; empty: none. `outbox_namespaces`:
-    where those may be; empty: anywhere."""
+    """`db_direct`: the same database without the pooler. `http` None: no HTTP listener. `websocket`: whether calls are
+    also served over WebSocket on the HTTP port; None: yes if there is an HTTP port. `listener_id`: the id that those
+    clients must send; empty: a new one. `tls_cert` and the next two: TLS files for gRPC and HTTP. `secret`: calls must
+    prove that they know it. `processes`: of `kagzi server`; a Server is one of them. `auth`: AUTH_OFF or AUTH_KEYS.
+    `http_hosts`: host names, besides loopback, that browsers may use for the HTTP port; empty: any. `http_base_path`:
+    the path prefix of the site, without a trailing slash. `http_proxies`: networks of proxies that are trusted to set
+    the prefix. `public_url`: the URL of the HTTP port for users; empty: the address that it listens on. `trace_url`:
+    the URL of a trace in their tracing tool, containing {trace_id}. `otlp`: where to send the spans of calls; empty: no
+    tracing. `outbox`: a user database whose table of starts is drained; empty: none. `outbox_namespaces`: the
+    namespaces that it may start runs in; empty: all."""
 
     db: str = "sqlite:///kagzi.db"
     db_direct: str = ""
@@ -89,12 +89,12 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def open_to_others(self) -> tuple[str, ...]:
-        """Addresses that other machines can reach, and where nobody is asked who they are."""
+        """Addresses that other machines can reach without authentication."""
         return () if self.asks_for_keys or self.tls_client_ca else self._reachable
 
     @property
     def keys_in_clear(self) -> tuple[str, ...]:
-        """Addresses that other machines can reach, and where keys are read that may have come unencrypted."""
+        """Addresses that other machines can reach and where keys may arrive unencrypted."""
         return self._reachable if self.asks_for_keys and not self.tls_cert else ()
 
     @property
@@ -107,7 +107,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return f"kagzi keys create ops --scope admin --everywhere --db {mask(self.db)}"
 
     def refuse_unprotected(self) -> None:
-        """Raises CannotStart for an address that others can reach, if nothing asks who they are."""
+        """Raises CannotStart if other machines can reach an address without authentication."""
         if self.insecure or not self.open_to_others:
             return
         raise CannotStart(
@@ -118,7 +118,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def refuse_open_outbox(self) -> None:
-        """Raises CannotStart for an outbox that goes around the keys."""
+        """Raises CannotStart for an outbox that would bypass the API keys."""
         if self.outbox and self.asks_for_keys and not self.outbox_namespaces:
             raise CannotStart(
                 "--auth keys requires a key for every call, but everyone who can write into the table of --outbox can "
@@ -126,7 +126,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def load_tls(self, clock: Clock) -> "ServerTls | None":
-        """None: without TLS. Raises CannotStart for files that cannot be used."""
+        """None: no TLS. Raises CannotStart if the files cannot be used."""
         if not (self.tls_cert or self.tls_key or self.tls_client_ca):
             return None
         if not (self.tls_cert and self.tls_key):
@@ -141,7 +141,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return ServerTls(TlsFiles(self.tls_cert, self.tls_key, self.tls_client_ca), clock)
 
     def refuse_websocket_without_http(self) -> None:
-        """Raises CannotStart."""
+        """Raises CannotStart if WebSocket is on and HTTP is off."""
         if self.websocket and self.http is None:
             raise CannotStart(
                 "--websocket needs the HTTP port, and --http is off. Give --http HOST:PORT, or leave --websocket out."
@@ -149,7 +149,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_config(flags: Mapping[str, object], *, environment: Mapping[str, str], directory: Path) -> ServerConfig:
-    """`flags`: by setting name, as text (or a boolean); None for those not given. Raises InvalidArgument."""
+    """`flags`: by setting name, as text or a boolean; None for those not set. Raises InvalidArgument."""
     unknown = set(flags) - set(_READERS)
     if unknown:
         raise InvalidArgument(f"unknown settings: {', '.join(sorted(unknown))}.")
@@ -171,8 +171,8 @@ def load_config(flags: Mapping[str, object], *, environment: Mapping[str, str], 
 
 
 def _assembled(read: dict[str, Any]) -> ServerConfig:
-    """Durations get the unit into their names; what is the engine's goes into its Settings, what is PostgreSQL's into
-    its URL."""
+    """Adds the unit to the names of durations, moves the engine's settings to Settings and PostgreSQL's options to its
+    URL."""
     renamed = {_FIELD_NAMES.get(key, key): value for key, value in read.items() if key not in _DATABASE_OPTIONS}
     options = {key: read[key] for key in _DATABASE_OPTIONS if key in read}
     for url in ("db", "db_direct"):
@@ -219,7 +219,7 @@ def _auth(value: object, key: str) -> str:
 
 
 def _words(value: object, key: str) -> tuple[str, ...]:
-    """Separated by commas; or a list of the settings file."""
+    """Reads a comma-separated text, or a list from the settings file."""
     words = cast("list[object]", value) if isinstance(value, list) else _text(value, key).split(",")
     return tuple(str(word).strip().lower() for word in words)
 
@@ -247,7 +247,7 @@ def _base_path(value: object, key: str) -> str:
 
 
 def _proxies(value: object, key: str) -> tuple[str, ...]:
-    from ipaddress import ip_network  # noqa: PLC0415  most servers are not told of any
+    from ipaddress import ip_network  # noqa: PLC0415  most servers have no proxies configured
 
     if value in (OFF, False):
         return ()
@@ -280,12 +280,12 @@ def _text(value: object, key: str) -> str:
 
 
 def _word(value: object, key: str) -> str:
-    """A number in a file is as good as its digits in the environment."""
+    """Accepts a number from a file like its digits from the environment."""
     return _text(str(value) if type(value) is int else value, key)
 
 
 def _duration_ms(value: object, key: str) -> int:
-    duration = parse_duration(cast("Duration", value), what=key)  # which refuses whatever is none
+    duration = parse_duration(cast("Duration", value), what=key)  # refuses any other type
     microseconds = us_from_timedelta(duration)
     if microseconds <= 0:
         raise InvalidArgument(f"{key}={value!r} must be more than zero.", field=key)

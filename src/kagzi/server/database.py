@@ -1,4 +1,4 @@
-"""Which store a URL means."""
+"""Parses database URLs."""
 
 import re
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ _SQLITE = "sqlite:///"
 _POSTGRES = ("postgres://", "postgresql://")
 _USER_PASSWORD = re.compile(
     r"(://[^/?#:@\s]*):.*@", re.DOTALL
-)  # up to the last @: a password may have any character in it
+)  # up to the last @: a password may contain any character
 _QUERY_PASSWORD = re.compile(r"([?&](?:password|sslpassword|passfile)=)[^&#]*", re.IGNORECASE)
 
 
 class SqliteDatabase(msgspec.Struct, frozen=True):
-    """`path` is None for a store in memory."""
+    """`path` None: an in-memory store."""
 
     path: Path | None
 
@@ -35,8 +35,8 @@ Database: TypeAlias = SqliteDatabase | PostgresDatabase
 
 
 def parse_database(url: str, *, field: str = "db") -> Database:
-    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `:memory:` or a libpq URL. Raises InvalidArgument, which shows
-    no password."""
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `:memory:` or a libpq URL. Raises InvalidArgument, which never
+    shows a password."""
     if url in (MEMORY, f"sqlite:///{MEMORY}", f"sqlite://{MEMORY}"):
         return SqliteDatabase(None)
     if url.startswith(_SQLITE):
@@ -47,7 +47,7 @@ def parse_database(url: str, *, field: str = "db") -> Database:
         check_database_url(url, field=field)
         read_options(url)
         return PostgresDatabase(url)
-    # Whatever it is, a password may be in it, at a place that nobody knows.
+    # A URL that cannot be parsed may contain a password anywhere.
     shown = f"{url.partition(':')[0]}:..." if "@" in url or "password" in url.lower() else url
     raise InvalidArgument(
         f"{field}={shown!r} is not a database URL. "
@@ -57,14 +57,14 @@ def parse_database(url: str, *, field: str = "db") -> Database:
 
 
 def parse_outbox(url: object, field: str) -> str:
-    """A database of the user. Raises InvalidArgument, which shows no password."""
+    """The URL of a user database. Raises InvalidArgument, which never shows a password."""
     if not isinstance(url, str) or not isinstance(parse_database(url, field=field), PostgresDatabase):
         raise InvalidArgument(f"{field} is in PostgreSQL. Write postgresql://USER@HOST/DATABASE.", field=field)
     return url
 
 
 def database_with_options(url: str, options: Mapping[str, str], *, field: str = "db") -> str:
-    """A PostgreSQL URL with these options, each called `db_...` as the setting is. Raises InvalidArgument."""
+    """Adds options to a PostgreSQL URL; each is named `db_...` like its setting. Raises InvalidArgument."""
     if not isinstance(parse_database(url, field=field), PostgresDatabase):
         name = next(iter(options))
         raise InvalidArgument(f"{name} is for PostgreSQL, and {field} is not. Leave {name} out.", field=name)
@@ -72,5 +72,5 @@ def database_with_options(url: str, options: Mapping[str, str], *, field: str = 
 
 
 def mask(url: str) -> str:
-    """The URL, or a text with one in it, as it may be shown: without passwords."""
+    """Removes passwords from a URL, or from a text that contains one."""
     return _QUERY_PASSWORD.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***@", url))

@@ -1,7 +1,7 @@
-"""File descriptors: how many this process may have, and how many of them connections may take.
+"""File descriptors: how many this process may open, and how many of them connections may use.
 
-Connections come from outside and each is a descriptor. If they could have all of them, the store could not open its
-files and nobody else could connect: so each port has its share, and some are kept for everything else.
+Each incoming connection uses a descriptor. If connections could use all of them, the store could not open its files
+and no other client could connect. So each port has a share, and some descriptors are reserved for everything else.
 """
 
 import logging
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 logger = logging.getLogger("kagzi.server")
 
-MOST = 1 << 20  # an unlimited process needs no more
+MOST = 1 << 20  # enough even if the process has no limit
 FEW = 4_096
-_KEPT = 64  # for the store, logs, pipes: at least, and an eighth of all
+_KEPT = 64  # for the store, logs and pipes: the minimum; otherwise an eighth of all
 _HTTP_MOST = 1_024
 _SHARE = 8
 
@@ -24,7 +24,7 @@ class ConnectionLimits(NamedTuple):
 
 
 def raise_soft_limit() -> int:
-    """The limit a process begins with is often 1,024, however much it may have. Returns what it has now."""
+    """Raises the soft limit, often 1,024, towards the hard limit. Returns the limit that now applies."""
     soft, hard = (_finite(limit) for limit in resource.getrlimit(resource.RLIMIT_NOFILE))
     if soft < hard:
         try:
@@ -56,13 +56,13 @@ def raise_soft_limit() -> int:
 
 
 def connection_limits(descriptors: int | None = None) -> ConnectionLimits:
-    """`descriptors`: None: what the process may have now."""
+    """`descriptors` None: the current limit of the process."""
     if descriptors is None:
         descriptors = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     kept = max(_KEPT, descriptors // _SHARE)
     http = max(min(_HTTP_MOST, descriptors // _SHARE), 1)
     rest = max(descriptors - kept - http, 2)
-    # A client has a connection of each kind.
+    # Each client opens one connection of each kind.
     return ConnectionLimits(grpc=rest - rest // 2, http=http, websocket=rest // 2)
 
 

@@ -1,8 +1,8 @@
-"""One opener of a SQLite file at a time: an OS lock beside it, held for the opener's life, and a note of where it
-serves.
+"""Lets one process at a time open a SQLite file: an OS lock on a file beside it, held for the life of the process, and
+a file with the address that the process serves.
 
-file.db.lock      locked while somebody serves the file; has the pid of the last who did, and its workers
-file.db.server    target and secret of who serves (mode 0600); gone when nobody does
+file.db.lock      locked while a process serves the file; contains the pid of the last holder, and its workers
+file.db.server    target and secret of the serving process (mode 0600); absent when there is none
 """
 
 import fcntl
@@ -31,15 +31,15 @@ _NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 _MOUNTS = Path("/proc/mounts")
-_MOST_BYTES = 1 << 20  # of a lock file
+_MOST_BYTES = 1 << 20  # the largest lock file that is read
 
 
 Place = tuple[str, str]
-"""Of a worker: its namespace and id."""
+"""The namespace and id of a worker."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where the file's opener serves, and the proof it asks for (empty: none)."""
+    """Where the holder of the lock serves, and the secret it requires (empty: none)."""
 
     pid: int
     target: str
@@ -47,7 +47,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class FileLock:
-    """Held from `acquire` to `release`, or to the end of the process. Forked children do not inherit it."""
+    """Held from `acquire` to `release`, or until the process ends. Forked children do not inherit it."""
 
     def __init__(self, database: Path) -> None:
         self._path = database.with_name(f"{database.name}.lock")
@@ -55,20 +55,20 @@ class FileLock:
         self._descriptor: int | None = None
         self._workers: set[Place] = set()
         self.died: tuple[Place, ...] = ()
-        """Workers that lived in the process of the last holder, if that ended without letting go: nobody but the
-        operating system can have taken the lock from it, and that does so when a process is gone."""
+        """Workers in the last holder's process, if that ended without `release`. Having the lock proves that the
+        process is gone: only then does the operating system free it."""
 
     @property
     def files(self) -> tuple[Path, Path]:
         return self._path, self._endpoint_path
 
     def make_private(self, database: Path) -> None:
-        """The file is its owner's only, and what leads to it. SQLite gives companions that it makes the same mode."""
+        """Makes the file and its companions accessible to their owner only. SQLite copies the mode to files it adds."""
         os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
         make_private((*database_files(database), *self.files))
 
     def acquire(self) -> bool:
-        """Whether the lock is now ours. Raises OSError if the directory is not there or not writable."""
+        """Returns whether the lock is now ours. Raises OSError if the directory does not exist or is not writable."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
@@ -88,7 +88,7 @@ class FileLock:
         return True
 
     def note_worker(self, place: Place) -> None:
-        """It lives in this process, and ends with it. Only while held."""
+        """Notes a worker that lives in this process and ends with it. Only while the lock is held."""
         if self._descriptor is not None and place not in self._workers:
             self._workers.add(place)
             os.write(self._descriptor, msgspec.json.encode(place) + b"\n")
@@ -101,32 +101,32 @@ class FileLock:
             os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def publish(self, endpoint: Endpoint) -> None:
-        """Tell others where to connect. Complete or not there: written aside, then renamed."""
+        """Publishes where to connect. Atomic: written to a temporary file, then renamed."""
         aside = self._endpoint_path.with_name(f"{self._endpoint_path.name}.{os.getpid()}")
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
         try:
-            os.fchmod(descriptor, PRIVATE)  # if it was there
+            os.fchmod(descriptor, PRIVATE)  # if it existed already
             os.write(descriptor, msgspec.json.encode(endpoint))
         finally:
             os.close(descriptor)
         aside.replace(self._endpoint_path)
 
     def published(self) -> Endpoint | None:
-        """Where the holder serves; None if nobody has said so."""
+        """Where the holder serves; None if it has not published that."""
         try:
             return msgspec.json.decode(self._endpoint_path.read_bytes(), type=Endpoint)
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
 
     def holder_pid(self) -> int | None:
-        """Who holds, or last held, the lock."""
+        """The pid of the current or last holder of the lock."""
         try:
             return int(self._path.read_text().partition("\n")[0])
         except (OSError, ValueError):
             return None
 
     def release(self) -> None:
-        self._write_pid()  # this process goes on, or ends in good order: nobody has died
+        self._write_pid()  # without workers: an orderly release, nothing has died
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             _locks.discard(self)
@@ -135,14 +135,14 @@ class FileLock:
             os.close(descriptor)
 
     def forget_in_child(self) -> None:
-        """A child shares its parent's lock through the descriptor: closed, the lock is the parent's alone again."""
+        """In a forked child: closes the inherited descriptor, so that the lock belongs to the parent alone again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def _workers_in(data: bytes) -> tuple[Place, ...]:
-    """Those noted in a lock file. A line that was being written when its process ended is none."""
+    """The workers noted in a lock file. Skips a line that was incomplete when its process ended."""
     workers: list[Place] = []
     for line in data.split(b"\n")[1:-1]:
         try:
@@ -165,7 +165,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def lock_or_refuse(database: Path) -> FileLock:
-    """For those who must open the file themselves. Raises CannotStart, naming the process that has it open."""
+    """For commands that must open the file themselves. Raises CannotStart with the pid of the process that has it."""
     refuse_bad_place(database)
     lock = FileLock(database)
     try:
@@ -185,7 +185,7 @@ def lock_or_refuse(database: Path) -> FileLock:
 
 
 def refuse_bad_place(database: Path) -> None:
-    """Raises CannotStart for a directory that is not there, or on a network: locks and WAL do not work there."""
+    """Raises CannotStart for a missing directory, or one on a network file system, where locks and WAL do not work."""
     if not database.parent.is_dir():
         raise CannotStart(f"the directory of {database} does not exist. Create it: mkdir -p {database.parent}")
     kind = _file_system(database.parent.resolve())
@@ -197,7 +197,7 @@ def refuse_bad_place(database: Path) -> None:
 
 
 def _file_system(directory: Path) -> str:
-    """The kind of file system a directory is on; empty if it cannot be told."""
+    """The type of file system that a directory is on; empty if unknown."""
     try:
         lines = _MOUNTS.read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Every gRPC method that a server has, put together: the services on the engine, behind one interceptor."""
+"""Assembles every gRPC method of a server: the services on the engine, behind one interceptor."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Whether this server serves: for load balancers (grpc.health.v1), for people (HealthCheck), for probes (/readyz)."""
+"""Health checks: for load balancers (grpc.health.v1), for people (HealthCheck) and for probes (/readyz)."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,8 +17,8 @@ _RECHECK_S = 5.0
 
 
 class Health:
-    """`ask` answers None, or why the engine is not healthy. Unhealthy also while starting and from the moment of
-    stopping, and while one of the `peers` cannot serve what it accepts."""
+    """`ask` returns why the engine is unhealthy, or None. The server also counts as unhealthy while it starts or stops,
+    and while one of its `peers` accepts connections that it cannot serve."""
 
     def __init__(
         self, ask: Callable[[], str | None], service_names: frozenset[str], deadlines: Deadlines, peers: Peers
@@ -32,13 +32,13 @@ class Health:
         return not service or service in self.service_names
 
     def problem(self, service: str = "") -> str | None:
-        """Raises NotFound for a service that is not here."""
+        """Raises NotFound for an unknown service."""
         if not self.knows(service):
             raise not_found("service", service)
         return self.own_problem() or self.peers.problem()
 
     def own_problem(self) -> str | None:
-        """Of this process."""
+        """The problem of this process, without its peers."""
         return "the server is stopping" if self._deadlines.over else self._ask()
 
 
@@ -53,12 +53,12 @@ class HealthService:
         return self._answer(request.service)
 
     async def List(self, _: Message) -> Message:
-        """The status of every service. Releases of the library before 1.85 do not know the message."""
+        """The status of every service. Releases of the library before 1.85 do not have this message."""
         statuses = {name: self._answer(name) for name in self._health.service_names}
         return cast("Message", cast("Any", health_pb2).HealthListResponse(statuses=statuses))
 
     async def Watch(self, context: Context) -> None:
-        """The status now, and again whenever it has changed. A service that is not here is SERVICE_UNKNOWN."""
+        """Sends the current status and every change of it. An unknown service is SERVICE_UNKNOWN."""
         request = read_message(await context.read(), health_pb2.HealthCheckRequest)
         sent: Message | None = None
         while True:

@@ -1,4 +1,4 @@
-"""The listener for callers in this process: no socket, no gRPC."""
+"""The listener for callers in the same process, without sockets and gRPC."""
 
 import asyncio
 
@@ -6,21 +6,21 @@ from ..wire.calls.call import NOT_THERE, ClientEnd, Metadata, ServerEnd
 from .calls import CallServer
 
 CHECK_S = 5.0
-"""How often callers on other loops are looked at: whether their loops are still there."""
+"""How often to check whether the event loops of callers on other loops are still open."""
 
 
 class InProcessListener:
-    """Serves from `start` to `stop`, on the loop of `start`. Calls may come from other loops."""
+    """Serves from `start` to `stop`, on the event loop of `start`. Calls may come from other loops."""
 
     def __init__(self, calls: CallServer) -> None:
         self._calls = calls
-        self._far: set[ServerEnd] = set()  # of callers on other loops
+        self._far: set[ServerEnd] = set()  # calls from other event loops
         self._checking: asyncio.TimerHandle | None = None
 
     def open_call(
         self, path: str, metadata: Metadata, timeout_s: float | None, request: bytes | None = None
     ) -> ClientEnd:
-        """See `OpenCall`. On a server that does not serve the call ends with UNAVAILABLE."""
+        """See `OpenCall`. If the server is not serving, the call ends with UNAVAILABLE."""
         here, serving = asyncio.get_running_loop(), self._calls.loop
         caller = ClientEnd(here)
         if serving is None:
@@ -34,7 +34,7 @@ class InProcessListener:
             return caller
         try:
             serving.call_soon_threadsafe(self._begin_far, path, end, metadata, timeout_s)
-        except RuntimeError:  # its loop is closed
+        except RuntimeError:  # the caller's event loop is closed
             caller.end(NOT_THERE)
         return caller
 

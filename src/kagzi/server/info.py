@@ -1,4 +1,4 @@
-"""What a server says about itself."""
+"""What a server reports about itself."""
 
 import msgspec
 
@@ -13,9 +13,9 @@ MIN_SDK_VERSION = "0.1.0"
 
 
 class ServerInfo(msgspec.Struct, kw_only=True):
-    """`http_url` and the next four are known once the HTTP listener is bound; empty if there is none. `http_url`:
-    where people find the pages; `listens_at`: where this process serves them. `trace_url`: see ServerConfig.
-    `schema_version`: of the database when this process came; 0 if it is in memory."""
+    """`http_url` and the next four are set once the HTTP listener is bound; empty without one. `http_url`: the URL of
+    the pages for users; `listens_at`: the address that this process serves them on. `trace_url`: see ServerConfig.
+    `schema_version`: of the database when this process started; 0 for an in-memory store."""
 
     version: str
     store: str
@@ -35,7 +35,7 @@ class ServerInfo(msgspec.Struct, kw_only=True):
     features: tuple[str, ...] = tuple(sorted(FEATURES))
 
     def url_of(self, run: RunKey) -> str:
-        """The page of a run; empty without an HTTP listener."""
+        """The URL of a run's page; empty without an HTTP listener."""
         return page_of(run, self.http_url)
 
 

@@ -1,4 +1,4 @@
-"""Addresses to listen on, as people write them."""
+"""Parses and binds the addresses to listen on."""
 
 import errno
 import ipaddress
@@ -14,10 +14,10 @@ _PORTS = 65_536
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
-    """A host and port, or the path of a Unix socket. Port 0: any free one.
+    """A host and port, or the path of a Unix socket. Port 0: any free port.
 
-    `shared`: other processes of this server listen there, too. `fd`: their supervisor has bound a socket there already,
-    from which all of them accept; -1 if not.
+    `shared`: other processes of this server listen there too. `fd`: a socket that the supervisor has already bound
+    there, from which all of them accept; -1 if there is none.
     """
 
     host: str = ""
@@ -33,7 +33,7 @@ class ListenAddress(msgspec.Struct, frozen=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the address."""
         if self.unix_path:
             return True
         try:
@@ -54,21 +54,21 @@ def parse_listen(text: str, *, field: str) -> ListenAddress:
 
 
 def reachable(url: str) -> str:
-    """An address that listens everywhere is none that a browser opens; on this machine it is this one."""
+    """Replaces a wildcard address, which a browser cannot open, with that of this machine."""
     return url.replace("//0.0.0.0:", "//localhost:", 1).replace("//[::]:", "//localhost:", 1)
 
 
 def bind(address: ListenAddress, *, field: str) -> socket.socket:
-    """A bound TCP socket, or the inherited one. Nobody else's port is shared: a taken one is an error. Raises
-    CannotStart."""
+    """A bound TCP socket, or the inherited one. Never shares a port with another program: a port in use is an error.
+    Raises CannotStart."""
     if address.fd >= 0:
         return socket.socket(fileno=os.dup(address.fd))
     return _bound(address, socket.SO_REUSEADDR, field=field)
 
 
 def reserve(address: ListenAddress, *, field: str) -> socket.socket:
-    """A socket that keeps a port for processes that will listen there with SO_REUSEPORT, and itself accepts nothing.
-    Raises CannotStart if somebody has the port already, also if they would share it."""
+    """Reserves a port with a socket that accepts nothing, for processes that will listen with SO_REUSEPORT.
+    Raises CannotStart if the port is in use, even by a program that would share it."""
     alone = bind(address, field=field)
     port = alone.getsockname()[1]
     alone.close()
@@ -78,7 +78,7 @@ def reserve(address: ListenAddress, *, field: str) -> socket.socket:
 def _bound(address: ListenAddress, option: int, *, field: str) -> socket.socket:
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
-        # With its protocol: asyncio sends small answers at once only on sockets that say that they are of TCP.
+        # The protocol is explicit because asyncio sets TCP_NODELAY only on sockets that are created with IPPROTO_TCP.
         bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise cannot_listen(address, error, field=field) from error

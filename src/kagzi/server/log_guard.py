@@ -1,8 +1,7 @@
-"""Escapes what comes from outside in the server's log: nobody but the server begins a line of it, and no terminal obeys
-it.
+"""Escapes external text in the server's log, so that it cannot forge log lines or send control codes to a terminal.
 
-A filter on each logger of the server, not on a handler: it holds for every call site, and for servers that are embedded
-in a program with handlers of its own.
+It is a filter on each logger of the server, not on a handler: so it covers every call site, and servers that are
+embedded in a program with its own handlers.
 """
 
 import logging
@@ -20,12 +19,12 @@ GUARDED = (
     "kagzi.embedded",
     "uvicorn.error",
 )
-"""Filters of a logger are not those of its children, so each is named. A test compares this with the loggers that are
-used."""
+"""A logger's filters do not apply to its children, so each logger is listed. A test compares the list with the loggers
+in use."""
 
 
 def guard_logs() -> None:
-    """Any number of times."""
+    """Installs the filters; safe to call repeatedly."""
     for name in GUARDED:
         logging.getLogger(name).addFilter(_GUARD)
 
@@ -39,14 +38,14 @@ class _Guard(logging.Filter):
         else:
             record.args = {key: _escaped(value) for key, value in record.args.items()}
         if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
-            # What handlers print instead of formatting it themselves. An exception's message may be of many lines: with
-            # the margin none of them looks like a line of the log.
+            # Handlers print this text instead of formatting the exception. An exception's message may have many lines:
+            # the margin keeps them from looking like lines of the log.
             record.exc_text = with_margin("".join(traceback.format_exception(*record.exc_info)))
         return True
 
 
 def _escaped(value: Any) -> Any:
-    """Numbers stay what they are, for %d; so does whatever prints as one plain line."""
+    """Leaves numbers as they are, for %d, and any value that prints as one plain line."""
     if isinstance(value, int | float):
         return value
     text = str(value)

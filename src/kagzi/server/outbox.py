@@ -1,4 +1,4 @@
-"""The outbox of a server: a table in a database of the user, whose rows become runs."""
+"""The outbox of a server: a table in a user database, whose rows become runs."""
 
 from google.protobuf.message import DecodeError
 
@@ -12,8 +12,8 @@ from .config import ServerConfig
 
 
 def drain_outbox(engine: Engine, config: ServerConfig) -> None:
-    """From now on, if the server has one; it ends with the engine. Raises CannotStart for one that goes around the
-    keys."""
+    """Drains the outbox, if one is configured, until the engine stops. Raises CannotStart for one that would bypass the
+    API keys."""
     if not config.outbox:
         return
     config.refuse_open_outbox()

@@ -1,4 +1,4 @@
-"""The processes of one server (`kagzi server --processes N`), as their supervisor describes them to each of them."""
+"""The processes of one server (`kagzi server --processes N`), as reported to each of them by their supervisor."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -19,7 +19,7 @@ class ProcessState(StrEnum):
 
 
 class PeerProcess(msgspec.Struct, frozen=True):
-    """`problem`: why a ready process cannot serve at the moment, by its own account."""
+    """`problem`: why a ready process cannot serve at the moment, as it reported itself."""
 
     number: int
     pid: int
@@ -28,20 +28,20 @@ class PeerProcess(msgspec.Struct, frozen=True):
 
 
 class Peers:
-    """All processes of a server, and the `number` of this one. A server with one process knows of none.
+    """All processes of a server, and the `number` of this one. Empty for a server with one process.
 
-    Every process listens on the same address, so that a probe reaches any of them: each speaks for all.
+    Every process listens on the same address, so a probe may reach any of them: each reports for all.
     """
 
     def __init__(self, number: int = 1) -> None:
         self.number = number
         self.processes: tuple[PeerProcess, ...] = ()
         self.samples: AskSamples | None = None
-        """What the others have counted, by number, as far as they answer. None: there are no others."""
+        """Collects the metrics of the other processes that respond, by number. None: there are no others."""
 
     def problem(self) -> str | None:
-        """Why some calls would not be served: another process accepts connections, but cannot serve. One that is not
-        there accepts none, and the others serve in its place."""
+        """Why some calls would not be served: another process accepts connections but cannot serve them. A process that
+        is down accepts none, and the others serve in its place."""
         for each in self.processes:
             if each.number != self.number and _is_ready(each) and each.problem:
                 return f"process {each.number} of {len(self.processes)}: {each.problem}"
@@ -56,7 +56,7 @@ class Peers:
         return "; ".join((f"{ready} of {len(self.processes)} processes", *absent))
 
     def author(self) -> str:
-        """The same, and whose figures stand beside it."""
+        """The summary, and which process the figures beside it are from."""
         summary = self.summary()
         return f"{summary}; this page is by process {self.number}" if summary else ""
 

@@ -1,4 +1,4 @@
-"""A server as a process: one line when it is ready, signals, exit codes."""
+"""Runs a server as a process: one line when it is ready, signal handling, exit codes."""
 
 import asyncio
 import signal
@@ -16,8 +16,8 @@ from .startup import EXIT_FAILED, EXIT_REFUSED, CannotStart, ready_line
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-# The SQLite writer thread gives the interpreter up for every row it steps and, against a busy loop, gets it back only
-# after this long; at Python's 5 ms a batch of a hundred rows takes most of a second.
+# The SQLite writer thread releases the GIL for every row and, while the event loop is busy, gets it back only after
+# this interval. With Python's default of 5 ms a batch of a hundred rows takes most of a second.
 SWITCH_INTERVAL_S = 0.0005
 
 
@@ -29,12 +29,12 @@ async def run_server(
     on_ready: Callable[[Server], None] | None = None,
     peers: Peers | None = None,
 ) -> int:
-    """Serve until SIGTERM, SIGINT or SIGHUP (a second one of the first two shortens the grace time to nothing). Returns
-    the exit code.
-    `announce` is given the line that says that it is ready, and why it stopped; without it they go to stderr.
+    """Serve until SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT ends the grace time. Returns the exit code.
+    `announce` receives the line that says that the server is ready, and the reason why it stopped; by default these go
+    to stderr.
 
-    Of a supervised process: `signals` are requests of its supervisor, `on_ready` is called in place of the line, and
-    `peers` are the other processes."""
+    For a supervised process: `signals` are requests of its supervisor, `on_ready` is called instead of printing the
+    line, and `peers` are the other processes."""
     say = announce or _say
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     raise_soft_limit()
@@ -61,11 +61,11 @@ async def run_server(
 
 
 class StopSignals:
-    """Counts the signals that ask this process to end, while it is entered. SIGHUP, from a terminal that was closed,
-    asks once, unless it is ignored (nohup): a shell sends it again.
+    """Counts the signals that ask this process to stop, while entered. SIGHUP, sent when a terminal closes, counts
+    once, because a shell sends it again; not at all if it is ignored (nohup).
 
-    `supervised`: only SIGTERM asks it to, however often it comes: a service manager may send it to all processes, and
-    their supervisor sends it as well. Ctrl-C reaches every process of a terminal, and is the supervisor's."""
+    `supervised`: only SIGTERM counts, and only once: the supervisor sends it, and a service manager may send it to all
+    processes as well. Ctrl-C reaches every process of a terminal, and the supervisor handles it."""
 
     def __init__(self, *, supervised: bool = False) -> None:
         self.first = asyncio.Event()

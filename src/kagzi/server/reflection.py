@@ -1,5 +1,4 @@
-"""gRPC reflection: tools such as grpcurl ask the server which methods it has. `kagzi dev` has it; elsewhere it is a
-setting."""
+"""gRPC reflection: lets tools such as grpcurl list the server's methods. On in `kagzi dev`; a setting elsewhere."""
 
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, cast

@@ -1,5 +1,5 @@
-"""Settings from a file: `kagzi.toml`, or `[tool.kagzi]` in `pyproject.toml`, of the directory the server is started
-in."""
+"""Reads settings from `kagzi.toml`, or `[tool.kagzi]` in `pyproject.toml`, in the directory where the server is
+started."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..core.errors import InvalidArgument
 
-# Keys of the same table that other commands read.
+# Keys of the same table that only other commands read.
 FOREIGN_KEYS = frozenset(
     {
         *("address", "namespace", "data", "workflows", "worker", "dev", "http_url"),
@@ -19,7 +19,7 @@ FOREIGN_KEYS = frozenset(
 
 
 def read_settings_file(directory: Path, known: Collection[str]) -> Mapping[str, Any]:
-    """What the file says, by key with underscores. Raises InvalidArgument for a key that nobody reads."""
+    """The settings of the file, by key with underscores. Raises InvalidArgument for an unknown key."""
     for path, table_path in ((directory / "kagzi.toml", ()), (directory / "pyproject.toml", ("tool", "kagzi"))):
         table = _table(path, table_path)
         if table is not None:

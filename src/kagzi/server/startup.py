@@ -1,4 +1,4 @@
-"""Why a server cannot start, with the remedy in the text and the exit code of the process."""
+"""Errors that keep a server from starting, each with a remedy and an exit code."""
 
 from ..core.error_details import ErrorCode
 from ..core.errors import KagziError
@@ -10,7 +10,7 @@ EXIT_REFUSED = 5
 
 
 def ready_line(grpc_address: str, http_url: str, store_url: str, processes: int = 1, *, websocket_url: str = "") -> str:
-    """For people and for programs that started the server: `key=value`, separated by blanks."""
+    """For people, and for programs that start the server: `key=value` pairs, separated by spaces."""
     parts = [
         f"grpc={grpc_address}",
         f"http={http_url}" if http_url else "",
@@ -22,7 +22,7 @@ def ready_line(grpc_address: str, http_url: str, store_url: str, processes: int 
 
 
 class CannotStart(KagziError):
-    """The server refuses to start: port taken, file in use, schema of another version, public without protection."""
+    """The server refuses to start: port or file in use, incompatible schema, reachable without protection."""
 
     code = ErrorCode.PRECONDITION_FAILED
     exit_code = EXIT_REFUSED
@@ -36,7 +36,7 @@ class CannotConnect(CannotStart):
 
 
 async def migrate(migrator: Migrator | None, store_url: str, *, refuse: bool) -> int:
-    """Bring the database up to date, or refuse to. Returns the version of its schema, 0 if it is made with the store.
+    """Migrates the database, or refuses to. Returns the version of its schema, 0 for one created with the store.
     Raises CannotStart, Unavailable, SchemaMismatch."""
     if migrator is None:
         return 0

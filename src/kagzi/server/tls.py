@@ -1,5 +1,5 @@
-"""TLS of a server: certificate, key and client authorities from files, checked before anything is bound, and loaded
-again when they change. Connections that exist keep what they were opened with."""
+"""TLS of a server: loads certificate, key and client CA from files, checks them before binding a port, and reloads
+them when they change. Open connections keep the certificate they were opened with."""
 
 import asyncio
 import contextlib
@@ -18,13 +18,13 @@ from .startup import CannotStart
 logger = logging.getLogger("kagzi.server")
 
 CHECK_S = 2.0
-"""How often the files are looked at. A change is taken up when a second look finds it complete."""
+"""How often to check the files. A change is loaded once two checks in a row see the same files."""
 _SOON_US = 3 * 24 * 3_600 * US_PER_S
-_NAME = "kagzi.invalid"  # of the connection with itself; no name is checked there
+_NAME = "kagzi.invalid"  # server name of the connection to itself; it is not checked
 
 
 class TlsFiles(NamedTuple):
-    """Paths of files in PEM form. With `client_ca`, clients must have a certificate of that authority."""
+    """Paths of PEM files. With `client_ca`, clients must present a certificate of that authority."""
 
     cert: str
     key: str
@@ -42,25 +42,25 @@ class _Loaded(NamedTuple):
 
 
 class ServerTls:
-    """What is in the files now: for gRPC (`credentials`) and for HTTP (`context`). Raises CannotStart when made, with
-    the file and the remedy."""
+    """The current content of the files: for gRPC (`credentials`) and HTTP (`context`). The constructor raises
+    CannotStart with the file and the remedy."""
 
     def __init__(self, files: TlsFiles, clock: Clock) -> None:
         self._clock = clock
         self._files = files
         self._signature = _signature(files)
         self._loaded = _load(files)
-        self._fresh = False  # loaded, and gRPC has not asked since
+        self._fresh = False  # loaded, but not yet fetched by gRPC
         self._seen = self._signature
         self._problem: str = ""
         self._warned_of: _Loaded | None = None
-        # It only chooses the context of each connection, when that begins: authorities cannot be taken out of a context
-        # again, and a context that was given a wrong key is of no use any more, so none is ever changed.
+        # This context only selects the actual context when a connection begins. Contexts are never modified:
+        # authorities cannot be removed from one, and one that was given a wrong key is unusable.
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.sni_callback = self._choose
         if files.client_ca:
             self.context.verify_mode = ssl.CERT_REQUIRED
-            # A session that is resumed is not verified again, also if its authority is trusted no more.
+            # Resumed sessions are not verified again, even if their authority is no longer trusted.
             self.context.options |= ssl.OP_NO_TICKET
             self.context.num_tickets = 0
         self._warn_if_soon()
@@ -68,12 +68,12 @@ class ServerTls:
     def credentials(self) -> grpc.ServerCredentials:
         return grpc.dynamic_ssl_server_credentials(
             self._loaded.configuration,
-            cast("Callable[[], grpc.ServerCertificateConfiguration]", self._fetch),  # typed without its None
+            cast("Callable[[], grpc.ServerCertificateConfiguration]", self._fetch),  # the stubs omit None
             require_client_authentication=bool(self._files.client_ca),
         )
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """gRPC asks with each handshake, on a thread of its own. None: nothing new."""
+        """Called by gRPC for each handshake, on a thread of its own. None: no change."""
         if not self._fresh:
             return None
         self._fresh = False
@@ -83,11 +83,11 @@ class ServerTls:
         connection.context = self._loaded.context
 
     def watching(self) -> Callable[[], object]:
-        """Begin to watch the files. Returns what ends that."""
+        """Starts watching the files. Returns a function that stops it."""
         return asyncio.get_running_loop().create_task(self.watch(), name="kagzi tls").cancel
 
     async def watch(self) -> None:
-        """Looks at the files, until it is cancelled. What cannot be used is said, once, and what was loaded stays."""
+        """Polls the files until cancelled. Logs an unusable file once and keeps what was loaded before."""
         while True:
             await asyncio.sleep(CHECK_S)
             await asyncio.to_thread(self.poll)
@@ -96,7 +96,7 @@ class ServerTls:
         self._warn_if_soon()
         signature = _signature(self._files)
         settled, self._seen = signature == self._seen, signature
-        # What could not be used is tried again: a certificate becomes valid, or may be read, without a change.
+        # Unusable files are tried again: a certificate may become valid, or readable, without a change of the file.
         if not settled or (signature == self._signature and not self._problem):
             return
         try:
@@ -108,7 +108,7 @@ class ServerTls:
             self._signature, self._problem = signature, problem
             return
         if _signature(self._files) != signature:
-            return  # changed meanwhile: what was read may be of two versions
+            return  # changed while reading: the parts may be of two versions
         self._signature, self._problem = signature, ""
         self._loaded = loaded
         self._fresh = True
@@ -178,7 +178,7 @@ class _Encrypted(Exception):
 
 
 def _no_password() -> str:
-    """Without it OpenSSL asks at the terminal."""
+    """Keeps OpenSSL from asking for a password at the terminal."""
     raise _Encrypted
 
 
@@ -217,10 +217,10 @@ def _read(path: str, setting: str) -> bytes:
 
 
 def _expiry(files: TlsFiles) -> Timestamp:
-    """Until when the certificate is valid. Raises CannotStart if it is not, as any client would find it.
+    """When the certificate expires. Raises CannotStart if it is not valid, as a client would see it.
 
-    The standard library reads certificates only of those it speaks with: so the server connects with itself, in memory,
-    as a client that trusts this certificate whoever has signed it.
+    The standard library can only read the certificate of a peer. So the server connects to itself in memory, as a
+    client that trusts this certificate regardless of who signed it.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(files.cert, files.key, password=_no_password)

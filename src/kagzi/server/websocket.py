@@ -1,6 +1,6 @@
-"""The listener for calls over WebSocket, on the port of HTTP: the same handlers and the same interceptor as for gRPC.
+"""The listener for calls over WebSocket on the HTTP port, with the same handlers and interceptor as gRPC.
 
-Imported only by servers that listen for HTTP and can import the library.
+Imported only by servers that have an HTTP listener and the WebSocket library.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ logger = logging.getLogger("kagzi.server")
 
 HANDSHAKE_S = 10.0
 IDLE_S = 300.0
-"""A connection without a call is closed after that, or at most twice that; clients connect again by themselves."""
+"""A connection without calls is closed after one to two times this long; clients reconnect by themselves."""
 UNREAD_CONNECTION_BYTES = 16 * limits.MIB
-"""Requests that came on one connection, and that no handler has taken yet."""
+"""Limit of the requests on one connection that no handler has read yet."""
 UNREAD_BYTES = 64 * limits.MIB
 _SHARE_BYTES = limits.MESSAGE_HARD_BYTES
 PARTS_BYTES = 128 * limits.MIB
-"""Of messages that have come in part, on all connections: beyond it, the one that began first is given up."""
+"""Limit of incomplete messages on all connections: beyond it, the connection with the oldest one is closed."""
 
 
 class WebSocketListener:
-    """Accepts connections of those who know `listener_id`, until `stop`."""
+    """Accepts connections from clients that know `listener_id`, until `stop`."""
 
     def __init__(self, calls: CallServer, *, listener_id: str, max_connections: int) -> None:
         self.calls = calls
@@ -43,18 +43,18 @@ class WebSocketListener:
         self._listener_id = listener_id
         self._max_connections = max_connections
         self._connections: set[WebSocket] = set()
-        self._parts: dict[WebSocket, int] = {}  # bytes of the messages that have come in part, the oldest first
+        self._parts: dict[WebSocket, int] = {}  # bytes of incomplete messages, oldest first
         self._parts_bytes = 0
         self._stopping = False
 
     def protocol(self) -> asyncio.BufferedProtocol:
-        """For one connection, which has yet to send its request."""
+        """The protocol of one new connection, which has not sent its request yet."""
         return server_protocol(self._accept, HANDSHAKE_S)
 
     def _accept(self, request: WSUpgradeRequest) -> "WebSocket | Refused":
         headers = request.headers
         if "Origin" in headers:
-            return 403, "This is not for browsers."  # which would let any web page speak to this machine
+            return 403, "This is not for browsers."  # or any web page could call this machine
         if headers.get("Sec-WebSocket-Protocol", "") != SUBPROTOCOL:
             return 400, f"This server speaks {SUBPROTOCOL}."
         if not hmac.compare_digest(headers.get(LISTENER_HEADER, "").encode(), self._listener_id.encode()):
@@ -90,13 +90,13 @@ class WebSocketListener:
             logger.info("a connection by WebSocket ended: %s", reason)
 
     async def stop(self) -> None:
-        """After the last calls: what they have answered still leaves."""
+        """Called after the last calls have ended; their responses are still sent."""
         self._stopping = True
         await asyncio.gather(*(each.close("the server is stopping") for each in tuple(self._connections)))
 
 
 class _ServedCalls(ServerCalls):
-    """The calls of one connection. While it is full, nothing is read from it either."""
+    """The calls of one connection. Reading from it pauses while too many requests are unread."""
 
     def __init__(self, listener: WebSocketListener) -> None:
         super().__init__(asyncio.get_running_loop())
@@ -115,7 +115,7 @@ class _ServedCalls(ServerCalls):
             )
             return
         end.on_unread = self._count
-        self._count(end.unread_bytes)  # a request that came with the call is taken off when it is read
+        self._count(end.unread_bytes)  # the bytes of a request that came with the call count until it is read
         self._listener.calls.begin(opened.path, end, opened.metadata, timeout_s)
 
     def _on_message(self, call: int, end: End, data: bytes) -> None:

@@ -8,14 +8,14 @@ export { type Query, type QueryValue } from "./query";
 
 export interface GetOptions {
   readonly abort?: AbortSignal;
-  /** Fields whose values stay as they were sent: `RawJson`, at any depth. */
+  /** Fields whose values are kept as they were sent, as `RawJson`, at any depth. */
   readonly raw?: readonly string[];
-  /** Null: about no namespace. Left out: that of the address. */
+  /** Null: not about a namespace. Left out: the namespace in the page's address. */
   readonly namespace?: string | null;
 }
 
 export interface SendOptions {
-  /** The Idempotency-Key: made once for what a person means to do once. */
+  /** The Idempotency-Key, created once for each user action. */
   readonly key?: string;
   readonly query?: Query;
   readonly raw?: readonly string[];
@@ -23,14 +23,14 @@ export interface SendOptions {
   readonly abort?: AbortSignal;
 }
 
-/** What the client has to know of the page it runs in: `main` says it once. */
+/** What the client needs to know about the page; set once by `main`. */
 export const place = {
   namespace: (): string => "default",
-  /** Without a key that is good. */
+  /** Called when there is no valid key. */
   unauthorized: (): void => {},
 };
 
-/** The path below which everything is served, with a slash at both ends. */
+/** The path prefix of the site, with a slash at both ends. */
 export const base: string = readBase();
 
 function readBase(): string {
@@ -40,10 +40,10 @@ function readBase(): string {
   return content.startsWith("/") && content.endsWith("/") ? content : "/";
 }
 
-/** What is about the server as a whole, and so takes no namespace. */
+/** Paths about the server as a whole, which take no namespace. */
 const EVERYWHERE = /^\/(session|namespaces)(\/|$)/;
 const KEPT_ANSWERS = 100;
-/** Longer ones are not worth the memory they would hold. */
+/** Longer responses are not cached, to save memory. */
 const KEPT_CHARACTERS = 500_000;
 
 interface Kept {
@@ -93,7 +93,7 @@ async function request(address: string, init: RequestInit): Promise<Response> {
   throw problem;
 }
 
-/** The rest of an answer can be cut off as well. */
+/** Reading the body of a response can fail as well. */
 async function textOf(answer: Response, abort: AbortSignal | undefined): Promise<string> {
   try {
     return await answer.text();
@@ -128,7 +128,7 @@ async function get<T>(path: string, query?: Query, options: GetOptions = {}): Pr
   return value as T;
 }
 
-/** The newest is last; the one that was not asked for the longest goes first. */
+/** Newest last; the least recently used one is evicted first. */
 function keep(name: string, answer: Kept): void {
   kept.delete(name);
   kept.set(name, answer);
@@ -158,7 +158,7 @@ async function send<T>(method: Method, path: string, body?: unknown, options: Se
   return decode(await textOf(answer, options.abort), options.raw) as T;
 }
 
-/** The bytes of an answer, as text. */
+/** The body of a response, as text. */
 async function text(path: string, query?: Query, options: { abort?: AbortSignal } = {}): Promise<string> {
   const init = options.abort ? { signal: options.abort } : {};
   return textOf(await request(addressOf(path, query), init), options.abort);

@@ -1,21 +1,21 @@
 import { computed, signal } from "@preact/signals";
 
 export interface Connection {
-  /** "live": a stream tells what happens; "asking": the page asks for it; "lost": nobody answers. */
+  /** "live": updates come from a stream; "asking": the page polls; "lost": the server does not respond. */
   readonly state: "live" | "asking" | "lost";
-  /** When this state began, by this browser's clock. For "lost": of the last answer, so how old what is shown is. */
+  /** When this state began, by this browser's clock. For "lost": the last response, so the age of the shown data. */
   readonly since: number;
-  /** When the server is tried again; null unless it is lost. */
+  /** When the next retry is due; null unless the state is "lost". */
   readonly retryAt: number | null;
 }
 
 const FIRST_DELAY_MS = 1000;
 const LONGEST_DELAY_MS = 15_000;
-/** A visible page without a stream that has heard nothing for so long asks whether the server is there. */
+/** A visible page without a stream that has received nothing for this long probes the server. */
 const SILENCE_MS = 2000;
 const PROBE_TIMEOUT_MS = 5000;
 
-/** Whether the server answers. What fetches tells it; what waits for the server listens to `restored`. */
+/** Whether the server responds. Code that fetches reports here; code that waits for the server uses `restored`. */
 export class Connecting {
   private readonly lost = signal<{ since: number; retryAt: number } | null>(null);
   private readonly streams = signal(0);
@@ -32,14 +32,14 @@ export class Connecting {
     return { state: this.streams.value > 0 ? "live" : "asking", since: this.began, retryAt: null };
   });
 
-  /** `probe` resolves if the server answers, with whatever it says. */
+  /** `probe` resolves if the server responds, whatever the response. */
   constructor(private readonly probe: (abort: AbortSignal) => Promise<void>) {}
 
   get isLost(): boolean {
     return this.lost.peek() !== null;
   }
 
-  /** The server answered, be it with an error. */
+  /** The server responded, perhaps with an error. */
   answered(): void {
     this.lastAnswerAt = Date.now();
     if (!this.isLost) return;
@@ -50,8 +50,8 @@ export class Connecting {
     for (const listener of [...this.restoredListeners]) listener();
   }
 
-  /** A request got no answer. One that was cut off may have been unlucky, so the server is asked again before it is
-   * called lost. */
+  /** A request got no response. A single failure may be accidental, so the server is probed before the state becomes
+   * "lost". */
   failed(): void {
     if (!this.isLost) void this.look();
   }
@@ -69,13 +69,13 @@ export class Connecting {
     this.streams.value = Math.max(0, this.streams.peek() - 1);
   }
 
-  /** Calls back each time the server answers again after it was lost. */
+  /** Calls back each time the server responds again after it was lost. */
   restored(listener: () => void): () => void {
     this.restoredListeners.add(listener);
     return () => this.restoredListeners.delete(listener);
   }
 
-  /** To be called about each second while the page is visible. */
+  /** Call about once a second while the page is visible. */
   tick(): void {
     const silent = this.streams.peek() === 0 && Date.now() - this.lastAnswerAt >= SILENCE_MS;
     if (silent && !this.isLost && !this.probing) void this.look();

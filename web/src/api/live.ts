@@ -23,7 +23,7 @@ export function retryNow(): void {
   connecting.retryNow();
 }
 
-// --- which tab, and whether it can be seen ---------------------------------------------------------------------------
+// --- which tab, and whether it is visible ----------------------------------------------------------------------------
 
 const inBrowser = typeof document !== "undefined";
 
@@ -80,21 +80,21 @@ function watching(source: Source): Stop {
   };
 }
 
-// --- what is watched -------------------------------------------------------------------------------------------------
+// --- watching --------------------------------------------------------------------------------------------------------
 
 export interface RunListener {
   event(event: EventView): void;
   status(standing: StandingView): void;
   end(): void;
-  /** The server refuses; it is asked again later. */
+  /** The server refuses; the request is repeated later. */
   problem?(problem: Problem): void;
 }
 
-/** What happens to a run after `after`, each event once and in order, until it has ended. */
+/** The events of a run after `after`, each once and in order, until it has ended. */
 export function watchRun(runId: string, after: number, on: RunListener, options: { payloads?: boolean } = {}): Stop {
   const path = `/runs/${encodeURIComponent(runId)}/events`;
   let seq = after;
-  // The start has the number 0, and so has one who knows nothing yet.
+  // The event of the start has the number 0, which is also the number of a watcher that knows nothing yet.
   let started = after > 0;
   let standing = "";
   let stop: Stop = () => {};
@@ -134,7 +134,7 @@ export function watchRun(runId: string, after: number, on: RunListener, options:
   return stop;
 }
 
-/** A kind that is missing here would not be heard: a browser asks for each by its name. */
+/** Must be complete: a browser only delivers events of kinds that are listened for. */
 const RUN_EVENTS: Readonly<Record<EventKind | "run_status" | "end", true>> = {
   run_started: true,
   run_woken: true,
@@ -174,16 +174,16 @@ function standingOf(event: StandingView & { kind?: string; run_id?: string; seq?
 export interface RunsListener {
   /** The whole first page, in its order. */
   rows(rows: readonly RunView[], more: boolean): void;
-  /** One of them, as it is now. */
+  /** A shown run in its new state. */
   row(run: RunView): void;
   gone(runId: string): void;
-  /** So many are not shown. */
+  /** How many runs are not shown. */
   "new"(count: number): void;
   stats(counts: CountsView): void;
   problem?(problem: Problem): void;
 }
 
-/** The first page of a list, and how it changes. */
+/** The first page of a list, and its changes. */
 export function watchRuns(query: Query, on: RunsListener): Stop {
   const pairs = pairsOf(query);
   let last: LiveListView | null = null;
@@ -209,8 +209,8 @@ export function watchRuns(query: Query, on: RunsListener): Stop {
   });
 }
 
-/** Asks now, and again `seconds` after each answer: while the page is visible and the server answers. When it is shown,
- * or the server is back, it asks at once. */
+/** Polls now, and again `seconds` after each response, while the page is visible and the server responds. Polls at once
+ * when the page becomes visible or the server is back. */
 export function asking(seconds: number, ask: () => Promise<void>): Stop {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let busy = false;
@@ -222,7 +222,7 @@ export function asking(seconds: number, ask: () => Promise<void>): Stop {
     try {
       await ask();
     } catch {
-      // whoever asks keeps what went wrong; here it only matters that the answer is over
+      // the caller handles its errors; here it only matters that the request has ended
     } finally {
       busy = false;
       clearTimeout(timer);

@@ -1,4 +1,4 @@
-/** What went wrong with a request, as the server says it (RFC 9457), or as the browser does when nobody answered. */
+/** An error of a request: from the server (RFC 9457), or from the browser when there was no response. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -29,7 +29,7 @@ export class Problem extends Error {
   }
 }
 
-/** Nobody answered: the server is away, or the network is. */
+/** There was no response: the server or the network is down. */
 export function unreachable(): Problem {
   return new Problem({
     status: 0,
@@ -40,7 +40,7 @@ export function unreachable(): Problem {
   });
 }
 
-/** Whether nothing is known of what the server did, or it is not there: statuses that proxies give for it, too. */
+/** Whether the server is unavailable, or the outcome of the request is unknown; includes the statuses of proxies. */
 export function isAway(problem: Problem): boolean {
   return problem.code === "unreachable" || problem.status === 502 || problem.status === 504;
 }
@@ -72,7 +72,7 @@ function texts(value: unknown): Record<string, string> {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, String(each)]));
 }
 
-/** Whatever was thrown, as a problem that can be shown. */
+/** Converts any thrown value to a problem that can be shown. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const detail = error instanceof Error ? error.message : String(error);

@@ -1,7 +1,7 @@
-/** Which tab of this browser holds the stream: a browser opens six connections to a host, and a stream keeps one.
+/** Decides which tab holds the stream: browsers open at most six connections to a host, and each stream uses one.
  *
- * The tab that was focused last has it. Tabs tell each other over a channel; of two that take it at once, both come to
- * the same view, as the later one wins. A hidden tab gives it back. */
+ * The tab that was focused last holds it. Tabs notify each other over a channel; if two take it at once, the later one
+ * wins on both sides. A hidden tab releases it. */
 
 interface Channel {
   postMessage(message: unknown): void;
@@ -15,7 +15,7 @@ export interface Surroundings {
   readonly channel: Channel | null;
   readonly now: () => number;
   readonly visible: () => boolean;
-  /** Later, so that one of several tabs comes first. */
+  /** Delays, so that one of several tabs comes first. */
   readonly later: (act: () => void) => void;
 }
 
@@ -38,7 +38,7 @@ export class Tabs {
     return this.holder === this.id;
   }
 
-  /** This tab was opened, shown or focused. */
+  /** Call when this tab was opened, shown or focused. */
   take(): void {
     if (!this.around.visible()) return;
     this.at = Math.max(this.around.now(), this.holderAt + 1);
@@ -46,7 +46,7 @@ export class Tabs {
     this.become(this.id, this.at);
   }
 
-  /** This tab was hidden, or is going away. */
+  /** Call when this tab was hidden, or is being closed. */
   leave(): void {
     if (!this.holds) return;
     this.say({ kind: "left", id: this.id });

@@ -3,9 +3,9 @@ import { asProblem, type Problem } from "./problem";
 
 export type Way = "nothing" | "stream" | "asking";
 
-/** Something that can be followed by a stream, and asked for. */
+/** Something that can be followed with a stream or by polling. */
 export interface Source {
-  /** Of the stream: from where it goes on now. */
+  /** The URL of the stream, continuing from the current position. */
   address(): string;
   event(kind: string, data: unknown): void;
   ask(abort: AbortSignal): Promise<void>;
@@ -17,7 +17,7 @@ const ASK_MS = 2000;
 const REOPEN_MS = 1000;
 const LONGEST_MS = 30_000;
 
-/** One source, followed the way that its tab may at the time. */
+/** Follows one source, by stream or by polling, as its tab currently may. */
 export class Watch {
   private way: Way = "nothing";
   private stream: EventSource | null = null;
@@ -54,7 +54,7 @@ export class Watch {
     this.close();
   }
 
-  // --- by stream -----------------------------------------------------------------------------------------------------
+  // --- streaming -----------------------------------------------------------------------------------------------------
 
   private follow(): void {
     this.close();
@@ -75,7 +75,7 @@ export class Watch {
     }
   }
 
-  /** The server ended the stream, refuses it, or is away. Asking once says which, and catches up. */
+  /** The server ended or refused the stream, or is down. A poll finds out which, and catches up. */
   private async broken(): Promise<void> {
     const opened = this.open;
     this.close();
@@ -92,7 +92,7 @@ export class Watch {
     this.open = false;
   }
 
-  // --- by asking -----------------------------------------------------------------------------------------------------
+  // --- polling -------------------------------------------------------------------------------------------------------
 
   private async ask(): Promise<void> {
     const answered = await this.askOnce();

@@ -1,4 +1,4 @@
-// The steps of two runs beside each other.
+// Aligns the steps of two runs.
 import type { TimelineStep } from "./records";
 import { timesOf, tookOf } from "./segments";
 import { inOrder } from "./step-tree";
@@ -10,13 +10,13 @@ export interface AlignedStep {
   readonly b: TimelineStep | null;
   readonly tookA: number | null;
   readonly tookB: number | null;
-  /** How much longer it took in the second; null if it is in one only. */
+  /** How much longer it took in the second run; null if it is in one run only. */
   readonly longer: number | null;
-  /** Both are there and came to the same state. Outputs are for the page to compare. */
+  /** Both exist and have the same state. The page compares outputs. */
   readonly same: boolean;
 }
 
-/** By step id, in the order of the first; what is only in the second follows what it followed there. */
+/** By step id, in the order of the first run; steps only in the second follow their predecessor there. */
 export function alignSteps(a: readonly TimelineStep[], b: readonly TimelineStep[], now: number): AlignedStep[] {
   const left = inOrder(a);
   const right = inOrder(b);

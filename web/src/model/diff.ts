@@ -1,18 +1,18 @@
-// What differs between two texts, and between two JSON values.
+// The differences between two texts, and between two JSON values.
 import { isJsonError, type JsonNode, nodeText, parseJsonText } from "./json-text";
 
 export interface DiffLine {
   readonly kind: "same" | "added" | "removed";
   readonly text: string;
-  /** Its number in the first and in the second text, from 1; 0 where it is not. */
+  /** Its line number in the first and in the second text, from 1; 0 if it is missing there. */
   readonly a: number;
   readonly b: number;
 }
 
-/** Beyond so many differing lines it is told that all of them differ: the shortest way costs their square. */
+/** With more differing lines, all of them are shown as different: the shortest diff has quadratic cost. */
 const MOST_EDITS = 2_000;
 
-/** The fewest lines to remove and add (Myers, 1986). */
+/** The minimal lines to remove and add (Myers, 1986). */
 export function diffLines(a: string, b: string): DiffLine[] {
   const left = a.split("\n");
   const right = b.split("\n");
@@ -53,7 +53,7 @@ function edits(left: readonly string[], right: readonly string[]): DiffLine[] {
   ];
 }
 
-/** How far one more edit comes on a diagonal. */
+/** The furthest point on a diagonal after one more edit. */
 function reached(furthest: ReadonlyMap<number, number>, diagonal: number, count: number): number {
   const above = furthest.get(diagonal + 1) ?? -1;
   const before = furthest.get(diagonal - 1) ?? -1;
@@ -96,15 +96,15 @@ function trace(
 export interface JsonDifference {
   readonly path: string;
   readonly kind: "added" | "removed" | "changed";
-  /** As they stand in the texts; empty where there is none. */
+  /** As they are in the texts; empty where missing. */
   readonly before: string;
   readonly after: string;
 }
 
 const MOST_DIFFERENCES = 1_000;
 
-/** Values that differ. Members are paired by key, the second `a` with the second `a`; items by their place. The order
- * of members counts as nothing, digits count: 1.0 is not 1. Texts that are not JSON differ as a whole. */
+/** Values that differ. Members are paired by key, the second `a` with the second `a`; items by index. The order of
+ * members is ignored, digits are not: 1.0 is not 1. Texts that are not JSON differ as a whole. */
 export function diffJson(a: string, b: string): JsonDifference[] {
   const left = parseJsonText(a);
   const right = parseJsonText(b);

@@ -1,4 +1,4 @@
-// Lengths of time, as people read and write them.
+// Formats and parses durations.
 import { formatTime, type Zone } from "./times";
 
 const SECOND = 1000;
@@ -6,8 +6,8 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** At most two units: `850ms`, `1.8s`, `52s`, `2h 11m`, `1d 3h`. What began and ended in one operation has the same
- * time for both, and took some time all the same; clocks that differ make it less than nothing. */
+/** At most two units: `850ms`, `1.8s`, `52s`, `2h 11m`, `1d 3h`. A zero duration (begun and ended in one operation) or
+ * a negative one (clock skew) is shown as `<1ms`. */
 export function formatDuration(ms: number): string {
   if (!(ms >= 1)) return "<1ms";
   if (Math.round(ms) < SECOND) return `${Math.round(ms)}ms`;
@@ -27,7 +27,7 @@ function twoUnits(count: number, size: number, large: string, small: string): st
   return rest ? `${whole} ${rest}${small}` : whole;
 }
 
-/** With a thin space at thousands, as all counts are shown. */
+/** With a thin space between thousands, as in all counts. */
 export function groupThousands(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
@@ -39,7 +39,7 @@ const WORDS: readonly (readonly [number, string])[] = [
   [SECOND, "second"],
 ];
 
-/** The same in words, for screen readers: `52 seconds`, `2 hours 11 minutes`, `850 milliseconds`. */
+/** In words, for screen readers: `52 seconds`, `2 hours 11 minutes`, `850 milliseconds`. */
 export function speakDuration(ms: number): string {
   const text = formatDuration(ms);
   const names: Record<string, string> = { d: "day", h: "hour", m: "minute", s: "second", ms: "millisecond" };
@@ -55,7 +55,7 @@ export function speakDuration(ms: number): string {
 }
 
 const UNITS = new Map<string, number>();
-// The words of the server's own parser, so that what is taken here is taken there.
+// The units of the server's parser, so that both accept the same texts.
 for (const [size, names] of [
   [1e-6, "ns nsec nanos nanosecond nanoseconds"],
   [1e-3, "us usec usecs µs microsecond microseconds"],
@@ -71,7 +71,7 @@ for (const [size, names] of [
   for (const name of names.split(" ")) UNITS.set(name, size);
 }
 
-/** What the server takes as a duration: numbers with units, such as `90s`, `5m 30s`, `1.5h`. Null: it is not one. */
+/** Parses a duration like the server: numbers with units, such as `90s`, `5m 30s`, `1.5h`. Null: invalid. */
 export function parseDuration(text: string): number | null {
   const part = /\s*(\d+(?:\.\d+)?)\s*([A-Za-zµ]+)\s*,?/y;
   const trimmed = text.trim();
@@ -85,24 +85,24 @@ export function parseDuration(text: string): number | null {
   return trimmed ? total : null;
 }
 
-/** `12s ago`, in one unit; after a day the time itself, because `3d ago` hides when that was. */
+/** `12s ago`, in one unit; after a day the time itself, because `3d ago` is too vague. */
 export function ageOf(thenMs: number, nowMs: number, zone: Zone = "local"): string {
   const age = nowMs - thenMs;
   if (age >= DAY) return formatTime(thenMs, zone, "datetime");
   return shortAgeOf(thenMs, nowMs);
 }
 
-/** The same where there is no room for a time; pointing at it gives that. */
+/** Always an age, where there is no space for a time; the tooltip shows the time. */
 export function shortAgeOf(thenMs: number, nowMs: number): string {
   const age = nowMs - thenMs;
   return age < SECOND ? "now" : `${oneUnit(age)} ago`;
 }
 
-/** `in 18s`, counted down to the stored time; `now` once it has passed. */
+/** `in 18s`, counting down to the stored time; `now` once it has passed. */
 export function untilOf(thenMs: number, nowMs: number, zone: Zone = "local"): string {
   const left = thenMs - nowMs;
   if (left >= DAY) return formatTime(thenMs, zone, "datetime");
-  // Rounded up: a countdown that says 0 while there is time left looks stuck.
+  // Rounded up: a countdown that shows 0 while time is left looks stuck.
   return left <= 0 ? "now" : `in ${formatDuration(Math.ceil(left / SECOND) * SECOND)}`;
 }
 

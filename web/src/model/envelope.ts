@@ -1,11 +1,11 @@
-// Answers of the API: objects around values that belong to users, which stay text.
+// Parses and writes API messages: user values inside them stay text.
 
-/** A value of an answer, or of a request, as text that travels to the byte. */
+/** A value in a response or request, as text that is kept to the byte. */
 export class RawJson {
   constructor(readonly text: string) {}
 }
 
-// Maps whose keys users choose: a label called `input` is a label.
+// Maps with user-defined keys: a label called `input` is a label.
 const USER_KEYED = new Set(["labels", "metadata", "facts", "signal_schemas", "outputs"]);
 
 const SPACE = /[ \t\n\r]*/y;
@@ -32,7 +32,7 @@ class Reader {
     return value;
   }
 
-  /** `named`: keys of objects in it are those of the API. */
+  /** `named`: the keys of objects in it are defined by the API. */
   private value(named: boolean): unknown {
     this.skip(SPACE);
     const first = this.text[this.at];
@@ -54,7 +54,7 @@ class Reader {
       if (this.text[this.at] !== ":") this.refuse();
       this.at += 1;
       const value = named && this.raw.has(key) ? this.rawValue() : this.value(named && !USER_KEYED.has(key));
-      // A key such as __proto__ is data, too.
+      // A key such as __proto__ is plain data.
       Object.defineProperty(made, key, { value, writable: true, enumerable: true, configurable: true });
     }
     return made;
@@ -67,7 +67,7 @@ class Reader {
     return made;
   }
 
-  /** Steps over what is between members, and tells whether there are no more. */
+  /** Skips to the next member, and returns whether there are no more. */
   private closes(bracket: string, first: boolean): boolean {
     this.skip(SPACE);
     const here = this.text[this.at];
@@ -110,7 +110,7 @@ class Reader {
   }
 }
 
-/** `JSON.stringify`, but `RawJson` values, at any depth, are written as they are. */
+/** `JSON.stringify`, but `RawJson` values, at any depth, are written unchanged. */
 export function joinEnvelope(value: unknown): string {
   if (value instanceof RawJson) return value.text;
   if (Array.isArray(value)) return `[${value.map(joinEnvelope).join(",")}]`;

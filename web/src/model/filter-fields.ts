@@ -1,11 +1,11 @@
-// The conditions that a list of runs may have, by the names of the API.
+// The conditions of a list of runs, by the names of the API.
 import { parseDuration } from "./durations";
 import type { RunStatus } from "./records";
 import { toMs } from "./times";
 
 export type RunOrder = "created" | "ended";
 
-/** All conditions hold. Times are RFC 3339, or a duration before now: `24h`. Empty and null ask for nothing. */
+/** All conditions must hold. Times are RFC 3339, or a duration before now: `24h`. Empty and null: no condition. */
 export interface RunFilter {
   readonly status: readonly RunStatus[];
   readonly workflow: readonly string[];

@@ -24,7 +24,7 @@ export interface ParsedFilter {
   readonly errors: readonly FilterError[];
 }
 
-/** The keys that the box knows, for its suggestions, with what they ask for. */
+/** The keys of the search box, for its suggestions, with descriptions. */
 export const FILTER_KEYS: readonly (readonly [string, string])[] = [
   ["workflow", "workflow type"],
   ["status", RUN_STATUSES.join(", ")],
@@ -46,7 +46,7 @@ export const FILTER_KEYS: readonly (readonly [string, string])[] = [
 
 const SAME_KEY: Record<string, string> = { type: "workflow", ended: "ended_since", id_prefix: "" };
 
-/** What the box asks for. Words that say nothing are in `errors`, and the filter is what the others say. */
+/** Parses the text of the box. Words that cannot be parsed are in `errors`; the filter has the others. */
 export function parseFilter(text: string): ParsedFilter {
   const filter = structuredClone(EVERY_RUN) as Mutable<RunFilter>;
   const errors: FilterError[] = [];
@@ -140,7 +140,7 @@ function addOnce<T>(list: T[], value: T): null {
   return null;
 }
 
-/** The text that `parseFilter` reads back as the same filter. */
+/** The text that `parseFilter` parses to the same filter. */
 export function formatFilter(filter: RunFilter): string {
   const words: string[] = [];
   for (const workflow of filter.workflow) words.push(`workflow:${quote(workflow)}`);

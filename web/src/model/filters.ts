@@ -1,4 +1,4 @@
-// Which runs: a text in the box, chips, the page's address and the API's parameters are views of one filter.
+// The filter of a list of runs. The search box, the chips, the page's address and the API's parameters are views of it.
 import { parseDuration } from "./durations";
 import {
   EVERY_RUN,
@@ -19,11 +19,11 @@ import { formatTime, toMs, toUtc, type Zone } from "./times";
 export * from "./filter-fields";
 export { FILTER_KEYS, type FilterError, formatFilter, type ParsedFilter, parseFilter } from "./filter-text";
 
-/** The filters that are one click away. */
+/** Predefined filters. */
 export const shortcuts = {
   inFlight: { ...EVERY_RUN, status: ["pending", "running", "sleeping"] },
   failing: { ...EVERY_RUN, failing: true },
-  // By the end: what was started last week and failed this morning failed today.
+  // By the end: a run that started last week and failed this morning failed today.
   failedToday: { ...EVERY_RUN, status: ["failed"], ended_since: "24h" },
   waitingForPerson: { ...EVERY_RUN, waiting: true },
   paused: { ...EVERY_RUN, status: ["paused"] },
@@ -41,7 +41,7 @@ function canonical(filter: RunFilter): [string, string][] {
 
 // --- addresses and requests ------------------------------------------------------------------------------------------
 
-/** What the address of the page keeps: durations stay durations, so that a link to the last 24 hours stays one. */
+/** The parameters of the page's address: durations stay durations, so that a link to the last 24 hours stays one. */
 export function filterToUrl(filter: RunFilter): [string, string][] {
   const pairs: [string, string][] = [];
   for (const field of LIST_FIELDS) for (const value of filter[field]) pairs.push([field, value]);
@@ -51,14 +51,14 @@ export function filterToUrl(filter: RunFilter): [string, string][] {
   return pairs;
 }
 
-/** The parameters of `GET /runs`. Durations become times: of the whole minute, so that asking again asks the same. */
+/** The parameters of `GET /runs`. Durations become times, rounded to minutes, so that repeated requests are equal. */
 export function filterToQuery(filter: RunFilter, nowMs: number = Date.now()): [string, string][] {
   return filterToUrl(filter).map(([field, value]) =>
     (TIME_FIELDS as readonly string[]).includes(field) ? [field, momentOf(value, nowMs)] : [field, value],
   );
 }
 
-/** The same as the body of an operation has it. `label` becomes `labels`. */
+/** The filter as the body of an operation. `label` becomes `labels`. */
 export function filterToBody(filter: RunFilter, nowMs: number = Date.now()): Record<string, unknown> {
   const body: Record<string, unknown> = {};
   if (filter.status.length) body["status"] = filter.status;
@@ -75,7 +75,7 @@ function momentOf(value: string, nowMs: number): string {
   return before === null ? value : toUtc(Math.floor((nowMs - before) / 60_000) * 60_000);
 }
 
-/** What the address says. Values that are none are left out: an old link shows more, it does not break. */
+/** Reads the page's address. Invalid values are ignored: an old link shows more runs instead of failing. */
 export function filterFromQuery(params: URLSearchParams): RunFilter {
   const text = (field: string) => params.get(field) ?? "";
   const flag = (field: string) => (params.has(field) ? /^(true|1|)$/i.test(text(field)) : null);
@@ -107,7 +107,7 @@ function unique(values: readonly string[]): string[] {
   return [...new Set(values)];
 }
 
-// The API refuses a label key that is given twice; the last one counts.
+// The API refuses a repeated label key; the last one counts.
 function uniqueKeys(labels: readonly string[]): string[] {
   return [...new Map(labels.map((label) => [splitLabel(label)[0], label])).values()];
 }
@@ -117,7 +117,7 @@ function uniqueKeys(labels: readonly string[]): string[] {
 export interface Chip {
   readonly key: string;
   readonly label: string;
-  /** The filter without it. */
+  /** The filter without this condition. */
   readonly without: RunFilter;
 }
 
@@ -142,7 +142,7 @@ const TEXT_WORDS: Record<TextField, string> = {
   worker: "on worker",
 };
 
-/** One for each condition, each with what is left when it is dropped. */
+/** One chip for each condition, each with the filter without it. */
 export function chipsOf(filter: RunFilter, zone: Zone = "local"): Chip[] {
   const chips: Chip[] = [];
   const add = (key: string, label: string, change: Partial<RunFilter>) =>
@@ -170,7 +170,7 @@ function timeWords(value: string, zone: Zone): string {
   return parseDuration(value) === null ? formatTime(toMs(value), zone, "datetime") : `${value} ago`;
 }
 
-/** In words, for the dialog that acts on all that match: `runs that are failed or paused, of workflow order, ...`. */
+/** In words, for the dialog of bulk operations: `runs that are failed or paused, of workflow order, ...`. */
 export function describeFilter(filter: RunFilter, zone: Zone = "local"): string {
   const parts: string[] = [];
   if (filter.status.length) parts.push(`that are ${oneOf(filter.status)}`);

@@ -1,14 +1,14 @@
-// Errors at the field, for comfort; the server checks for truth.
+// Validates fields early, for convenience; the server's validation is authoritative.
 import { groupThousands } from "./durations";
 import { entryOf, type FormValue, textToForm } from "./form-value";
 import { checkSyntax } from "./json-text";
 import type { Field } from "./schema-form";
 
-/** `path` as `items[0].price`; empty: the value as a whole. */
+/** `path` as `items[0].price`; empty: the whole value. */
 export interface FieldError {
   readonly path: string;
   readonly message: string;
-  /** Nothing is there yet: to be told when somebody is done. */
+  /** The field is still empty: shown only once the user tries to submit. */
   readonly missing?: boolean;
 }
 
@@ -137,13 +137,13 @@ function checkString(field: Field, text: string, say: (message: string) => void)
   if (pattern && !matches(pattern, text)) say(`must match ${pattern}`);
 }
 
-/** The 30th of February is read as the second of March. */
+/** Refuses days such as the 30th of February, which Date turns into the 2nd of March. */
 function isDay(text: string): boolean {
   const ms = Date.parse(`${text}T00:00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }
 
-/** Patterns of Python that JavaScript does not know match everything: the server decides. */
+/** Python patterns that JavaScript cannot parse match everything: the server decides. */
 function matches(pattern: string, text: string): boolean {
   try {
     return new RegExp(pattern, "u").test(text);

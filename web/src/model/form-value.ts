@@ -1,8 +1,8 @@
-// What stands in a form: text, as it was typed, in the shape of the fields.
+// The content of a form: text as it was typed, in the structure of the fields.
 import { indented, isJsonError, type JsonNode, nodeText, parseJsonText, scalarText } from "./json-text";
 import type { Field } from "./schema-form";
 
-/** `absent`: left out. `raw`: JSON that does not fit its field, or of one that takes any; it is kept as it is. */
+/** `absent`: left out. `raw`: JSON that does not fit its field, or of a field that takes any; kept as it is. */
 export type FormValue =
   | { readonly kind: "absent" }
   | { readonly kind: "null" }
@@ -19,12 +19,12 @@ export interface FormEntry {
 
 export const ABSENT: FormValue = { kind: "absent" };
 const NULL: FormValue = { kind: "null" };
-/** Of schemas that require, or choose between, themselves. */
+/** For schemas that require themselves, or have themselves as an alternative. */
 const MOST_DEPTH = 12;
 
-// --- the first state -------------------------------------------------------------------------------------------------
+// --- the initial state -----------------------------------------------------------------------------------------------
 
-/** What a form begins with: defaults, and of what must be there the least that can be. */
+/** The initial content of a form: defaults, and minimal values for required fields. */
 export function initialForm(field: Field, depth = 0): FormValue {
   if (field.fallback !== null) return textToForm(field, field.fallback);
   if (field.nullable) return NULL;
@@ -56,7 +56,7 @@ export function initialForm(field: Field, depth = 0): FormValue {
   }
 }
 
-/** A default of null says that nothing is there. */
+/** A default of null means that the field is left out. */
 function optional(field: Field): FormValue {
   return field.fallback === null || field.fallback === "null" ? ABSENT : textToForm(field, field.fallback);
 }
@@ -67,7 +67,7 @@ export function initialText(field: Field): string {
 
 // --- text to form ----------------------------------------------------------------------------------------------------
 
-/** Everything of the text is in it: what does not fit its field is `raw`. */
+/** Keeps all of the text: parts that do not fit their field become `raw`. */
 export function textToForm(field: Field, text: string): FormValue {
   const node = parseJsonText(text);
   return isJsonError(node) ? { kind: "raw", text } : nodeToForm(field, node, text);
@@ -102,7 +102,7 @@ function nodeToForm(field: Field, node: JsonNode, text: string, depth = 0): Form
   }
 }
 
-/** Fields in the order of the text; those that are left out, behind; keys that no field has, or has twice, are kept. */
+/** Fields in the order of the text; then those left out. Keys without a field, or that occur twice, are kept. */
 function objectToForm(field: Field, children: readonly JsonNode[], text: string): FormValue {
   const fields = new Map(field.properties.map((each) => [each.name, each.field]));
   const seen = new Set<string>();
@@ -141,7 +141,7 @@ function sameScalar(a: string, b: string): boolean {
   }
 }
 
-/** The variant that says most about the value: -1 if none fits. */
+/** The variant that fits the value best; -1 if none fits. */
 function bestVariant(field: Field, node: JsonNode, text: string): number {
   let best = -1;
   let most = 0;
@@ -169,7 +169,7 @@ function fit(field: Field, node: JsonNode, text: string, depth = 0): number {
       if (required) score -= 0.25;
       continue;
     }
-    // A tag that says otherwise rules the variant out.
+    // A different tag rules the variant out.
     if (each.isConst && !hasKind(each, child, text)) return 0;
     score += each.isConst ? 10 : hasKind(each, child, text) || each.kind === "union" ? 1 : 0.1;
   }
@@ -178,12 +178,12 @@ function fit(field: Field, node: JsonNode, text: string, depth = 0): number {
 
 // --- form to text ----------------------------------------------------------------------------------------------------
 
-/** Indented by two. What was typed into a number stands there as it was typed, also if it is none. */
+/** Indented by two. Invalid numbers are written as they were typed. */
 export function formToText(field: Field, value: FormValue): string {
   return indented(written(field, value) ?? "null");
 }
 
-/** Null: it is left out. */
+/** Null: left out. */
 function written(field: Field, value: FormValue): string | null {
   switch (value.kind) {
     case "absent":
@@ -223,7 +223,7 @@ function rawText(value: FormValue): string | null {
 
 // --- changes ---------------------------------------------------------------------------------------------------------
 
-/** The object with another value of a field; its first entry of the key is changed, or one is added. */
+/** Returns the object with a changed field; changes the first entry of the key, or adds one. */
 export function withEntry(form: FormValue, key: string, value: FormValue): FormValue {
   const entries = form.kind === "object" ? form.entries : [];
   const at = entries.findIndex((each) => each.key === key);
@@ -235,7 +235,7 @@ export function entryOf(form: FormValue, key: string): FormValue {
   return (form.kind === "object" && form.entries.find((each) => each.key === key)?.value) || ABSENT;
 }
 
-/** The array with another item, or (null) without it. */
+/** Returns the array with a changed item, or (null) without it. */
 export function withItem(form: FormValue, index: number, value: FormValue | null): FormValue {
   const items = form.kind === "array" ? [...form.items] : [];
   items.splice(index, 1, ...(value ? [value] : []));

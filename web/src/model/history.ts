@@ -1,8 +1,8 @@
-// What the events of a run tell that its steps do not: what a retry of the run forgot, and marks for the axis.
+// What only the events of a run show: steps that a retry of the run discarded, and marks for the axis.
 import type { StepKind, StepStatus, TimelineStep } from "./records";
 import { msOrNull } from "./times";
 
-/** An event of docs/reference/events.md, as far as it is needed here. */
+/** The fields of an event (docs/reference/events.md) that are needed here. */
 export interface HistoryEvent {
   readonly kind: string;
   readonly seq?: number;
@@ -26,7 +26,7 @@ const KINDS: readonly (readonly [string, StepKind])[] = [
 const ENDS: Record<string, StepStatus> = {
   step_completed: "completed",
   step_failed: "failed",
-  // How the failure that ended the run is told once the run was retried.
+  // The failure that ended the run has this event once the run was retried.
   step_retrying: "failed",
   sleep_completed: "completed",
   signal_received: "completed",
@@ -37,7 +37,7 @@ const ENDS: Record<string, StepStatus> = {
   patched: "completed",
 };
 
-/** Steps that events tell of and the run does not have any more: a retry of the run forgot them. */
+/** Steps that are in the events but no longer in the run, because a retry of the run discarded them. */
 export function forgottenSteps(events: readonly HistoryEvent[], steps: readonly TimelineStep[]): TimelineStep[] {
   const known = new Set(steps.map((step) => step.step_id));
   const found = new Map<string, TimelineStep>();
@@ -94,7 +94,7 @@ export interface AxisMark {
   readonly label: string;
 }
 
-/** Patches, where another worker went on, and where the run was retried. Steps are in their order. */
+/** Patches, changes of the worker, and retries of the run. Steps are in order. */
 export function axisMarks(steps: readonly TimelineStep[], forgotten: readonly TimelineStep[] = []): AxisMark[] {
   const marks: AxisMark[] = [];
   const mark = (step: TimelineStep, kind: AxisMark["kind"], label: string): void => {

@@ -1,11 +1,11 @@
-// Arithmetic of stretches of time.
+// Arithmetic of time intervals.
 
 export interface Interval {
   readonly start: number;
   readonly end: number;
 }
 
-/** What is covered by at least one of them: sorted, without overlaps; those that touch are one. */
+/** The union of the intervals: sorted, without overlaps; adjacent ones are merged. */
 export function mergeIntervals(intervals: Iterable<Interval>): Interval[] {
   const sorted = [...intervals].filter((each) => each.end >= each.start).sort((a, b) => a.start - b.start);
   const merged: { start: number; end: number }[] = [];
@@ -17,7 +17,7 @@ export function mergeIntervals(intervals: Iterable<Interval>): Interval[] {
   return merged;
 }
 
-/** From the first begin to the last end; null of none. */
+/** From the first begin to the last end; null if empty. */
 export function spanOf(intervals: Iterable<Interval>): Interval | null {
   let start = Infinity;
   let end = -Infinity;
@@ -28,14 +28,14 @@ export function spanOf(intervals: Iterable<Interval>): Interval | null {
   return start <= end ? { start, end } : null;
 }
 
-/** How many cover each of `buckets` equal parts of a width. `place` says where a moment is in it, from 0 to `width`. */
+/** How many intervals cover each of `buckets` equal parts. `place` maps a time to a position from 0 to `width`. */
 export function densityOf(
   intervals: Iterable<Interval>,
   place: (ms: number) => number,
   width: number,
   buckets: number,
 ): Uint32Array {
-  // Begins and ends are counted, then summed up: the cost does not depend on how long bars are.
+  // Counts begins and ends, then sums them up: the cost does not depend on the length of the intervals.
   const changes = new Int32Array(buckets + 1);
   const bucketOf = (ms: number) => Math.min(buckets - 1, Math.max(0, Math.floor((place(ms) / width) * buckets)));
   for (const { start, end } of intervals) {
@@ -53,7 +53,7 @@ export function densityOf(
   return counts;
 }
 
-/** The middle one; of an even number the mean of the two in the middle; 0 of none. */
+/** The mean of the two middle values for an even number; 0 if empty. */
 export function median(values: readonly number[]): number {
   const sorted = Float64Array.from(values).sort();
   const half = sorted.length >> 1;

@@ -1,22 +1,22 @@
-// JSON as text: digits, key order and duplicate keys stay as they were stored. `JSON.parse` keeps none of them.
+// JSON as text: keeps digits, key order and duplicate keys, which `JSON.parse` loses.
 
 export { joinEnvelope, RawJson, splitEnvelope } from "./envelope";
 
 export type JsonKind = "object" | "array" | "string" | "number" | "boolean" | "null";
 
-/** A value in a text, from `start` up to `end`. */
+/** A value in a text, from `start` to `end`. */
 export class JsonNode {
   end = 0;
-  /** Members of an object or items of an array, in their order. */
+  /** Members of an object or items of an array, in order. */
   children: JsonNode[] | undefined;
 
   constructor(
     readonly kind: JsonKind,
     readonly start: number,
     readonly parent: JsonNode | null,
-    /** Of a member of an object: decoded. */
+    /** The decoded key of an object member. */
     readonly key: string | undefined,
-    /** Its place in its parent. */
+    /** Its index in its parent. */
     readonly index: number,
   ) {
     if (kind === "object" || kind === "array") this.children = [];
@@ -33,7 +33,7 @@ export interface JsonError {
 }
 
 const SPACE = /[ \t\n\r]*/y;
-// Unrolled: a choice for each character would fill the stack of the matcher with a long string.
+// Unrolled: an alternation per character would overflow the regex engine's stack on a long string.
 const STRING = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /true|false|null/y;
@@ -52,7 +52,7 @@ class Refused extends Error {
   }
 }
 
-/** The value in a text. A loop, not a recursion: values are as deep as their authors liked. */
+/** Parses a text. A loop, not a recursion: values may be nested arbitrarily deep. */
 export function parseJsonText(text: string): JsonNode | JsonError {
   try {
     return parse(text);
@@ -138,17 +138,17 @@ function decode(text: string, start: number, end: number): string {
   return body.includes("\\") ? (JSON.parse(`"${body}"`) as string) : body;
 }
 
-/** As it stands in the text. */
+/** The exact text of the value. */
 export function nodeText(node: JsonNode, text: string): string {
   return text.slice(node.start, node.end);
 }
 
-/** What a string says; of other values their text. */
+/** The decoded string; for other values their text. */
 export function scalarText(node: JsonNode, text: string): string {
   return node.kind === "string" ? decode(text, node.start, node.end) : nodeText(node, text);
 }
 
-/** `order.items[2]["unit price"]`; of the whole it is empty. */
+/** `order.items[2]["unit price"]`; empty for the root. */
 export function pathOf(node: JsonNode): string {
   const parts: string[] = [];
   for (let at = node; at.parent; at = at.parent) {
@@ -158,7 +158,7 @@ export function pathOf(node: JsonNode): string {
   return parts.reverse().join("").replace(/^\./, "");
 }
 
-/** Values whose key or text has the needle, in the order of the text; upper and lower case are the same. */
+/** Values whose key or text contains the needle, in text order; case-insensitive. */
 export function findInJson(node: JsonNode, text: string, needle: string): JsonNode[] {
   const wanted = needle.toLowerCase();
   if (!wanted) return [];
@@ -170,7 +170,7 @@ export function findInJson(node: JsonNode, text: string, needle: string): JsonNo
   return hits;
 }
 
-/** The node and all below it, in the order of the text. */
+/** The node and all its descendants, in text order. */
 export function* walk(node: JsonNode): Generator<JsonNode> {
   const waiting = [node];
   for (let each = waiting.pop(); each; each = waiting.pop()) {
@@ -180,7 +180,7 @@ export function* walk(node: JsonNode): Generator<JsonNode> {
   }
 }
 
-/** Null if it is JSON, else what is wrong and where: `line 3, column 7: expected a value, not }`. */
+/** Null if it is JSON, otherwise the error and its position: `line 3, column 7: expected a value, not }`. */
 export function checkSyntax(text: string): string | null {
   if (!text.trim()) return "it is empty. Enter JSON, such as null or {}";
   const parsed = parseJsonText(text);
@@ -189,12 +189,12 @@ export function checkSyntax(text: string): string | null {
   return `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}: ${parsed.error}`;
 }
 
-/** Indented by two. Every token stays as it is; what is not JSON is given back. */
+/** Indented by two. Tokens stay unchanged; text that is not JSON is returned as it is. */
 export function pretty(text: string): string {
   return isJsonError(parseJsonText(text)) ? text : indented(text);
 }
 
-/** The same of what is JSON but for some of its values, such as `12x`. Nothing is lost: else it is given back. */
+/** Like `pretty`, but tolerates invalid scalars such as `12x`. Returns the text unchanged if anything would be lost. */
 export function indented(text: string): string {
   const token = /[ \t\n\r]+|"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
   const parts: string[] = [];

@@ -1,16 +1,16 @@
-// Values and recorded runs as Python.
+// Renders values and recorded runs as Python code.
 import { isJsonError, type JsonNode, nodeText, parseJsonText, scalarText } from "./json-text";
 
 export function dict(pairs: readonly (readonly [string, string])[]): string {
   return `{${pairs.map(([key, value]) => `${pythonText(key)}: ${value}`).join(", ")}}`;
 }
 
-/** What JSON calls a string Python does, too. */
+/** A JSON string is also a Python string. */
 export function pythonText(value: string): string {
   return JSON.stringify(value);
 }
 
-/** JSON as a literal of Python, digits as they are; text that is not JSON as a string. */
+/** JSON as a Python literal, with unchanged digits; text that is not JSON as a string. */
 export function asPythonValue(json: string): string {
   const node = parseJsonText(json);
   return isJsonError(node) ? pythonText(json) : literal(node, json);
@@ -29,19 +29,19 @@ function literal(node: JsonNode, json: string): string {
 export interface RecordedStep {
   readonly name: string;
   readonly kind: string;
-  /** JSON text; empty: it has none. */
+  /** JSON text; empty: no output. */
   readonly output: string;
   readonly error: string;
 }
 
-/** A run that is told as a test. `output`: JSON text; empty: it has none. */
+/** A run to render as a test. `output`: JSON text; empty: no output. */
 export interface RecordedRun {
   readonly run_id: string;
   readonly workflow: string;
   readonly output: string;
 }
 
-/** A test that repeats a run with the outputs that were recorded: from its export, so that no step runs again. */
+/** A test that replays a run from its export with the recorded outputs, so that no step runs again. */
 export function asPytest(run: RecordedRun, steps: readonly RecordedStep[]): string {
   const name = run.workflow.replace(/\W+/g, "_").toLowerCase();
   const result = run.output.trim();

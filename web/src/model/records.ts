@@ -1,4 +1,4 @@
-// What the model needs of runs and steps. The views of the API fit these, so that the model does not import them.
+// The parts of runs and steps that the model needs. The views of the API match them without being imported.
 
 export type RunStatus = "pending" | "running" | "sleeping" | "paused" | "completed" | "failed" | "cancelled";
 export type WaitReason = "time" | "signal" | "child" | "retry";

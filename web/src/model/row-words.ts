@@ -1,4 +1,4 @@
-// A row as a screen reader says it.
+// Describes a row for screen readers.
 import { formatDuration, groupThousands, speakDuration } from "./durations";
 import { timesOf, tookOf } from "./segments";
 import { wordOf } from "./statuses";
@@ -20,7 +20,7 @@ export function describeRow(row: Row, now: number): string {
   return parts.join(", ");
 }
 
-/** What stands beside the bar: `52s`, `slept 30s`, `waited 2h 11m for a signal`, `running on worker-3`. */
+/** The text beside the bar: `52s`, `slept 30s`, `waited 2h 11m for a signal`, `running on worker-3`. */
 export function captionOf(row: Row, now: number): string {
   const took = tookOfRow(row, now);
   const { step } = row;

@@ -4,7 +4,7 @@ import { attemptsOf, type Segment, segmentsOf } from "./segments";
 import { isEnded, type StateName, stateOfStep } from "./statuses";
 import { shortName } from "./step-tree";
 
-/** `child`: a step that started a run; `before`: what a retry of the run forgot; `more`: steps to be loaded. */
+/** `child`: a step that started a run; `before`: discarded by a retry of the run; `more`: steps to be loaded. */
 export type RowKind = "step" | "group" | "fold" | "child" | "before" | "more";
 
 export interface Row {
@@ -15,28 +15,28 @@ export interface Row {
   readonly label: string;
   readonly state: StateName;
   readonly attempts: number;
-  /** How many steps it stands for; of them `done` ended and `failed` failed. */
+  /** How many steps it contains; `done` of them have ended and `failed` have failed. */
   readonly steps: number;
   readonly done: number;
   readonly failed: number;
-  /** Null: there is nothing in it. */
+  /** Null: it has no children. */
   readonly expanded: boolean | null;
   readonly setSize: number;
   readonly posInSet: number;
   readonly segments: readonly Segment[];
-  /** The step itself; of a race who decided it. */
+  /** The step itself; for a race, the step that decided it. */
   readonly step: TimelineStep | null;
-  /** Those of a group, for strips and counts. */
+  /** The steps of a group, for strips and counts. */
   readonly members: readonly TimelineStep[];
   readonly isRace: boolean;
-  /** In a race: it won, or the name of what won. */
+  /** In a race: whether it won, and otherwise the name of the winner. */
   readonly won: boolean;
   readonly lostTo: string;
   /** The run that a child step started. */
   readonly childRunId: string;
 }
 
-/** Of tens of thousands only those that are looked at are drawn. */
+/** Computed lazily: of tens of thousands of rows only the visible ones are drawn. */
 export class StepRow implements Row {
   readonly kind: RowKind;
   readonly label: string;

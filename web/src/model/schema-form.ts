@@ -1,11 +1,11 @@
-// A form from a JSON Schema. Values are text all the way, so that numbers travel as they are typed.
+// Builds a form from a JSON Schema. Values stay text throughout, so that numbers are sent as they were typed.
 import { isJsonError, parseJsonText, scalarText } from "./json-text";
 import { SchemaNode } from "./schema-nodes";
 
 export { type FieldError, validate, validateForm } from "./form-check";
 export * from "./form-value";
 
-/** `map`: an object with keys of one's own choice. `json`: anything; written as JSON. */
+/** `map`: an object with free keys. `json`: anything, edited as JSON. */
 export type FieldKind =
   | "string"
   | "number"
@@ -46,14 +46,14 @@ export interface Limits {
 
 const MOST_DEPTH = 16;
 
-/** What is asked for. Parts are made when they are looked at: a schema may contain itself. */
+/** A field of the form. Its parts are created on demand: a schema may contain itself. */
 export class Field {
   readonly kind: FieldKind;
   readonly title: string;
   readonly description: string;
-  /** May be null, besides. */
+  /** May also be null. */
   readonly nullable: boolean;
-  /** JSON text; null: there is none. */
+  /** JSON text of the default; null: none. */
   readonly fallback: string | null;
   readonly format: string;
   private readonly schema: SchemaNode;
@@ -68,18 +68,18 @@ export class Field {
     this.nullable = choices.length > rest.length || (types.length > 1 && types.includes("null"));
     this.title = schema.word("title");
     this.fallback = schema.raw("default");
-    // A schema may say that it is one of itself.
+    // A schema may list itself as an alternative.
     const only = rest.length === 1 && depth < MOST_DEPTH ? rest[0] : undefined;
     const inner = only ? new Field(only, depth + 1) : null;
     this.description = schema.word("description") || (inner?.description ?? "");
-    // One alternative beside null is that alternative.
+    // A single alternative beside null is used directly.
     this.schema = inner?.schema ?? schema;
     this.alternatives = inner ? inner.alternatives : rest.length ? rest : severalTypes(types, schema);
     this.kind = inner ? inner.kind : this.alternatives.length ? "union" : kindOf(schema, types);
     this.format = this.schema.word("format");
   }
 
-  /** Of a choice. */
+  /** For a choice. */
   get choices(): readonly Choice[] {
     return this.once("choices", () => {
       const raws = this.schema.raw("const") === null ? this.schema.raws("enum") : [this.schema.raw("const") ?? ""];
@@ -87,7 +87,7 @@ export class Field {
     });
   }
 
-  /** Of an object. */
+  /** For an object. */
   get properties(): readonly Property[] {
     return this.once("properties", () => {
       const required = this.schema.required();
@@ -97,7 +97,7 @@ export class Field {
     });
   }
 
-  /** Of an array; of a map what each key has. */
+  /** For an array; for a map, the field of its values. */
   get items(): Field {
     return this.once("items", () => {
       const keyword = this.kind === "map" ? "additionalProperties" : "items";
@@ -105,7 +105,7 @@ export class Field {
     });
   }
 
-  /** Of a union. */
+  /** For a union. */
   get variants(): readonly Field[] {
     return this.once("variants", () => this.alternatives.map((each) => new Field(each)));
   }
@@ -128,12 +128,12 @@ export class Field {
     });
   }
 
-  /** Fixed: there is one value. */
+  /** Whether only one value is allowed. */
   get isConst(): boolean {
     return this.kind === "choice" && this.choices.length === 1 && !this.nullable;
   }
 
-  /** What a tab or a button says. */
+  /** The text of its tab or button. */
   get label(): string {
     if (this.title) return this.title;
     if (this.kind === "choice") return this.choices.map((each) => each.label).join(" | ");
@@ -147,7 +147,7 @@ export class Field {
   }
 }
 
-/** The form of a schema, given as text. Of none, or of what is not JSON: any value, as JSON. */
+/** The form of a schema, given as text. Without a valid schema: any value, as JSON. */
 export function fieldsOf(schema: string): Field {
   return new Field(SchemaNode.of(schema));
 }
@@ -157,7 +157,7 @@ function kindOf(schema: SchemaNode, types: readonly string[]): FieldKind {
   const type = types.find((each) => each !== "null") ?? types[0] ?? (schema.properties().length ? "object" : "");
   if (type === "object") return schema.properties().length ? "object" : "map";
   const plain = ["string", "number", "integer", "boolean", "null"] as const;
-  // An array of places that differ is rare enough to be written as JSON.
+  // Tuples are rare, so they are edited as JSON.
   if (type === "array") return schema.raw("prefixItems") ? "json" : "array";
   return plain.find((each) => each === type) ?? "json";
 }

@@ -1,9 +1,9 @@
-// A JSON Schema as text: references followed, digits of defaults and choices kept.
+// Reads a JSON Schema as text: follows references, and keeps the digits of defaults and choices.
 import { isJsonError, type JsonNode, nodeText, parseJsonText, scalarText } from "./json-text";
 
 const MOST_PARTS = 32;
 
-/** One schema, made of those that it refers to; of a keyword the nearest counts. */
+/** A schema merged with those it references; for each keyword the nearest one applies. */
 export class SchemaNode {
   private constructor(
     private readonly root: JsonNode,
@@ -11,7 +11,7 @@ export class SchemaNode {
     private readonly parts: readonly JsonNode[],
   ) {}
 
-  /** Of a text that is not JSON: one that says nothing. */
+  /** A text that is not JSON becomes an empty schema. */
   static of(text: string): SchemaNode {
     const node = parseJsonText(text);
     const root = isJsonError(node) ? (parseJsonText("{}") as JsonNode) : node;
@@ -32,7 +32,7 @@ export class SchemaNode {
     return new SchemaNode(this.root, this.text, parts);
   }
 
-  /** `#/$defs/Order`; other documents are not read. */
+  /** `#/$defs/Order`; references to other documents are ignored. */
   private target(reference: string): JsonNode | null {
     if (reference !== "#" && !reference.startsWith("#/")) return null;
     let node: JsonNode | undefined = this.root;
@@ -51,7 +51,7 @@ export class SchemaNode {
     return undefined;
   }
 
-  /** As it stands in the text; null: it is not said. */
+  /** The exact text of a keyword; null: absent. */
   raw(keyword: string): string | null {
     const found = this.find(keyword);
     return found ? nodeText(found, this.text) : null;
@@ -67,7 +67,7 @@ export class SchemaNode {
     return found?.kind === "number" ? Number(nodeText(found, this.text)) : null;
   }
 
-  /** Also of a single word. */
+  /** A list of strings; a single string is a list of one. */
   words(keyword: string): string[] {
     const found = this.find(keyword);
     if (found?.kind === "string") return [scalarText(found, this.text)];
@@ -89,7 +89,7 @@ export class SchemaNode {
     return found?.kind === "array" ? (found.children ?? []).map((each) => this.at(each)) : [];
   }
 
-  /** Of all parts, in their order: `allOf` adds them up. */
+  /** The properties of all parts, in order: `allOf` combines them. */
   properties(): [string, SchemaNode][] {
     const found = new Map<string, SchemaNode>();
     for (const part of this.parts) {

@@ -1,4 +1,4 @@
-// What is drawn of a step: attempts, and the waits between and around them.
+// The segments that are drawn for a step: attempts, and the waits between and around them.
 import type { Interval } from "./intervals";
 import type { Pause, TimelineStep } from "./records";
 import { type StateName, stateOfStep } from "./statuses";
@@ -7,10 +7,10 @@ import type { ScaleInterval } from "./time-scale";
 
 export type SegmentShape = "attempt" | "backoff" | "sleep" | "signal" | "paused" | "child" | "queue" | "patch";
 
-/** `cross`: it failed. `next`: an attempt comes then. `arrival`, `timeout`: of a signal. `won`, `lost`: of a race. */
+/** `cross`: failed. `next`: the time of the next attempt. `arrival`, `timeout`: of a signal. `won`, `lost`: a race. */
 export type SegmentMark = "cross" | "next" | "arrival" | "timeout" | "won" | "lost";
 
-/** `end` null: it goes on. `until`: the stored time at which a wait is over, at the latest. */
+/** `end` null: still open. `until`: the stored time at which a wait ends at the latest. */
 export interface Segment {
   readonly shape: SegmentShape;
   readonly state: StateName;
@@ -18,9 +18,9 @@ export interface Segment {
   readonly end: number | null;
   readonly mark?: SegmentMark;
   readonly until?: number;
-  /** Which attempt. */
+  /** The number of the attempt. */
   readonly attempt?: number;
-  /** Another worker has it than the attempt before: that one, and this one. */
+  /** The previous and the current worker, if they differ. */
   readonly workers?: readonly [string, string];
 }
 
@@ -30,7 +30,7 @@ export interface StepTimes {
   readonly state: StateName;
 }
 
-// Steps are replaced when they change, so what was made of one is good as long as it is there.
+// Steps are replaced when they change, so cached values stay valid for the life of the object.
 const times = new WeakMap<TimelineStep, StepTimes>();
 const drawn = new WeakMap<TimelineStep, readonly Segment[]>();
 
@@ -43,7 +43,7 @@ export function timesOf(step: TimelineStep): StepTimes {
   return found;
 }
 
-/** From its creation, waits between attempts included, to its end or to now. */
+/** From its creation, including waits between attempts, to its end or to now. */
 export function tookOf(step: TimelineStep, now: number): number {
   const { created, finished } = timesOf(step);
   return Math.max(0, (finished ?? now) - created);
@@ -93,7 +93,7 @@ function attemptSegments(step: TimelineStep): Segment[] {
   const segments: Segment[] = [];
   const { created, finished, state } = timesOf(step);
   const started = msOrNull(step.started_at);
-  // The number of the oldest that is kept: at most the latest 20 are.
+  // The number of the oldest stored attempt: at most 20 are stored.
   let number = Math.max(1, step.attempt - step.attempts.length);
   let last: number | null = null;
   let worker: string | null = null;
@@ -112,7 +112,7 @@ function attemptSegments(step: TimelineStep): Segment[] {
     number += 1;
   }
   const lastBegan = step.attempts.at(-1)?.started_at;
-  // A step that waits for its next attempt keeps the begin of the last one.
+  // A step that waits for its next attempt still has the begin of the last one.
   const begun = started !== null && (step.attempts.length === 0 || lastBegan !== step.started_at);
   if (step.status === "pending" || !begun) {
     segments.push(waitingSegment(step, last, created, finished));
@@ -144,7 +144,7 @@ function waitingSegment(step: TimelineStep, last: number | null, created: number
 
 const WAITS: ReadonlySet<SegmentShape> = new Set(["backoff", "sleep", "signal", "child", "paused", "queue"]);
 
-/** While the run is paused nothing of it begins. */
+/** While the run is paused, no step begins. */
 export function pauseSegments(pauses: readonly Pause[]): Segment[] {
   return pauses.map(({ started_at, finished_at }) => ({
     shape: "paused",
@@ -154,7 +154,7 @@ export function pauseSegments(pauses: readonly Pause[]): Segment[] {
   }));
 }
 
-/** What the scale is made of. */
+/** The intervals that determine the scale. */
 export function scaleIntervals(steps: Iterable<TimelineStep>, pauses: readonly Pause[] = []): ScaleInterval[] {
   const intervals: ScaleInterval[] = pauseSegments(pauses).map(({ start, end }) => ({ start, end, wait: true }));
   for (const step of steps) {
@@ -168,10 +168,10 @@ interface KnownIntervals {
   readonly intervals: readonly Interval[];
 }
 
-// A row of thousands of steps asks for its strip, its place and its words.
+// A row of thousands of steps needs them for its strip, its position and its text.
 const intervalsKnown = new WeakMap<readonly TimelineStep[], KnownIntervals>();
 
-/** When each of them was there: for density strips and summed bars. */
+/** The interval of each step, for density strips and combined bars. */
 export function stepIntervals(steps: readonly TimelineStep[], now: number): readonly Interval[] {
   const known = intervalsKnown.get(steps);
   if (known?.now === now) return known.intervals;

@@ -1,11 +1,11 @@
-// What a page does, as a command, a request and Python, to be copied.
+// The page's actions as a command, a request and Python code, for copying.
 import { asPythonValue, dict, pythonText } from "./python-text";
 
 export { asPytest, asPythonValue, type RecordedRun, type RecordedStep } from "./python-text";
 
-/** Where the page was loaded from, and in which namespace it looks. `keys`: the server asks for a key. */
+/** Where the page was loaded from, and its namespace. `keys`: the server requires a key. */
 export interface SnippetPlace {
-  /** `https://host/base`, without the last slash. */
+  /** `https://host/base`, without a trailing slash. */
   readonly origin: string;
   readonly namespace: string;
   readonly keys: boolean;
@@ -14,7 +14,7 @@ export interface SnippetPlace {
 export interface StartSnippet {
   readonly does: "start";
   readonly workflow: string;
-  /** JSON text, as typed; empty: none. */
+  /** JSON text, as typed; empty: no input. */
   readonly input: string;
   readonly workflowId?: string;
   readonly version?: string;
@@ -40,7 +40,7 @@ export interface ForkSnippet {
   readonly workflowId?: string;
 }
 
-/** `cancel`, `terminate`, `pause`, `resume`, `retry`, `wake`: verbs that need a run and at most a word more. */
+/** `cancel`, `terminate`, `pause`, `resume`, `retry`, `wake`: actions with a run and at most one more word. */
 export interface VerbSnippet {
   readonly does: "cancel" | "terminate" | "pause" | "resume" | "retry" | "wake";
   readonly run: string;
@@ -64,7 +64,7 @@ function command(words: readonly string[]): string {
 
 export function asCli(what: Snippet, place?: SnippetPlace): string {
   const value = (what.does === "start" ? what.input : what.does === "signal" ? what.payload : "").trim();
-  // A value that begins with a dash would be taken for an option.
+  // A value that begins with a dash would be parsed as an option.
   const last = value.startsWith("-");
   const words = ["kagzi", what.does, ...cliWords(what, value && !last ? [value] : [])];
   if (place && place.namespace !== "default") words.push("--namespace", place.namespace);

@@ -1,4 +1,4 @@
-// Figures of spans of time, added up. Percentiles of minutes cannot be merged; counts by class of duration can.
+// Sums up statistics over time. Percentiles of minutes cannot be merged; counts by duration class can.
 
 /** `StatsMinuteView` of the API. */
 export interface StatsBucket {
@@ -16,7 +16,7 @@ export interface Totals {
   readonly completed: number;
   readonly failed: number;
   readonly cancelled: number;
-  /** Of those that completed or failed; null: none did. */
+  /** Share among completed and failed runs; null: there were none. */
   readonly failedShare: number | null;
   readonly p50: number | null;
   readonly p95: number | null;
@@ -41,8 +41,8 @@ export function totalsOf(buckets: Iterable<StatsBucket>): Totals {
   };
 }
 
-/** About how long so many of a hundred took at most: class 0 is below 1 ms, class n from 2^(n-1) ms to below 2^n ms.
- * The true one is in the same class. Null: nothing ended. */
+/** The approximate percentile: class 0 is below 1 ms, class n from 2^(n-1) ms to below 2^n ms. The exact value is in
+ * the same class. Null: no run ended. */
 export function percentileMs(took: readonly number[], percent: number): number | null {
   const count = took.reduce((sum, here) => sum + here, 0);
   if (!count) return null;
@@ -59,7 +59,7 @@ export function percentileMs(took: readonly number[], percent: number): number |
   return null;
 }
 
-/** A count for each of the steps of time from `from` on, zero where nothing was told. */
+/** A count for each time step from `from` on, zero where there are no data. */
 export function countsByStep(
   buckets: Iterable<StatsBucket>,
   from: number,

@@ -1,4 +1,4 @@
-// The ten states that are told apart by word, icon and hue.
+// The ten states, which differ in word, icon and colour.
 import type { RunStanding, RunStatus, StepKind, StepStatus } from "./records";
 
 export type StateName =
@@ -52,16 +52,16 @@ export const STATES: readonly StateName[] = [
   "abandoned",
 ];
 
-/** A sleeping run is shown by what it waits for. One that also works stays running: `failingHint` says the rest. */
+/** A sleeping run is shown by what it waits for. One that also executes steps is running: see `failingHint`. */
 export function stateOfRun(run: RunStanding): StateName {
   if (run.status !== "sleeping") return run.status;
   if (run.wait_reason === "retry") return "retrying";
-  // A race of a signal and a sleep says `time`, and waits for a person all the same.
+  // A race of a signal and a sleep has the reason `time`, but still waits for a person.
   if (run.wait_reason === "signal" || run.wait_reason === "child" || (run.awaits_signal ?? 0) > 0) return "waiting";
   return "sleeping";
 }
 
-/** `1 failing step`: what a list and a header say beside the badge; empty if nothing is tried again. */
+/** `1 failing step`, shown beside the badge in lists and headers; empty if no step is being retried. */
 export function failingHint(run: RunStanding): string {
   const steps = isEnded(run.status) ? 0 : (run.retrying_steps ?? 0);
   return steps ? `${steps} failing step${steps === 1 ? "" : "s"}` : "";
@@ -98,12 +98,12 @@ const ICONS: Record<StateName, IconName> = {
   abandoned: "minus",
 };
 
-/** `child`: what is waited for is a run of its own, and nobody has to answer. */
+/** `child`: it waits for a child run, not for a person. */
 export function iconOf(state: StateName, child = false): IconName {
   return child && state === "waiting" ? "child" : ICONS[state];
 }
 
-/** A run that waits for a child, and for no signal. */
+/** Whether a run waits for a child and not for a signal. */
 export function awaitsChild(run: RunStanding): boolean {
   return run.status === "sleeping" && run.wait_reason === "child" && (run.awaits_signal ?? 0) === 0;
 }

@@ -1,8 +1,8 @@
-// Which steps of a timeline are shown.
+// Filters the steps of a timeline.
 import type { StepKind, TimelineStep } from "./records";
 import { tookOf } from "./segments";
 
-/** Empty, false: all. `slowest`: the 5 % that took longest. `marks` false: without `patch`. */
+/** Empty, false: all. `slowest`: the slowest 5 %. `marks` false: without `patch`. */
 export interface StepFilter {
   readonly text: string;
   readonly failed: boolean;
@@ -18,7 +18,7 @@ export function isEveryStep(filter: StepFilter): boolean {
   return !filter.text && !filter.failed && !filter.slowest && !filter.kinds.length && filter.marks;
 }
 
-/** Failed for good, or failed and tried again. */
+/** Failed, or failed and being retried. */
 export function hasFailed(step: TimelineStep): boolean {
   return step.status === "failed" || (step.status !== "completed" && step.error !== null) || step.retry_at !== null;
 }
@@ -47,7 +47,7 @@ function slowestFrom(steps: readonly TimelineStep[], now: number): number {
   return took[took.length - count] ?? 0;
 }
 
-/** Ids of the steps that failed, in the order of the timeline: where `!` goes. */
+/** Ids of the failed steps, in timeline order: the targets of the key `!`. */
 export function failuresIn(steps: readonly TimelineStep[]): string[] {
   return steps.filter(hasFailed).map((step) => step.step_id);
 }

@@ -1,4 +1,4 @@
-// The rows of a timeline: a tree of steps and groups, flat, in the order in which it is read.
+// The rows of a timeline: the tree of steps and groups, flattened in display order.
 import { groupThousands } from "./durations";
 import { mergeIntervals } from "./intervals";
 import type { TimelineStep } from "./records";
@@ -13,7 +13,7 @@ export * from "./step-filter";
 export type { Row, RowKind } from "./row";
 export { captionOf, describeRow } from "./row-words";
 
-/** Steps of a child that is open in place. `more`: not all are here. */
+/** Steps of an expanded child run. `more`: not all are loaded. */
 export interface ChildSteps {
   readonly steps: readonly TimelineStep[];
   readonly more: boolean;
@@ -23,15 +23,15 @@ export interface ChildSteps {
 export interface RowView {
   readonly runId: string;
   readonly now: number;
-  /** Keys of rows that are not as they are at first: groups are open, all others closed. */
+  /** Keys of rows whose state was toggled: groups are initially expanded, all others collapsed. */
   readonly toggled: ReadonlySet<string>;
   readonly filter?: StepFilter;
-  /** What a retry of the run forgot: see `forgottenSteps`. */
+  /** Steps that a retry of the run discarded: see `forgottenSteps`. */
   readonly forgotten?: readonly TimelineStep[];
   readonly children?: ReadonlyMap<string, ChildSteps>;
 }
 
-/** From so many steps on a group shows what failed first. */
+/** Groups with at least this many steps show failures first. */
 const FAILURES_FIRST = 10;
 const SUMMED_STEPS = 2_000;
 const MOST_LEVELS = 20;
@@ -87,7 +87,7 @@ class Builder {
     place: Place,
   ): void {
     const only = group.nodes.length === 1 ? group.nodes[0] : undefined;
-    // A map of thousands is one row, not a group with a row in it.
+    // A map of thousands is one row, not a group with a single row in it.
     const folded = group.fold || (only !== undefined && isGroup(only) && only.fold);
     const shown = folded && only && isGroup(only) ? only : group;
     const nodes = shown.nodes;
@@ -128,7 +128,7 @@ class Builder {
     };
   }
 
-  /** One bar for each stretch in which any of them was there. */
+  /** One bar for each interval in which any of the steps was open. */
   private summed(members: readonly TimelineStep[], state: StateName): Segment[] {
     if (members.length > SUMMED_STEPS) return [];
     const { now } = this.view;
@@ -167,7 +167,7 @@ class Builder {
 const OPEN_FIRST: readonly StateName[] = ["retrying", "running", "waiting", "sleeping", "paused", "pending"];
 const ENDED_FIRST: readonly StateName[] = ["failed", "completed", "cancelled", "abandoned"];
 
-/** What is going on in it; once all has ended, the worst of it. */
+/** The state of its open steps; once all have ended, the worst state. */
 function stateOfGroup(members: readonly TimelineStep[]): StateName {
   const there = new Set<StateName>();
   for (const step of members) there.add(stateOfStep(step));
@@ -180,7 +180,7 @@ function count(members: readonly TimelineStep[], has: (step: TimelineStep) => bo
   return found;
 }
 
-/** A race is decided by the last that ended before the decision, and was not given up by it. */
+/** The winner of a race is the last step that ended before the decision and was not abandoned by it. */
 function winnerOf(group: StepGroup): TimelineStep | null {
   const decided = group.race ? timesOf(group.race).created : Infinity;
   let winner: TimelineStep | null = null;
@@ -197,7 +197,7 @@ function failedFirst(nodes: readonly (TimelineStep | StepGroup)[]): (TimelineSte
   return [...nodes.filter(failing), ...nodes.filter((node) => !failing(node))];
 }
 
-/** The rows that must be open for a step to be seen: `toggled` with what that takes. */
+/** Returns `toggled` with the changes that make a step visible. */
 export function revealStep(steps: readonly TimelineStep[], view: RowView, stepId: string): ReadonlySet<string> {
   const toggled = new Set(view.toggled);
   const open = (nodes: readonly (TimelineStep | StepGroup)[]): boolean => {

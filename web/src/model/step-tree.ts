@@ -1,10 +1,10 @@
-// Which step belongs under which: parallel, map and race are groups, and many of one name are one row.
+// Builds the tree of steps: parallel, map and race are groups, and many steps of one name are folded into one row.
 import type { TimelineStep } from "./records";
 
-/** More of one name under one parent are folded. */
+/** More steps of one name under one parent are folded. */
 export const FOLD_STEPS = 50;
 
-/** A parallel, a map or a race, or (`fold`) many of one name. */
+/** A parallel, a map or a race, or (`fold`) many steps of one name. */
 export interface StepGroup {
   readonly key: string;
   readonly id: string;
@@ -12,7 +12,7 @@ export interface StepGroup {
   readonly fold: boolean;
   /** Steps and groups, in the order of their first step. */
   readonly nodes: (TimelineStep | StepGroup)[];
-  /** All steps in it, those of groups in it too. */
+  /** All steps in it, including those of nested groups. */
   readonly members: TimelineStep[];
   race: TimelineStep | null;
   isRace: boolean;
@@ -22,7 +22,7 @@ export function isGroup(node: TimelineStep | StepGroup): node is StepGroup {
   return "members" in node;
 }
 
-/** In the order in which they came to be. A retry gives a step a later `begun_seq`; its row stays where it is. */
+/** In order of creation. A retry gives a step a later `begun_seq`, but its row stays in place. */
 export function inOrder(steps: readonly TimelineStep[]): readonly TimelineStep[] {
   for (let index = 1; index < steps.length; index += 1) {
     if (compare(steps[index - 1] as TimelineStep, steps[index] as TimelineStep) > 0) return [...steps].sort(compare);
@@ -50,7 +50,7 @@ export function buildTree(steps: readonly TimelineStep[]): (TimelineStep | StepG
   const nodesOf = (id: string | null) => (id === null ? top : groupOf(id).nodes);
   for (const step of inOrder(steps)) {
     if (step.kind === "race") {
-      // What was raced came before it, and is a group of its id; a race of nothing that was recorded is a step.
+      // The branches of a race came before it, in a group with its id; without recorded branches it is a plain step.
       const raced = groups.get(step.step_id);
       if (raced) raced.race = step;
       else nodesOf(step.parallel_group).push(step);
@@ -82,7 +82,7 @@ function parentGroup(id: string): string | null {
   return found;
 }
 
-/** An id without the branch it is in: `parallel[0]/charge#2` is `charge#2` there. */
+/** An id without its branch: `parallel[0]/charge#2` is `charge#2` there. */
 export function shortName(id: string): string {
   return id.slice(id.lastIndexOf("]/") + 1).replace(/^\//, "");
 }

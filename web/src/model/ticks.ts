@@ -1,4 +1,4 @@
-// Marks on the axis, at round times of the zone.
+// The ticks of the axis, at round times of the time zone.
 import { formatDuration } from "./durations";
 import { formatTime, offsetOf, partsOf, type Zone } from "./times";
 import type { Piece, TimeScale } from "./time-scale";
@@ -7,17 +7,17 @@ export interface Tick {
   readonly ms: number;
   readonly x: number;
   readonly label: string;
-  /** With the zone, for the hover. */
+  /** With the time zone, for the tooltip. */
   readonly title: string;
 }
 
 export interface TickOptions {
   readonly zone: Zone;
-  /** At least so far apart. */
+  /** The minimum distance. */
   readonly spacingPx?: number;
-  /** Labels are durations since then: two runs on one scale. */
+  /** Labels are durations since this time, for two runs on one scale. */
   readonly relativeTo?: number;
-  /** Only those of this part of the scale. */
+  /** Only the ticks of this part of the scale. */
   readonly fromPx?: number;
   readonly toPx?: number;
 }
@@ -32,7 +32,7 @@ const STEPS = [
 ];
 const MOST = 400;
 
-/** None in folded stretches: they have their own label. */
+/** None in folded gaps, which have labels of their own. */
 export function ticksOf(scale: TimeScale, options: TickOptions): Tick[] {
   const spacing = options.spacingPx ?? 96;
   const left = options.fromPx ?? 0;
@@ -54,7 +54,7 @@ export function ticksOf(scale: TimeScale, options: TickOptions): Tick[] {
   return ticks;
 }
 
-/** Neighbours of one rate are one piece. */
+/** Merges adjacent pieces of the same rate. */
 function joined(pieces: readonly Piece[]): Piece[] {
   const made: Piece[] = [];
   for (const piece of pieces) {
@@ -72,7 +72,7 @@ function stepFor(ms: number): number {
 }
 
 function* roundTimes(from: number, to: number, step: number, options: TickOptions): Generator<number> {
-  // By the clock of the zone: a tick of each hour is at the full hour there, also where offsets have half hours.
+  // In the zone's local time: hourly ticks are at full hours, even in zones with half-hour offsets.
   const zero = options.relativeTo ?? -offsetOf(from, options.zone);
   for (let count = Math.ceil((from - zero) / step), made = 0; made < MOST; count += 1, made += 1) {
     let ms = zero + count * step;

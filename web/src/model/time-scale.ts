@@ -1,4 +1,4 @@
-// Where a moment is on the screen: piecewise linear, with stretches in which nothing happens folded.
+// Maps times to positions: piecewise linear, with idle gaps folded.
 import { formatDuration } from "./durations";
 import { median, mergeIntervals } from "./intervals";
 
@@ -12,7 +12,7 @@ const LEAST_FOLD_MS = 1000;
 const TIMES_THE_MEDIAN = 4;
 const PX_PER_MS = 1000;
 
-/** `end` null: it goes on. `wait`: a sleep, a wait, a backoff, during which nothing happens. */
+/** `end` null: still open. `wait`: a sleep, a wait or a backoff, during which nothing executes. */
 export interface ScaleInterval {
   readonly start: number;
   readonly end: number | null;
@@ -20,15 +20,15 @@ export interface ScaleInterval {
 }
 
 export interface ScaleOptions {
-  /** Keys of gaps that somebody opened. */
+  /** Keys of gaps that the user expanded. */
   readonly unfolded: ReadonlySet<string>;
-  /** False: linear. */
+  /** False: linear, without folding. */
   readonly folding: boolean;
-  /** Until when time has passed, if the range ends later: a gap is said to be no longer than that. */
+  /** The current time, if the range ends later: labels of gaps do not count beyond it. */
   readonly until?: number;
 }
 
-/** A stretch that is, or (`folded` false) was, drawn narrower than its time. */
+/** A gap that is, or (`folded` false) was, drawn narrower than its duration. */
 export interface Gap {
   readonly key: string;
   readonly start: number;
@@ -39,7 +39,7 @@ export interface Gap {
   readonly folded: boolean;
 }
 
-/** Begins at x 0. `width` is more than was asked for if a gap was opened: all after it moved to the right. */
+/** Begins at x 0. `width` exceeds the requested one if a gap was expanded: everything after it moves to the right. */
 export interface TimeScale {
   toX(ms: number): number;
   toMs(x: number): number;
@@ -50,7 +50,7 @@ export interface TimeScale {
   readonly width: number;
 }
 
-/** A stretch of one rate, from `start` to `end` and from `x` on. */
+/** An interval with a constant rate, from `start` to `end`, beginning at `x`. */
 export interface Piece {
   readonly start: number;
   readonly end: number;
@@ -59,7 +59,7 @@ export interface Piece {
   readonly gap: boolean;
 }
 
-/** Begins and ends within `range`, from its first to its last moment at `widthPx`. */
+/** Maps `range` to positions from 0 to `widthPx`. */
 export function buildScale(
   intervals: readonly ScaleInterval[],
   range: readonly [number, number],
@@ -86,7 +86,7 @@ export function buildScale(
     const ms = fold.end - fold.start;
     const key = gapKey(fold.start);
     const folded = !options.unfolded.has(key);
-    // Opened at the rate of the rest, a day between steps of milliseconds would be kilometres wide.
+    // At the rate of the rest, an expanded day between steps of milliseconds would be enormously wide.
     const px = folded ? foldPx : Math.min(Math.max(ms * rate, foldPx), width);
     const label = formatDuration(Math.min(fold.end, options.until ?? end) - fold.start);
     gaps.push({ key, start: fold.start, end: fold.end, x, width: px, label, folded });
@@ -97,7 +97,7 @@ export function buildScale(
   return new PieceScale(pieces, gaps, start, end, x);
 }
 
-/** By its begin: what is open now grows at its end. */
+/** By its begin: an open gap grows at its end. */
 function gapKey(start: number): string {
   return Math.round(start).toString(36);
 }
@@ -112,7 +112,7 @@ function foldsOf(intervals: readonly ScaleInterval[], start: number, end: number
     .map((each) => ({ start: Math.max(each.start, start), end: Math.min(each.end ?? end, end), wait: each.wait }))
     .filter((each) => each.start <= each.end && each.start <= end && each.end >= start);
   const pxPerMs = width / (end - start);
-  // A bar of no length stays one whatever is folded.
+  // Ignores bars without length, which folding cannot widen.
   const least = inside.reduce((ms, { start: a, end: b }) => (b > a ? Math.min(ms, b - a) : ms), Infinity);
   if (!inside.length || least * pxPerMs >= LEAST_BAR_PX) return [];
   const stretches = stretchesOf(inside, start, end);
@@ -123,7 +123,7 @@ function foldsOf(intervals: readonly ScaleInterval[], start: number, end: number
     .filter((each) => each.end - each.start > limit)
     .sort((a, b) => b.end - b.start - (a.end - a.start))
     .slice(0, most);
-  // Something has to be to scale, and to one in which a pixel is a microsecond at least: times are no finer.
+  // Something must stay to scale, with at least a microsecond per pixel, the resolution of times.
   let rest = candidates.reduce((left, each) => left - (each.end - each.start), end - start);
   while (candidates.length && rest * PX_PER_MS < width) {
     const shortest = candidates.pop() as Stretch;
@@ -150,7 +150,7 @@ function stretchesOf(inside: readonly Stretch[], start: number, end: number): St
   return stretches;
 }
 
-/** How long those stretches are during which something works. Both lists are sorted and without overlaps. */
+/** The lengths of the stretches in which something executes. Both lists are sorted and without overlaps. */
 function withWork(stretches: readonly Stretch[], work: readonly Stretch[]): number[] {
   const lengths: number[] = [];
   let index = 0;
@@ -182,7 +182,7 @@ class PieceScale implements TimeScale {
     return piece.start + ((x - piece.x) / piece.width) * (piece.end - piece.start);
   }
 
-  /** The last one that begins before; the first and the last go on beyond the ends of the scale. */
+  /** The last piece that begins before; the first and the last extend beyond the ends of the scale. */
   private piece(before: (piece: Piece) => boolean): Piece {
     let low = 0;
     let high = this.pieces.length - 1;
@@ -197,7 +197,7 @@ class PieceScale implements TimeScale {
 
 // --- zoom ------------------------------------------------------------------------------------------------------------
 
-/** The same scale with `from` at x 0 and `to` at x `widthPx`; beyond a pixel for each microsecond it does not zoom. */
+/** The same scale with `from` at x 0 and `to` at x `widthPx`; zooms to one microsecond per pixel at most. */
 export function zoomScale(scale: TimeScale, from: number, to: number, widthPx: number): TimeScale {
   const left = scale.toX(from);
   const factor = Math.min(widthPx / Math.max(scale.toX(to) - left, 1e-9), mostZoom(scale));
@@ -215,14 +215,14 @@ function mostZoom(scale: TimeScale): number {
   return Math.max(PX_PER_MS / steepest, 1);
 }
 
-/** The range that is shown after zooming by a factor with the moment at `x` staying where it is. */
+/** The visible range after zooming by a factor, with the time at `x` fixed. */
 export function zoomRange(scale: TimeScale, factor: number, x: number): [number, number] {
   const width = scale.width / Math.min(factor, mostZoom(scale));
   const left = x - (x / scale.width) * width;
   return [scale.toMs(left), scale.toMs(left + width)];
 }
 
-/** The range that is shown after moving by so many pixels, kept within `whole`. */
+/** The visible range after panning by some pixels, kept within `whole`. */
 export function panRange(scale: TimeScale, byPx: number, whole: TimeScale): [number, number] {
   const from = scale.toMs(byPx);
   const to = scale.toMs(scale.width + byPx);

@@ -1,15 +1,15 @@
-// Points in time: RFC 3339 in, a zone on everything that goes out.
+// Parses RFC 3339 and formats times, always with a time zone.
 
-/** `local`: that of the browser; else `utc` or a name such as `Europe/Berlin`. */
+/** `local`: the browser's zone; otherwise `utc` or a name such as `Europe/Berlin`. */
 export type Zone = "local" | "utc" | (string & {});
 export type TimeStyle = "time" | "datetime" | "date";
 
 let minuteText = "";
 let minuteMs = 0;
 
-/** Milliseconds since 1970, microseconds as a fraction; NaN if it is none. */
+/** Milliseconds since 1970, microseconds as a fraction; NaN if invalid. */
 export function toMs(rfc3339: string): number {
-  // As the API writes it, `2026-11-16T17:12:21.008703Z`: a timeline has tens of thousands, most of the same minutes.
+  // Fast path for the API's format, `2026-11-16T17:12:21.008703Z`: a timeline has tens of thousands of times.
   if (rfc3339.length === 27 && rfc3339.charCodeAt(26) === 90) {
     if (!rfc3339.startsWith(minuteText) || !minuteText) {
       const ms = Date.parse(`${rfc3339.slice(0, 17)}00Z`);
@@ -29,7 +29,7 @@ function parsedMs(rfc3339: string): number {
   return whole + (found[3] ? Number(`0.${found[3]}`) * 1000 : 0);
 }
 
-/** A text in its order, with every time in it as milliseconds. */
+/** Splits a text, with every time in it as milliseconds. */
 export function timesIn(text: string): (string | number)[] {
   return text
     .split(/(\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))/)
@@ -37,14 +37,14 @@ export function timesIn(text: string): (string | number)[] {
     .filter((part) => part !== "");
 }
 
-/** Null stays null: columns of times that have not come. */
+/** Null stays null, for times that have not come yet. */
 export function msOrNull(rfc3339: string | null | undefined): number | null {
   if (!rfc3339) return null;
   const ms = toMs(rfc3339);
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** RFC 3339 in UTC with microseconds, as the API writes it: what hover and copy give. */
+/** RFC 3339 in UTC with microseconds, as in the API; used for tooltips and copying. */
 export function toUtc(ms: number): string {
   const micros = Math.round(ms * 1000);
   const whole = Math.floor(micros / 1e6) * 1000;
@@ -52,7 +52,7 @@ export function toUtc(ms: number): string {
   return `${new Date(whole).toISOString().slice(0, 19)}.${fraction}Z`;
 }
 
-/** `14:02:11.304 CET`, `2026-11-16 14:02:11 CET`, `2026-11-16 CET`: never without its zone. */
+/** `14:02:11.304 CET`, `2026-11-16 14:02:11 CET`, `2026-11-16 CET`: never without the zone. */
 export function formatTime(ms: number, zone: Zone, style: TimeStyle): string {
   if (!Number.isFinite(ms)) return "";
   const parts = partsOf(ms, zone);
@@ -67,7 +67,7 @@ export function formatTime(ms: number, zone: Zone, style: TimeStyle): string {
 /** The short name of the zone at that time: `CET` in winter, `CEST` in summer. */
 export function zoneName(ms: number, zone: Zone): string {
   if (zone === "utc") return "UTC";
-  // British English knows the names of Europe, American English those of America; others are offsets.
+  // British English has the European names, American English the American ones; others are offsets.
   const names = ["en-GB", "en-US"].map((locale) => {
     const parts = formatter(locale, zone, true).formatToParts(new Date(ms));
     return parts.find((part) => part.type === "timeZoneName")?.value ?? "";
@@ -93,14 +93,14 @@ export function partsOf(ms: number, zone: Zone): TimeParts {
   return { year, month, day, hour, minute, second };
 }
 
-/** How far the clock of the zone is ahead of UTC at that time. */
+/** The zone's offset from UTC at that time. */
 export function offsetOf(ms: number, zone: Zone): number {
   const p = partsOf(ms, zone);
   const there = Date.UTC(+p.year, +p.month - 1, +p.day, +p.hour, +p.minute, +p.second);
   return there - Math.floor(ms / 1000) * 1000;
 }
 
-/** Midnight before that time, in the zone: also on days of 23 or 25 hours. */
+/** Midnight before that time in the zone, also on days of 23 or 25 hours. */
 export function startOfDay(ms: number, zone: Zone): number {
   const p = partsOf(ms, zone);
   const midnight = Date.UTC(+p.year, +p.month - 1, +p.day);
@@ -108,7 +108,7 @@ export function startOfDay(ms: number, zone: Zone): number {
   return midnight - offsetOf(guess, zone);
 }
 
-/** A zone that this browser knows. */
+/** Whether this browser knows the zone. */
 export function isZone(zone: string): boolean {
   try {
     formatter("en-GB", zone, false);
@@ -120,7 +120,7 @@ export function isZone(zone: string): boolean {
 
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
-// Making one takes a hundred times as long as using one.
+// Cached: creating one takes a hundred times as long as using it.
 function formatter(locale: string, zone: Zone, named: boolean): Intl.DateTimeFormat {
   const key = `${locale} ${zone} ${named ? "named" : ""}`;
   let found = formatters.get(key);

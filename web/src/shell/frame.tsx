@@ -18,12 +18,12 @@ import { SECTIONS } from "./sections";
 interface FrameProps {
   readonly section: string;
   readonly title: string;
-  /** Without navigation: for who is not logged in. */
+  /** Without navigation, if nobody is logged in. */
   readonly bare: boolean;
   readonly children: ComponentChildren;
 }
 
-/** What is around every page, whatever becomes of the page. */
+/** The frame around every page; it stays if the page fails. */
 export function Frame({ section, title, bare, children }: FrameProps) {
   const [open, setOpen] = useState<"" | "palette" | "keys">("");
   const main = useRef<HTMLElement>(null);
@@ -60,7 +60,7 @@ export function Frame({ section, title, bare, children }: FrameProps) {
   );
 }
 
-/** A page may have a field of its own for it. */
+/** Prefers the search field of the page, if it has one. */
 function focusSearch(main: HTMLElement | null): boolean {
   const field = main?.querySelector<HTMLInputElement>("input[data-search], input[type=search]");
   field?.focus();
@@ -74,7 +74,7 @@ function useNavigationKeys(): void {
   }
 }
 
-/** Screen readers and the keyboard go on at the new page, not at the link that led there. */
+/** Moves the focus to the new page, for screen readers and the keyboard. */
 function useFocusOnNewPage(main: HTMLElement | null, path: string): void {
   const last = useRef(path);
   useLayoutEffect(() => {
@@ -106,7 +106,7 @@ function Notices() {
   );
 }
 
-/** A page that throws shows what it was; the frame stays. */
+/** Shows the error of a page that throws; the frame stays. */
 class Guarded extends Component<{ children: ComponentChildren }, { problem: Problem | null }> {
   override state = { problem: null };
 

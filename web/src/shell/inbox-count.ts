@@ -5,7 +5,7 @@ import type { Paged, RunView } from "../api/types";
 const MOST = 99;
 const count = signal(0);
 
-/** How many runs wait for a person; 100 stands for more than 99. */
+/** How many runs wait for a person; 100 means more than 99. */
 export const inboxCount: ReadonlySignal<number> = count;
 
 export async function askInboxCount(): Promise<void> {

@@ -8,7 +8,7 @@ const TRIES = 5;
 const PAUSE_MS = 400;
 const USES = ["pointermove", "keydown", "touchstart"];
 
-/** A part of the dashboard that is loaded when it is needed, once. */
+/** A part of the dashboard that is loaded once, when it is needed. */
 export class Later<M extends object> {
   readonly loaded = signal<M | null>(null);
   readonly failed = signal(false);
@@ -16,7 +16,7 @@ export class Later<M extends object> {
 
   constructor(private readonly fetched: (attempt: number) => Promise<M>) {}
 
-  /** During a deploy servers of two builds may answer in turn; those of the other build refuse. */
+  /** Retries: during a deploy, servers of two builds may respond in turn, and those of the other build refuse. */
   async load(): Promise<void> {
     if (this.loading || this.loaded.peek() !== null) return;
     this.loading = true;
@@ -32,8 +32,8 @@ export class Later<M extends object> {
     this.failed.value = this.loaded.peek() === null;
   }
 
-  /** As soon as somebody does anything: it is there when they go to another page. A page that comes up under a pointer
-   * that rests is told of a movement by nothing, and is focused by itself: that is no use. */
+  /** Loads on the first user interaction, so that it is ready when another page is opened. Focus and mouse events
+   * without movement do not count: a page gets them by itself, the latter if it appears under the pointer. */
   loadAtFirstUse(): void {
     const used = (event: Event): void => {
       if (event instanceof MouseEvent && event.movementX === 0 && event.movementY === 0) return;

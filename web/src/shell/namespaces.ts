@@ -5,7 +5,7 @@ import { namespace, DEFAULT_NAMESPACE } from "../state/route";
 import { session } from "../state/session";
 import { surroundings } from "../ui/surroundings";
 
-/** Which namespaces the key can see, and how long the shown one keeps its runs. */
+/** Loads the namespaces that the key permits, and the retention of the current one. */
 export async function loadNamespaces(): Promise<void> {
   const who = session.peek();
   if (who !== null && who.auth !== "off" && who.namespace !== "*") {

@@ -9,7 +9,7 @@ import { surroundings } from "../ui/surroundings";
 import { inboxCount, shownCount } from "./inbox-count";
 import { SECTIONS } from "./sections";
 
-/** The frame's head: where one is, where one can go, and the search. */
+/** The header of the frame: the current section, links and the search. */
 export function Navigation({ section, onSearch }: { readonly section: string; readonly onSearch: () => void }) {
   return (
     <header class="head">

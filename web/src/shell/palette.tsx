@@ -18,7 +18,7 @@ interface Entry {
 const MOST = 40;
 const SEARCH_MS = 150;
 
-/** Pages, workflow types, runs by the beginning of their ids, and what can be done here: by a few letters. */
+/** Searches pages, workflow types, runs by the beginning of their ids, and actions. */
 export function Palette({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
@@ -30,7 +30,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
   const act = (entry: Entry | undefined): void => {
     if (!entry) return;
     onClose();
-    // after the dialog has given the focus back
+    // after the dialog has restored the focus
     setTimeout(entry.act, 0);
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -113,7 +113,7 @@ function known(types: readonly string[], text: string): Entry[] {
   return all.filter((each) => words.every((word) => each.label.toLowerCase().includes(word)));
 }
 
-/** What moves the focus about, or opens a page, is no action that one searches for. */
+/** Excludes shortcuts that move the focus or open a page. */
 function isAction(each: { readonly group: string; readonly keys: string }): boolean {
   return each.group !== "Everywhere" && !/^(j|k|Arrow.*|Enter|Escape|Home|End)$/.test(each.keys);
 }
@@ -145,7 +145,7 @@ function useTypes(): readonly string[] {
     api
       .get<Paged<WorkflowTypeView>>("/workflows", { size: 200 }, { abort: abort.signal })
       .then((page) => setTypes(page.rows.map((each) => each.workflow)))
-      .catch(() => {}); // then it finds the rest
+      .catch(() => {}); // it still finds the rest
     return () => abort.abort();
   }, []);
   return types;

@@ -1,11 +1,11 @@
 import type { ComponentType } from "preact";
 
-/** A page, and the addresses it is at: `:name` is any segment. Pages read the segments themselves from `route`. */
+/** A page and its paths: `:name` matches any segment. Pages read the segments from `route`. */
 export interface PageRoute {
   readonly pattern: string;
   readonly page: ComponentType;
   readonly title: string;
-  /** The entry of the navigation that it belongs to. */
+  /** The entry of the navigation that is highlighted. */
   readonly section: string;
 }
 

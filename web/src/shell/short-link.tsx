@@ -8,7 +8,7 @@ import { Empty } from "../ui/empty";
 import { ErrorBox } from "../ui/error-box";
 import { Skeleton } from "../ui/skeleton";
 
-/** `/r/{prefix}`: to the run whose id begins so. */
+/** `/r/{prefix}`: redirects to the run whose id begins so. */
 export function ShortLinkPage() {
   const prefix = route.value.segments[1] ?? "";
   const found = useResource(

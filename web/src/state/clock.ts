@@ -3,19 +3,19 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 /** How far the server's clock is ahead of this browser's. */
 export const skewMs = signal(0);
 
-/** The time by the server's clock: durations are differences of its times, and so never negative. */
+/** The time by the server's clock, so that durations since its times are never negative. */
 export function serverNow(): number {
   return Date.now() + skewMs.peek();
 }
 
-/** Learns from an answer: what the server's clock said, and when it was asked and answered by this one. */
+/** Learns from a response: the server's time, and when the request began and ended by this clock. */
 export function learnTime(serverMs: number, askedAt: number, answeredAt: number): void {
   const skew = serverMs - (askedAt + answeredAt) / 2;
-  // within the time that the answer took, nothing is known that was not known before
+  // a difference within the round-trip time carries no information
   if (Math.abs(skew - skewMs.peek()) > (answeredAt - askedAt) / 2) skewMs.value = skew;
 }
 
-/** A clock that goes only while somebody looks at it. */
+/** A clock that runs only while it is observed. */
 function ticking(everyMs: number): ReadonlySignal<number> {
   let timer: ReturnType<typeof setInterval> | undefined;
   const clock = signal(serverNow(), {

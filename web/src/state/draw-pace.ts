@@ -1,14 +1,14 @@
-/** Drawing takes at most a twentieth of the main thread, however much there is to draw; half of that if it goes on. */
+/** Drawing uses at most a twentieth of the main thread; half of that while changes continue. */
 const SHARE = 20;
 const LASTING_SHARE = 40;
 const AT_ONCE = 4;
 
-/** How long what has changed waits until it is drawn. What happens now and then is drawn at once; if something happens
- * all the time, a few times a second are enough to watch. */
+/** Delays drawing. Occasional changes are drawn at once; continuous changes a few times a second, which is enough to
+ * follow them. */
 export class DrawPace {
   private drawnAt = -Infinity;
   private costMs = 0;
-  /** When as many as ever may be drawn at once: later with each that is. */
+  /** When the full burst is available again: each drawing moves it later. */
   private fullAt = -Infinity;
 
   constructor(private readonly everyMs: number) {}

@@ -7,27 +7,27 @@ import { RawJson } from "../model/json-text";
 
 export type CardState = "open" | "sending" | "answered" | "gone";
 
-/** A wait of a run, to be answered. */
+/** A wait of a run that a person can answer. */
 export interface Card {
   readonly key: string;
   readonly run: Signal<RunView>;
   readonly wait: SignalWaitView;
   readonly state: Signal<CardState>;
   readonly problem: Signal<Problem | null>;
-  /** What was answered, in words. */
+  /** The answer, in words. */
   readonly answer: Signal<string>;
 }
 
 const PAGE = 51;
-/** So long an answered card stays, for those who want to see what came of it. */
+/** How long an answered card stays, to show the result. */
 export const ANSWERED_MS = 5000;
 const REFRESH_MS = 250;
 const REWATCH_MS = 1000;
 
 export type Load = () => Promise<Paged<InboxRow>>;
 
-/** What waits for a person. Those that wait the longest come first and new ones last, so that no button moves under the
- * pointer; while the list is held, what was answered elsewhere stays where it is, and says so. */
+/** The runs that wait for a person. Longest waiting first and new ones last, so that no button moves under the pointer;
+ * while the list is held, a card that was answered elsewhere stays in place and says so. */
 export class InboxStore {
   readonly cards = signal<readonly Card[]>([]);
   readonly loaded = signal(false);
@@ -47,7 +47,7 @@ export class InboxStore {
     else if (this.holds.delete(reason) && this.holds.size === 0) this.sweep();
   }
 
-  /** Follows the list until it is stopped. */
+  /** Follows the list until stopped. */
   follow(): Stop {
     let stopped = false;
     let stop: Stop = () => {};
@@ -63,7 +63,7 @@ export class InboxStore {
         gone: changed,
         new: (count) => {
           changed();
-          // what is new is followed from then on
+          // follows new ones from then on
           if (count > 0 && rewatch === undefined) rewatch = setTimeout(begin, REWATCH_MS);
         },
         stats: () => {},
@@ -140,7 +140,7 @@ export class InboxStore {
     if (left.length < this.cards.peek().length) this.cards.value = left;
   }
 
-  /** Sends the value, as it is written. The same value sent again is the same answer. */
+  /** Sends the value as it is written. Sending the same value again is idempotent. */
   async answer(card: Card, text: string, words: string): Promise<void> {
     if (card.state.peek() !== "open") return;
     card.state.value = "sending";

@@ -4,7 +4,7 @@ export interface Notice {
   readonly id: number;
   readonly text: string;
   readonly kind: "ok" | "error";
-  /** Where to go on. */
+  /** A link to the next page. */
   readonly href: string | null;
 }
 
@@ -15,7 +15,7 @@ let last = 0;
 
 export const notices: ReadonlySignal<readonly Notice[]> = list;
 
-/** Says something in the corner. What went well goes by itself; an error stays until it is dismissed. */
+/** Shows a message in the corner. Successes disappear by themselves; errors stay until dismissed. */
 export function notice(text: string, options: { kind?: "ok" | "error"; href?: string } = {}): void {
   last += 1;
   const added: Notice = { id: last, text, kind: options.kind ?? "ok", href: options.href ?? null };

@@ -2,14 +2,14 @@ import { effect, signal, type Signal } from "@preact/signals";
 
 export interface Prefs {
   readonly theme: "system" | "light" | "dark";
-  /** "local", "utc", or the name of a zone such as `Europe/Berlin`. */
+  /** "local", "utc", or the name of a time zone such as `Europe/Berlin`. */
   readonly zone: "local" | "utc" | (string & {});
   readonly density: "normal" | "compact";
-  /** Whether single letters do something. */
+  /** Whether single-letter shortcuts are on. */
   readonly singleKeys: boolean;
   /** Width of the inspector, in pixels. */
   readonly inspector: number;
-  /** Signals that machines answer, and that the inbox leaves out. */
+  /** Signals that programs answer, and that the inbox hides. */
   readonly mutedSignals: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export const DEFAULT_PREFS: Prefs = {
 
 const NAME = "kagzi.prefs";
 
-/** Of what was stored: what cannot be used is as it is by default. */
+/** Reads stored preferences; invalid values become the defaults. */
 export function readPrefs(text: string | null): Prefs {
   let stored: unknown;
   try {
@@ -58,7 +58,7 @@ function storage(): Storage | null {
   try {
     return typeof localStorage === "undefined" ? null : localStorage;
   } catch {
-    return null; // a browser that keeps nothing for this site
+    return null; // the browser stores nothing for this site
   }
 }
 
@@ -73,7 +73,7 @@ effect(() => {
   try {
     if (storage()?.getItem(NAME) !== text) storage()?.setItem(NAME, text);
   } catch {
-    // full or forbidden: they are good for this page, then
+    // full or forbidden: the preferences then last for this page only
   }
 });
 

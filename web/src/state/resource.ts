@@ -4,11 +4,11 @@ import { asking } from "../api/live";
 import { asProblem, type Problem } from "../api/problem";
 
 export interface Resource<T> {
-  /** What was last loaded; it stays while something else is asked for, and after an error. */
+  /** The last loaded value; kept while another one loads, and after an error. */
   readonly value: T | null;
   readonly error: Problem | null;
   readonly loading: boolean;
-  /** `value` is of another question than is asked now, or older than an error. */
+  /** `value` belongs to an earlier request, or is older than an error. */
   readonly stale: boolean;
   readonly reload: () => void;
 }
@@ -20,8 +20,8 @@ interface Held<T> {
   readonly stale: boolean;
 }
 
-/** Loads when the component is shown and whenever `deps` change; with `every`, again so many seconds after each answer
- * while the page is visible. A request that is not wanted any more is aborted. */
+/** Loads when the component is shown and whenever `deps` change; with `every`, again that many seconds after each
+ * response while the page is visible. Obsolete requests are aborted. */
 export function useResource<T>(
   load: (abort: AbortSignal) => Promise<T>,
   deps: readonly unknown[],
@@ -44,7 +44,7 @@ export function useResource<T>(
 
 type SetHeld<T> = (change: (was: Held<T>) => Held<T>) => void;
 
-/** The asking for one question. */
+/** Loads one resource. */
 export class Loader<T> {
   private readonly abort = new AbortController();
   private asked = 0;
@@ -56,7 +56,7 @@ export class Loader<T> {
     set((was) => ({ ...was, loading: true, stale: was.value !== null, error: null }));
   }
 
-  /** Asks once, and again if the server was away and is back. */
+  /** Loads once, and again when an unavailable server is back. */
   once(): () => void {
     void this.ask();
     return connecting.restored(() => void this.ask());
@@ -84,7 +84,7 @@ export class Loader<T> {
   }
 }
 
-/** Nothing is rendered for the same answer, or for an object of the same answers. */
+/** Avoids a render if the value, or every member of the object, is the same. */
 function settled<T>(was: Held<T>, value: T): Held<T> {
   if (isSame(was.value, value) && was.error === null && !was.loading && !was.stale) return was;
   return { value, error: null, loading: false, stale: false };

@@ -3,9 +3,9 @@ import { base } from "../api/client";
 import { pairsOf, type Query } from "../api/query";
 
 export interface Route {
-  /** Below the base path, with a slash in front: `/runs/01K9`. */
+  /** Below the base path, with a leading slash: `/runs/01K9`. */
   readonly path: string;
-  /** Decoded: what was `%2F` in the address is a slash within one of them. */
+  /** Decoded: `%2F` in the address is a slash within a segment. */
   readonly segments: readonly string[];
   readonly query: URLSearchParams;
 }
@@ -42,12 +42,12 @@ export const namespace: ReadonlySignal<string> = computed(
   () => current.value.query.get("namespace") || DEFAULT_NAMESPACE,
 );
 
-/** What part of an address a name is: slashes in it stay within its segment. */
+/** Encodes a name as one segment of a path, including its slashes. */
 export function segment(name: string): string {
   return encodeURIComponent(name);
 }
 
-/** The address of a page, below the base path and in the namespace that is shown, unless the query names another. */
+/** The address of a page, below the base path and in the current namespace, unless the query names another. */
 export function href(path: string, query?: Query): string {
   const pairs = pairsOf(query);
   const named = pairs.some(([name]) => name === "namespace");
@@ -65,7 +65,7 @@ export function addressFrom(basePath: string, path: string, pairs: readonly (rea
 }
 
 export interface GoOptions {
-  /** Take the place of the page that is shown, instead of coming after it. */
+  /** Replace the current history entry instead of adding one. */
   readonly replace?: boolean;
 }
 
@@ -83,7 +83,7 @@ export function go(address: string, options: GoOptions = {}): void {
 
 export type QueryPatch = Readonly<Record<string, string | readonly string[] | null>>;
 
-/** The query with these parameters instead of what they were; null removes one. All others stay as they are. */
+/** The query with these parameters replaced; null removes one. All others stay unchanged. */
 export function patched(query: URLSearchParams, patch: QueryPatch): URLSearchParams {
   const result = new URLSearchParams(query);
   for (const [name, value] of Object.entries(patch)) {

@@ -1,4 +1,4 @@
-// Steps of child runs that are opened in place: read then, and kept up to date while they go on.
+// Steps of expanded child runs: loaded on expansion, and updated while the child is open.
 import { signal } from "@preact/signals";
 import { api } from "../api/client";
 import { asking } from "../api/live";
@@ -6,12 +6,12 @@ import type { TimelineStepView, TimelineView } from "../api/types";
 
 const PAGE_STEPS = 200;
 const ASK_S = 2;
-/** More would cost more than anybody can look at. */
+/** Updating more children would cost too much. */
 const LIVE_MOST = 20;
 
 export interface ChildSteps {
   steps: readonly TimelineStepView[];
-  /** There are more, older ones. */
+  /** There are older steps. */
   older: boolean;
   loading: boolean;
   failed: string | null;
@@ -23,7 +23,7 @@ export class ChildRuns {
   readonly all = signal<ReadonlyMap<string, ChildSteps>>(new Map());
   private live = new Map<string, () => void>();
 
-  /** Those that are open now: the others are not asked for any more. `isOpen`: whether the child goes on. */
+  /** Sets which children are expanded; others are no longer loaded. `isOpen`: whether the child run is open. */
   show(runIds: ReadonlyMap<string, boolean>): void {
     for (const [runId, stop] of this.live) {
       if (runIds.get(runId) === true) continue;
@@ -35,7 +35,7 @@ export class ChildRuns {
         this.put(runId, LOADING);
         void this.load(runId);
       } else if (!goesOn && this.stale.delete(runId)) {
-        void this.load(runId); // it has ended: once more for the last ones
+        void this.load(runId); // it has ended: load the last steps
       }
       if (goesOn && !this.live.has(runId) && this.live.size < LIVE_MOST) {
         this.stale.add(runId);

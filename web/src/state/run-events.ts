@@ -1,4 +1,4 @@
-// What an event of a run changes in its timeline. Pure: the store decides when to draw it.
+// Applies events of a run to its timeline. Pure: the store decides when to draw.
 import type { EventView, TimelineStepView } from "../api/types";
 
 type Kind = TimelineStepView["kind"];
@@ -22,13 +22,13 @@ const ENDS: Readonly<Record<string, "completed" | "failed">> = {
   child_failed: "failed",
 };
 
-/** Events after which the row lacks what events do not tell: its group, its worker, whether it lost a race. */
+/** Events that lack columns of the row: its group, its worker, whether it lost a race. */
 export function needsColumns(event: EventView): boolean {
   return event.kind in BEGINS || event.kind === "signal_rejected";
 }
 
-/** The row as it is after the event, or null if the event is about no step. An event that the row already knows (its
- * page was read after it happened) changes nothing: it comes back as the same object. */
+/** The row after the event, or null if the event is not about a step. Returns the same object if the row already
+ * includes the event (its page was read after it happened). */
 export function applyEvent(row: TimelineStepView | undefined, event: EventView): TimelineStepView | null {
   if (event.step == null) return null;
   const begins = BEGINS[event.kind];
@@ -93,7 +93,7 @@ function begin(row: TimelineStepView | undefined, event: EventView, kind: Kind):
   };
 }
 
-/** Seqs only grow: a row that has a begin or a result at or beyond this one was read later. */
+/** Seqs only grow: a row with a begin or a result at or after this one was read later. */
 function isKnown(row: TimelineStepView, event: EventView): boolean {
   return Math.max(row.begun_seq, row.seq) >= event.seq || lastAttemptEnd(row) >= event.at;
 }

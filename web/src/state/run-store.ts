@@ -1,4 +1,4 @@
-// One run as its page shows it: the run, its steps, why it is where it is, kept up to date by the stream of its events.
+// The data of the page of a run: the run, its steps and its explanation, kept up to date by its event stream.
 import { signal } from "@preact/signals";
 import { api } from "../api/client";
 import { asking, watchRun } from "../api/live";
@@ -20,7 +20,7 @@ const FIRST_STEPS = 1_000;
 const PAGE_STEPS = 2_000;
 const ENDED_ASK_S = 15;
 const COLUMNS_AFTER_MS = 400;
-const COLUMNS_EVERY_MS = 2_000; // while steps begin all the time
+const COLUMNS_EVERY_MS = 2_000; // while steps keep beginning
 const DRAW_EVERY_MS = 250;
 /** A workflow may set its state twice a second. */
 
@@ -34,7 +34,7 @@ export class RunStore {
   readonly pauses = signal<readonly PauseView[]>([]);
   readonly explanation = signal<ExplanationView | null>(null);
   readonly problem = signal<unknown>(null);
-  /** Whether all steps are here: until then counts are those of what is loaded. */
+  /** Whether all steps are loaded: until then, counts only include loaded ones. */
   readonly complete = signal(false);
 
   private byId = new Map<string, TimelineStepView>();
@@ -55,7 +55,7 @@ export class RunStore {
     return `/runs/${encodeURIComponent(this.runId)}`;
   }
 
-  /** Reads the run and its newest steps, and the step that is looked at; then follows it. */
+  /** Loads the run, its newest steps and the selected step; then follows the run. */
   async open(selected: string | null): Promise<void> {
     const generation = ++this.generation;
     const isStale = () => generation !== this.generation;
@@ -88,10 +88,10 @@ export class RunStore {
     this.release();
   }
 
-  /** All of it once more: after a retry of the run its steps are others. */
+  /** Loads everything again: a retry of the run changes its steps. */
   readonly reload = (): Promise<void> => this.open(null);
 
-  /** The run alone, after an action or an end. */
+  /** Loads the run alone, after an action or its end. */
   async refresh(): Promise<void> {
     const generation = this.generation;
     const [run] = await Promise.all([api.get<WholeRunView>(this.path, {}, { raw: RAW_FIELDS }), this.explain()]);
@@ -107,7 +107,7 @@ export class RunStore {
     this.pauses.value = kept(this.pauses.value, page.pauses);
     for (const row of page.rows) {
       const known = this.byId.get(row.step_id);
-      // an event may have overtaken the page
+      // an event may be newer than the page
       if (known !== undefined && Math.max(known.begun_seq, known.seq) > Math.max(row.begun_seq, row.seq)) {
         this.byId.set(row.step_id, { ...row, ...moving(known) });
       } else {
@@ -120,7 +120,7 @@ export class RunStore {
     try {
       this.merge(await api.get<TimelineView>(`${this.path}/timeline`, { around: stepId, size: "200" }));
     } catch {
-      // a link to a step that is gone shows the run all the same
+      // a link to a step that no longer exists still shows the run
     }
   }
 
@@ -149,11 +149,11 @@ export class RunStore {
     this.publish();
   }
 
-  // --- what happens --------------------------------------------------------------------------------------------------
+  // --- events --------------------------------------------------------------------------------------------------------
 
-  /** `known`: the steps are those of this seq or a later one. The run may have been read later than they: what
-   * happened in between is in neither of the two answers, so the stream begins with the older one. What is known
-   * already changes nothing. */
+  /** `known`: the steps include all events up to this seq. The run may have been read later than the steps, so the
+   * stream begins with the older of the two, or events in between would be missed. Events that are already known
+   * change nothing. */
   private follow(run: WholeRunView, known: number): void {
     if (isEnded(run.status)) {
       this.stops.push(asking(ENDED_ASK_S, () => this.refresh()));
@@ -193,7 +193,7 @@ export class RunStore {
       cancel_requested: standing.cancel_requested ?? false,
       pause_reason: standing.pause_reason ?? null,
     };
-    // what is said of it may be older than what is known of it
+    // the explanation may be older than the status
     const said = this.explanation.value?.facts["status"] ?? status;
     if (status !== run.status || status !== said) void this.refresh().catch(() => undefined);
     else if ((standing.state_at ?? run.state_at) !== run.state_at) this.askState();
@@ -208,7 +208,7 @@ export class RunStore {
         this.refresh(),
       ]);
       if (generation !== this.generation) return;
-      this.merge(newest); // what was open has been given up with the run
+      this.merge(newest); // open steps were abandoned with the run
       this.publish();
     } finally {
       if (generation === this.generation) this.stops.push(asking(ENDED_ASK_S, () => this.refresh()));
@@ -221,14 +221,14 @@ export class RunStore {
     if (asked === this.explainAsked) this.explanation.value = why;
   }
 
-  /** Events do not say which group a step is in: its row is read once more, with all others that began meanwhile. */
+  /** Events do not name the group of a step: loads the rows of all steps that began meanwhile again. */
   private askColumns(seq: number): void {
     this.columnsFrom = Math.min(this.columnsFrom, seq);
     const wait = Math.max(COLUMNS_AFTER_MS, this.columnsAt + COLUMNS_EVERY_MS - performance.now());
     this.columnsTimer ??= setTimeout(() => void this.readColumns(), wait);
   }
 
-  /** Those who watch are told when the state was set, not what it is. */
+  /** Watchers learn that the state was set, but not its value. */
   private askState(): void {
     const read = async () => {
       this.stateTimer = undefined;
@@ -239,7 +239,7 @@ export class RunStore {
     this.stateTimer ??= setTimeout(() => void read().catch(() => undefined), STATE_AFTER_MS);
   }
 
-  /** Those that lost a race are given up without an event of their own. */
+  /** The losers of a race are abandoned without events of their own. */
   private firstOpen(seq: number): number {
     let first = seq;
     for (const row of this.byId.values()) {
@@ -263,14 +263,14 @@ export class RunStore {
       this.merge(page);
       this.draw();
     } catch {
-      // the stream goes on without; the next event asks again
+      // the stream continues without it; the next event asks again
     }
   }
 
   // --- drawing -------------------------------------------------------------------------------------------------------
 
-  /** Once a frame at most, and seldom enough that a run with many steps leaves the page usable. Hidden tabs get no
-   * frames, so there it is at once. */
+  /** Draws at most once per frame, and rarely enough to keep the page usable for runs with many steps. Hidden tabs get
+   * no frames, so they draw at once. */
   private draw(): void {
     if (this.drawing) return;
     this.drawing = true;
@@ -285,7 +285,7 @@ export class RunStore {
     this.drawing = false;
     this.steps.value = [...this.byId.values()].sort(byBegin);
     this.pace.drawn(performance.now());
-    // signals render in a microtask: what it cost is known after that
+    // signals render in a microtask: the cost is known after that
     queueMicrotask(() => queueMicrotask(() => this.pace.cost(performance.now() - began)));
   }
 

@@ -5,11 +5,11 @@ import { asProblem, type Problem } from "../api/problem";
 import type { CountsView, LiveListView, Paged, RunView } from "../api/types";
 import { DrawPace } from "./draw-pace";
 
-/** A run of the list. Its place and its object stay while what is known of it changes, so that only its row is drawn. */
+/** A run of the list. The object stays the same while the run changes, so that only its row is drawn. */
 export interface RunRow {
   readonly id: string;
   readonly run: Signal<RunView>;
-  /** It is in the list no longer, and stays where it is as long as the list is held. */
+  /** It is no longer in the list, but stays in place while the list is held. */
   readonly gone: Signal<boolean>;
 }
 
@@ -20,34 +20,34 @@ export interface PageTokens {
 
 export type Connect = (on: RunsListener) => Stop;
 
-/** Most lists that are asked for anew because of new runs, however many come. */
+/** The minimum time between reloads of the list because of new runs. */
 const JOIN_MS = 1000;
 const DRAW_EVERY_MS = 500;
 export const PAGE_ROWS = 51;
 const ASK_S = 5;
 
-/** A list that is kept up to date under somebody's hands: rows are patched in place, and nothing moves while it is held
- * (something in it is hovered, focused or selected). New runs are counted then, and join when it is let go. */
+/** A list that is kept up to date while it is in use: rows are patched in place, and nothing moves while it is held
+ * (something in it is hovered, focused or selected). New runs are then counted, and shown when it is released. */
 export class RunsStore {
   readonly rows = signal<readonly RunRow[]>([]);
   readonly empty = computed(() => this.rows.value.length === 0);
-  /** How many are not shown. */
+  /** How many runs are not shown. */
   readonly unseen = signal(0);
   readonly more = signal(false);
   readonly counts = signal<CountsView | null>(null);
   readonly problem = signal<Problem | null>(null);
-  /** The rows are those of an earlier question. */
+  /** The rows belong to an earlier filter. */
   readonly stale = signal(true);
   readonly loaded = signal(false);
 
   private readonly holds = new Set<string>();
   private connect: Connect | null = null;
   private stop: Stop = () => {};
-  /** Somebody wants to see the next rows that come, also if the list is held. */
+  /** The user wants to see the next rows, even if the list is held. */
   private adopt = true;
-  /** The list as it is by now, while what is shown is held; `unseen` of its rows are not shown. */
+  /** The current list, while an older one is held on the screen; `unseen` of its rows are not shown. */
   private later: { rows: readonly RunView[]; more: boolean; unseen: number } | null = null;
-  /** What was told of shown runs and is not drawn yet, and how many there are that are not shown. */
+  /** Updates of shown runs that are not drawn yet, and how many runs are not shown. */
   private told: { runs: Map<string, RunView>; unseen: number | null } = { runs: new Map(), unseen: null };
   private readonly pace = new DrawPace(DRAW_EVERY_MS);
   private drawTimer: ReturnType<typeof setTimeout> | undefined;
@@ -60,7 +60,7 @@ export class RunsStore {
     return this.holds.size > 0;
   }
 
-  /** Another question. What was there stays until it is answered. */
+  /** Opens another list. The old rows stay until it is loaded. */
   open(connect: Connect): void {
     this.close();
     this.connect = connect;
@@ -78,7 +78,7 @@ export class RunsStore {
     this.stop = () => {};
   }
 
-  /** Why it must not move; false: that is over. */
+  /** Sets or clears a reason why the list must not move. */
   hold(reason: string, on: boolean): void {
     if (on) {
       this.holds.add(reason);
@@ -93,7 +93,7 @@ export class RunsStore {
     if (unseen > (later?.unseen ?? 0)) this.joinSoon();
   }
 
-  /** Shows what is new, now, whatever holds it. */
+  /** Shows new runs at once, even if the list is held. */
   join(): void {
     this.draw();
     const unseen = this.unseen.peek();
@@ -163,7 +163,7 @@ export class RunsStore {
     this.told = { runs: new Map(), unseen: null };
   }
 
-  /** All of it: newer than what was told of its parts. */
+  /** Takes a whole page, which is newer than pending updates of its rows. */
   private take(rows: readonly RunView[], more: boolean): void {
     this.forget();
     this.problem.value = null;
@@ -171,7 +171,7 @@ export class RunsStore {
     else this.keep(rows, more);
   }
 
-  /** The list is held: rows are patched where they are. */
+  /** The list is held: patches rows in place. */
   private keep(rows: readonly RunView[], more: boolean): void {
     batch(() => {
       const now = new Map(rows.map((run) => [run.run_id, run]));
@@ -241,13 +241,13 @@ export class RunsStore {
     const wait = Math.max(0, this.joinedAt + JOIN_MS - this.clock());
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      // Not adopted: who has put the pointer on the list until the answer comes has it under the pointer.
+      // Not adopted: if the pointer is over the list when the response arrives, the list is held.
       if (!this.held) this.askAgain();
     }, wait);
   }
 }
 
-/** In the order of the list, which shows the newest first. */
+/** In the order of the list, newest first. */
 function isBefore(last: RunView, run: RunView): boolean {
   return run.created_at > last.created_at;
 }
@@ -260,16 +260,16 @@ function isSame(a: readonly RunRow[], b: readonly RunRow[]): boolean {
   return a.length === b.length && a.every((row, at) => row === b[at]);
 }
 
-// --- where lists come from -------------------------------------------------------------------------------------------
+// --- sources of lists ------------------------------------------------------------------------------------------------
 
 export type Pairs = readonly (readonly [string, string])[];
 
-/** The first page, as it changes. */
+/** The first page, with its changes. */
 export function firstPage(query: Pairs): Connect {
   return (on) => watchRuns(query, on);
 }
 
-/** A later page: asked for every few seconds. The counts of the namespace are asked for as well. */
+/** A later page, polled every few seconds together with the counts of the namespace. */
 export function laterPage(query: Pairs, token: string, onTokens: (tokens: PageTokens) => void): Connect {
   return (on) => {
     const stops = [
@@ -288,7 +288,7 @@ export function laterPage(query: Pairs, token: string, onTokens: (tokens: PageTo
   };
 }
 
-/** The token of the second page, after the rows that are the first ones now. */
+/** The token of the second page, after the current first rows. */
 export async function tokenOfSecondPage(query: Pairs): Promise<string | null> {
   return (await api.get<Paged<RunView>>("/runs", [...query, ["size", String(PAGE_ROWS)]])).next;
 }

@@ -6,7 +6,7 @@ import { go, href, namespace, route } from "./route";
 
 export type Scope = "read" | "client" | "worker" | "admin";
 
-/** Null: not known yet. The page says so if nobody is asked for a key: that is a request less before anything shows. */
+/** Null: not loaded yet. If no keys are required, the page itself says so, which saves a request. */
 export const session: Signal<SessionView | null> = signal(asksForKeys() ? null : everybody());
 export const server: Signal<ServerView | null> = signal(null);
 
@@ -17,8 +17,8 @@ const INCLUDES: Readonly<Record<string, readonly Scope[]>> = {
   admin: ["read", "client", "worker", "admin"],
 };
 
-/** Whether the caller's key is good for this, in the namespace that is shown or in `within`. What is not is not
- * rendered; the server refuses it anyway. While nothing is known of the key, nothing is allowed. */
+/** Whether the caller's key has this scope, in the current namespace or in `within`. What it lacks is not rendered; the
+ * server refuses it anyway. While the key is unknown, nothing is allowed. */
 export function can(scope: Scope, within: string = namespace.value): boolean {
   return allows(session.value, scope, within);
 }
@@ -43,7 +43,7 @@ export async function loadSession(): Promise<void> {
   session.value = await api.get<SessionView>("/session");
 }
 
-/** Also learns how late it is there. */
+/** Also learns the server's clock. */
 export async function loadServer(): Promise<void> {
   const asked = Date.now();
   const facts = await api.get<ServerView>("/server");
@@ -51,7 +51,7 @@ export async function loadServer(): Promise<void> {
   server.value = facts;
 }
 
-/** Raises Problem if the key is no good. */
+/** Throws Problem if the key is not valid. */
 export async function login(key: string): Promise<void> {
   session.value = await api.send<SessionView>("POST", "/session", { key });
   forgetAnswers();
@@ -64,7 +64,7 @@ export async function logout(): Promise<void> {
   go(href("/login"));
 }
 
-/** Where a person who logged in goes on: a page of this dashboard, and nothing else. */
+/** Where to continue after the login: only a page of this dashboard. */
 export function returnPath(next: string | null): string {
   return next !== null && /^\/(?![/\\])/.test(next) && !next.startsWith("/login") ? next : "/runs";
 }

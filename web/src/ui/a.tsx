@@ -6,7 +6,7 @@ export interface AProps {
   readonly class?: string;
   readonly title?: string;
   readonly label?: string;
-  /** Of a navigation: it leads to what is shown. */
+  /** In a navigation: it is the current page. */
   readonly current?: boolean;
   readonly onClick?: (event: MouseEvent) => void;
   readonly linkRef?: Ref<HTMLAnchorElement>;
@@ -15,7 +15,7 @@ export interface AProps {
   readonly children?: ComponentChildren;
 }
 
-/** A link within the dashboard. With a modifier, or the middle button, it is the browser's as any other. */
+/** A link within the dashboard. With a modifier key or the middle button, the browser handles it as usual. */
 export function A(props: AProps) {
   const follow = (event: MouseEvent): void => {
     props.onClick?.(event);
@@ -41,7 +41,7 @@ export function A(props: AProps) {
   );
 }
 
-/** An address that users wrote: a link for http and https only, plain text otherwise. */
+/** A user-supplied address: a link for http and https only, plain text otherwise. */
 export function OuterLink({ href, children }: { readonly href: string; readonly children?: ComponentChildren }) {
   if (!/^https?:\/\//i.test(href)) return <>{children ?? href}</>;
   return (

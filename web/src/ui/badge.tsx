@@ -8,7 +8,7 @@ interface BadgeProps {
   readonly child?: boolean;
 }
 
-/** A state: icon, word and hue, so that none of them is needed to tell it. */
+/** A state as icon, word and colour, each sufficient on its own. */
 export function Badge({ state, word, child = false }: BadgeProps) {
   return (
     <span class="badge" data-state={state}>

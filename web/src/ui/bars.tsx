@@ -2,7 +2,7 @@ import type { StateName } from "../model/statuses";
 
 interface SparklineProps {
   readonly values: readonly number[];
-  /** What it shows, with its figures: all that a screen reader has of it. */
+  /** A description with its figures, for screen readers. */
   readonly label: string;
   readonly width?: number;
   readonly height?: number;
@@ -39,7 +39,7 @@ export interface BarPart {
 
 export interface Bar {
   readonly key: string;
-  /** Of its time, and what it counts. */
+  /** Its time, and what it counts. */
   readonly label: string;
   readonly parts: readonly BarPart[];
 }
@@ -52,7 +52,7 @@ interface BarsProps {
   readonly selected?: ReadonlySet<string>;
 }
 
-/** Counts side by side, each of parts by state. A table says the same to those who do not see it. */
+/** Stacked counts by state. A hidden table has the same data for screen readers. */
 export function Bars({ bars, label, height = 48, onSelect, selected }: BarsProps) {
   const most = Math.max(1, ...bars.map(total));
   const width = bars.length * 10;
@@ -78,7 +78,7 @@ export function Bars({ bars, label, height = 48, onSelect, selected }: BarsProps
           </g>
         ))}
       </svg>
-      {/* a table takes the room of its words, however small it is said to be */}
+      {/* a table is as wide as its words, whatever its style says */}
       <div class="visually-hidden">
         <table>
           <caption>{label}</caption>

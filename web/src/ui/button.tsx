@@ -13,10 +13,10 @@ export interface ButtonProps {
   readonly disabled?: boolean;
   readonly title?: string;
   readonly busy?: boolean;
-  /** Needs no server: it works while the server is away. Quiet ones are taken to need none. */
+  /** Needs no server: enabled while the server is down. The default for quiet ones. */
   readonly local?: boolean;
   readonly type?: "button" | "submit";
-  /** What it is called where its content is not a word. */
+  /** The accessible name if the content is not text. */
   readonly label?: string;
   readonly pressed?: boolean;
   readonly expanded?: boolean;
@@ -25,7 +25,7 @@ export interface ButtonProps {
   readonly children?: ComponentChildren;
 }
 
-/** It keeps the focus while it is off because the server is away or it is at work: `aria-disabled`, not `disabled`. */
+/** Keeps the focus while it is busy or the server is down: `aria-disabled`, not `disabled`. */
 export function Button(props: ButtonProps) {
   const { kind = "plain", icon, busy = false, local = kind === "quiet", children } = props;
   const off = busy || (!local && surroundings.offline.value);

@@ -7,9 +7,9 @@ interface ChipProps {
   readonly href?: string;
   readonly onRemove?: () => void;
   readonly onClick?: () => void;
-  /** Of a choice that is made. */
+  /** For a choice: it is selected. */
   readonly selected?: boolean;
-  /** What is removed, for screen readers. */
+  /** What the remove button removes, for screen readers. */
   readonly name?: string;
   readonly title?: string;
 }

@@ -9,7 +9,7 @@ interface CopyProps {
   readonly kind?: ButtonKind;
 }
 
-/** Copies a text. Also on plain HTTP, where browsers have no clipboard for pages. */
+/** Copies a text, also on plain HTTP, where browsers have no clipboard API. */
 export function Copy({ text, label, wide, kind = "quiet" }: CopyProps) {
   const [done, setDone] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -47,14 +47,14 @@ export async function copyText(text: string): Promise<boolean> {
       return true;
     }
   } catch {
-    // not allowed: the older way may be
+    // not allowed: try the older way
   }
   const focused = document.activeElement;
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "visually-hidden";
   area.setAttribute("aria-hidden", "true");
-  (document.querySelector("dialog[open]") ?? document.body).append(area); // behind a modal dialog nothing is selected
+  (document.querySelector("dialog[open]") ?? document.body).append(area); // nothing outside a modal can be selected
   area.select();
   const copied = document.execCommand("copy");
   area.remove();

@@ -12,8 +12,8 @@ export interface DialogProps {
   readonly class?: string;
 }
 
-/** A modal dialog. Esc closes it; a click beside it does not, as what was typed would be lost. The focus goes back to
- * where it was. */
+/** A modal dialog. Esc closes it; a click outside does not, as typed text would be lost. Restores the focus when it
+ * closes. */
 export function Dialog({ title, onClose, children, actions, wide, class: more }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   const heading = useId();
@@ -48,21 +48,21 @@ export function Dialog({ title, onClose, children, actions, wide, class: more }:
 
 export interface ConfirmDialogProps {
   readonly title: string;
-  /** What it changes, and what it leaves alone. */
+  /** What it changes, and what stays unchanged. */
   readonly touches: ComponentChildren;
   readonly verb: string;
   readonly danger?: boolean;
-  /** `key`: the Idempotency-Key of this one decision, also if it is sent again. The caller closes the dialog. */
+  /** `key`: the Idempotency-Key of this action, also for retries. The caller closes the dialog. */
   readonly onConfirm: (key: string) => Promise<void>;
   readonly onClose: () => void;
   /** Fields to fill in. */
   readonly children?: ComponentChildren;
   readonly disabled?: boolean;
-  /** To be typed before it can be done: for what touches much. */
+  /** Must be typed to confirm an action on many runs. */
   readonly typed?: string;
 }
 
-/** Asks before something is done, does it once, and says in place if it failed; what was typed stays. */
+/** Asks for confirmation, acts once, and shows an error in place; typed text stays. */
 export function ConfirmDialog(props: ConfirmDialogProps) {
   const [key] = useState(newKey);
   const [busy, setBusy] = useState(false);
@@ -74,7 +74,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
   const ready = !props.disabled && (props.typed === undefined || typed.trim() === props.typed);
   const confirm = async (event: Event): Promise<void> => {
     event.preventDefault();
-    if (acting.current || !ready) return; // a second click comes before the first one is rendered
+    if (acting.current || !ready) return; // a second click may come before the first one is rendered
     acting.current = true;
     setBusy(true);
     setProblem(null);

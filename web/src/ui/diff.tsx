@@ -1,4 +1,4 @@
-/** What `diffLines` of the model gives. */
+/** The result of `diffLines` of the model. */
 export interface ShownDiffLine {
   readonly kind: "same" | "added" | "removed";
   readonly text: string;
@@ -7,7 +7,7 @@ export interface ShownDiffLine {
 const MARKS = { same: " ", added: "+", removed: "-" } as const;
 const WORDS = { same: "", added: "Added: ", removed: "Removed: " } as const;
 
-/** Lines that came and went: by sign, word and hue. */
+/** Added and removed lines, by sign, word and colour. */
 export function Diff({ lines, label }: { readonly lines: readonly ShownDiffLine[]; readonly label?: string }) {
   return (
     <pre class="diff" tabIndex={0} role="region" aria-label={label ?? "Difference"}>

@@ -4,14 +4,14 @@ import { Icon } from "./icon";
 import { surroundings } from "./surroundings";
 
 interface DisconnectedProps {
-  /** When the server answered last, by its clock. */
+  /** When the server responded last, by its clock. */
   readonly since: number;
-  /** When it is tried again, by the same clock. */
+  /** When the next retry is due, by the same clock. */
   readonly retryAt: number;
   readonly onRetry: () => void;
 }
 
-/** The bar that says that nothing is new. The countdown is not read out: the first sentence is, once. */
+/** The bar shown while the data are outdated. Screen readers read the first sentence once, not the countdown. */
 export function Disconnected({ since, retryAt, onRetry }: DisconnectedProps) {
   const left = Math.max(0, Math.ceil((retryAt - surroundings.second.value) / 1000));
   return (

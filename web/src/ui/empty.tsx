@@ -3,9 +3,9 @@ import { CodeBlock } from "./code-block";
 
 interface EmptyProps {
   readonly title: string;
-  /** Why there is nothing, and what changes it. */
+  /** Why it is empty, and what changes that. */
   readonly children?: ComponentChildren;
-  /** The very command that does. */
+  /** The command that changes it. */
   readonly command?: string;
 }
 

@@ -5,7 +5,7 @@ import { Copy } from "./copy";
 import { Icon } from "./icon";
 import { surroundings } from "./surroundings";
 
-/** What a `Problem` of the API has. */
+/** The fields of a `Problem` of the API. */
 export interface ShownProblem {
   readonly title: string;
   readonly detail: string;
@@ -20,12 +20,12 @@ export interface ShownProblem {
 interface ErrorBoxProps {
   readonly problem: ShownProblem;
   readonly onRetry?: () => void;
-  /** It is shown instead of the page, and so has its heading. */
+  /** Shown instead of the page, and so with its heading. */
   readonly page?: boolean;
   readonly children?: ComponentChildren;
 }
 
-/** What went wrong, what helps, and under which number the server's log has it. */
+/** An error, its remedy, and its incident number in the server's log. */
 export function ErrorBox({ problem, onRetry, page, children }: ErrorBoxProps) {
   const Title = page ? "h1" : "p";
   const incident = problem.instance?.replace(/^urn:kagzi:incident:/, "") ?? "";
@@ -55,7 +55,7 @@ export function ErrorBox({ problem, onRetry, page, children }: ErrorBoxProps) {
   );
 }
 
-/** Where else it may be: in another namespace, or nowhere any more. */
+/** Suggests that it may be in another namespace, or deleted. */
 function Elsewhere() {
   const here = surroundings.namespace.value;
   const others = surroundings.namespaces.value.filter((name) => name !== here);

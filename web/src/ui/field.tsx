@@ -17,7 +17,7 @@ interface FieldProps {
   readonly children: ComponentChildren;
 }
 
-/** A labelled input with its help and its error, which screen readers read with it. */
+/** A labelled input with help and error texts, which screen readers read with it. */
 export function Field({ label, help, error, required, children }: FieldProps) {
   const id = useId();
   const parts = [help ? `${id}-help` : "", error ? `${id}-error` : ""].filter((each) => each !== "");
@@ -74,7 +74,7 @@ interface TextInputProps {
 
 export function TextInput(props: TextInputProps) {
   const ids = useFieldIds();
-  // the types of preact have one kind of input for each `type`; here it is any of them
+  // preact has separate input types for each `type`; this one covers all
   const kind = { type: props.type ?? "text", ...(props.list ? { list: props.list } : {}) } as { type: "text" };
   return (
     <input

@@ -1,6 +1,6 @@
 import type { IconName } from "../model/statuses";
 
-/** Drawn on 16 x 16 with lines of 1.5. */
+/** Drawn on a 16 x 16 grid with a stroke of 1.5. */
 const PATHS: Readonly<Record<IconName, string>> = {
   "circle-dashed":
     "M8 2.2a5.8 5.8 0 0 1 2.3.5M12.6 4.4a5.8 5.8 0 0 1 1.2 3.2M13 10.8a5.8 5.8 0 0 1-2.3 2.4" +
@@ -34,7 +34,7 @@ const FILLED: ReadonlySet<IconName> = new Set<IconName>(["play", "moon"]);
 
 interface IconProps {
   readonly name: IconName;
-  /** What it says where no word stands beside it. */
+  /** The accessible name if there is no text beside it. */
   readonly label?: string;
 }
 

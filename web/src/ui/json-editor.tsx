@@ -4,13 +4,13 @@ import { useFieldIds } from "./field";
 interface JsonEditorProps {
   readonly text: string;
   readonly onText: (text: string) => void;
-  /** What else is wrong with it, as the server or a schema says. */
+  /** A further error, from the server or a schema. */
   readonly error?: string | null;
   readonly label?: string;
   readonly rows?: number;
 }
 
-/** JSON as text: it is sent as it is typed. Tab leaves it, as in every other field. */
+/** Edits JSON as text, which is sent as typed. Tab leaves it, as in other fields. */
 export function JsonEditor({ text, onText, error, label, rows }: JsonEditorProps) {
   const ids = useFieldIds();
   const wrong = text.trim() === "" ? null : checkSyntax(text);

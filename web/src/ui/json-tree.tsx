@@ -16,17 +16,17 @@ import { Icon } from "./icon";
 
 interface JsonTreeProps {
   readonly text: string;
-  /** Shows a field to search in it. */
+  /** Shows a search field. */
   readonly find?: boolean;
   readonly label?: string;
 }
 
 const ON_DEMAND = 256 * 1024;
 const CHILDREN_AT_ONCE = 100;
-/** So much is open at first. */
+/** How much is initially expanded. */
 const OPEN_CHARACTERS = 4000;
 
-/** A value as it is stored: digits, the order of keys and keys that are there twice. All of it is text. */
+/** A value as it is stored: with its digits, key order and duplicate keys. All of it is text. */
 export function JsonTree({ text, find, label }: JsonTreeProps) {
   const [wanted, setWanted] = useState(text.length <= ON_DEMAND);
   const [needle, setNeedle] = useState("");
@@ -61,7 +61,7 @@ export function JsonTree({ text, find, label }: JsonTreeProps) {
   );
 }
 
-/** What has to be open so that the hits can be seen. */
+/** What must be expanded to show the matches. */
 function openOf(hits: readonly JsonNode[]): ReadonlySet<JsonNode> {
   const open = new Set<JsonNode>();
   for (const hit of hits) for (let at = hit.parent; at !== null; at = at.parent) open.add(at);

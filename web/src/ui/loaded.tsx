@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { ErrorBox, type ShownProblem } from "./error-box";
 import { Skeleton } from "./skeleton";
 
-/** What `useResource` gives. */
+/** The result of `useResource`. */
 export interface LoadedResource<T> {
   readonly value: T | null;
   readonly error: ShownProblem | null;
@@ -17,8 +17,8 @@ interface LoadedProps<T> {
   readonly children: (value: T) => ComponentChildren;
 }
 
-/** Loading, an error, or what was loaded: an error stands above what is known, which stays, and an answer that nobody
- * gave is for the bar of the frame to say. */
+/** Shows loading, an error, or the loaded value. An error is shown above the last value, which stays; a missing
+ * response is reported by the bar of the frame. */
 export function Loaded<T>({ of, rows, children }: LoadedProps<T>) {
   const { value, error } = of;
   const away = error?.code === "unreachable" && value !== null;

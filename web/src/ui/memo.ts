@@ -1,4 +1,4 @@
-// A component that is rendered again only when a property is another one.
+// A component that is rendered again only when a property changes.
 import { Component, type ComponentChildren, type FunctionComponent } from "preact";
 import { createElement } from "preact";
 

@@ -12,7 +12,7 @@ export interface MenuItem {
   readonly icon?: IconName;
   readonly danger?: boolean;
   readonly disabled?: boolean;
-  /** Why, or what it does. */
+  /** Why it is disabled, or what it does. */
   readonly hint?: string;
   /** Needs no server. */
   readonly local?: boolean;
@@ -20,13 +20,13 @@ export interface MenuItem {
 
 interface MenuProps {
   readonly label: string;
-  /** A function is called when it is open: a list has many menus. */
+  /** A function is called when the menu opens: a list has many menus. */
   readonly items: readonly MenuItem[] | (() => readonly MenuItem[]);
   readonly kind?: ButtonKind;
   readonly icon?: IconName;
-  /** Shows the icon only; the label is read out. */
+  /** Shows the icon only; the label is the accessible name. */
   readonly iconOnly?: boolean;
-  /** At which end of the button it opens. */
+  /** The end of the button at which it opens. */
   readonly align?: "start" | "end";
 }
 
@@ -37,7 +37,7 @@ export function Menu({ label, items, kind = "plain", icon, iconOnly, align = "st
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLUListElement>(null);
   const id = useId();
-  // Before the next key: one that closes the menu, or moves in it, is for its entries.
+  // Before the next key event, which belongs to the open menu.
   useLayoutEffect(() => {
     if (!open) return;
     keepInView(list.current);
@@ -141,7 +141,7 @@ function Entry({ item, close }: { readonly item: MenuItem; readonly close: () =>
 
 const MARGIN = 8;
 
-/** On a narrow screen neither end of the button may have room for it. */
+/** On a narrow screen, neither end of the button may have enough space. */
 function keepInView(list: HTMLElement | null): void {
   if (!list) return;
   const { left, right } = list.getBoundingClientRect();

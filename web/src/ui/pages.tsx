@@ -6,7 +6,7 @@ interface PagesProps {
   readonly onToken: (token: string | null) => void;
 }
 
-/** Forth and back in a list. */
+/** Buttons for the next and previous page of a list. */
 export function Pages({ next, prev, onToken }: PagesProps) {
   if (next === null && prev === null) return null;
   return (

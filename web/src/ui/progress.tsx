@@ -1,5 +1,5 @@
 interface ProgressProps {
-  /** From 0 to 1; null: how far it is, is not known. */
+  /** From 0 to 1; null: unknown. */
   readonly value: number | null;
   readonly label?: string;
 }

@@ -9,7 +9,7 @@ import { Tabs } from "./tabs";
 
 type Of<K extends FormValue["kind"]> = PartProps & { readonly value: Extract<FormValue, { kind: K }> };
 
-/** The fields of an object, then what the text has besides. */
+/** The fields of an object, then its other keys. */
 export function ObjectPart(props: Of<"object"> & { readonly without?: string | undefined }) {
   const { field, value, path, errors, onChange } = props;
   return (
@@ -31,7 +31,7 @@ export function ObjectPart(props: Of<"object"> & { readonly without?: string | u
   );
 }
 
-/** Keys that no field has, or that come a second time. */
+/** Keys without a field, and duplicate keys. */
 function OtherEntries({ field, value, onChange }: Of<"object">) {
   const names = new Set(field.properties.map((each) => each.name));
   const seen = new Set<string>();
@@ -127,7 +127,7 @@ export function MapPart({ field, value, path, label, errors, onChange }: Of<"obj
 
 export function UnionPart(props: Of<"union">) {
   const { field, value, path, label, errors, onChange } = props;
-  // what was typed under another tab is there again on the way back
+  // what was typed under another tab is restored on return
   const typed = useRef(new Map<number, FormValue>());
   const variant = field.variants[value.index];
   if (!variant) return null;

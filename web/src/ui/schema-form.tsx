@@ -8,16 +8,16 @@ import { ListPart, MapPart, ObjectPart, UnionPart } from "./schema-form-parts";
 interface SchemaFormProps {
   readonly field: SchemaField;
   readonly value: FormValue;
-  /** Those to be shown, at their paths. */
+  /** The errors to show, at their paths. */
   readonly errors: readonly FieldError[];
   readonly onChange: (value: FormValue) => void;
-  /** What a value that is not an object is called. */
+  /** The label of a value that is not an object. */
   readonly label?: string;
-  /** A field of the object that is asked for elsewhere. */
+  /** A field of the object that is shown elsewhere. */
   readonly without?: string;
 }
 
-/** A form from a JSON Schema. What is typed stays as it is typed. */
+/** A form from a JSON Schema. Typed text stays as it is. */
 export function SchemaForm({ field, value, errors, onChange, label = "Value", without }: SchemaFormProps) {
   const byPath = new Map(errors.map((each) => [each.path, each.message]));
   const part = { field, value, path: "", label, required: true, errors: byPath, onChange };
@@ -33,11 +33,11 @@ export interface PartProps {
   readonly required: boolean;
   readonly errors: ReadonlyMap<string, string>;
   readonly onChange: (value: FormValue) => void;
-  /** Takes an item out of its list. */
+  /** Removes an item from its list. */
   readonly onRemove?: () => void;
 }
 
-/** A field with what is in it. */
+/** A field with its value. */
 export function FieldPart(props: PartProps) {
   const { field, value, path, label } = props;
   if (value.kind === "raw" && field.kind !== "json") return <Misfit {...props} text={value.text} />;
@@ -59,7 +59,7 @@ export function FieldPart(props: PartProps) {
   );
 }
 
-/** A part with parts of its own: in a box with its name. */
+/** A part with nested parts: in a box with its name. */
 function Nested(props: PartProps) {
   const { field, value, label, path, required, onChange } = props;
   const error = props.errors.get(path);
@@ -96,13 +96,13 @@ function Nested(props: PartProps) {
   );
 }
 
-/** A list or map without anything in it, which is the same as to leave it out: there is nothing to clear. */
+/** An empty list or map, which is equivalent to leaving it out: there is nothing to clear. */
 function isJustEmpty(field: SchemaField, value: FormValue): boolean {
   if (value.kind === "array") return value.items.length === 0 && field.fallback === "[]";
   return field.kind === "map" && value.kind === "object" && value.entries.length === 0 && field.fallback === "{}";
 }
 
-/** What a field begins with when somebody asks for it, although it may be left out or be null. */
+/** The initial value of an optional or nullable field when the user adds it. */
 function filledForm(field: SchemaField): FormValue {
   if (field.kind === "object") {
     const entries = field.properties.map(({ name, field: each, required }) => {
@@ -117,8 +117,8 @@ function filledForm(field: SchemaField): FormValue {
   return field.kind === "array" ? { kind: "array", items: [] } : { kind: "object", entries: [] };
 }
 
-/** Back to nothing: left out if it may be, else null; an item leaves its list. `words`: where no field is beside it that
- * says what the sign is about. */
+/** Clears a value: left out if optional, otherwise null; an item is removed from its list. `words`: show a text, where
+ * no field beside the icon explains it. */
 function Clear({ field, value, label, required, onChange, onRemove, words = false }: PartProps & { words?: boolean }) {
   if (onRemove) {
     return (
@@ -137,7 +137,7 @@ function Clear({ field, value, label, required, onChange, onRemove, words = fals
   );
 }
 
-/** JSON that is not what the field asks for: shown as it is, so that nothing is lost. */
+/** JSON that does not match the field: shown as it is, so that nothing is lost. */
 function Misfit(props: PartProps & { readonly text: string }) {
   const { field, label, text, onChange, path } = props;
   return (
@@ -166,7 +166,7 @@ function Scalar({ field, value, label, required, onChange }: PartProps) {
     case "choice":
       return <Chosen {...{ field, value, label, required, onChange }} />;
     case "string":
-      // one line would lose the breaks of several
+      // a single-line input would lose line breaks
       if (text.includes("\n")) {
         return <TextArea value={text} onText={setText} rows={Math.min(12, text.split("\n").length)} />;
       }
@@ -181,7 +181,7 @@ function Scalar({ field, value, label, required, onChange }: PartProps) {
 
 type ChosenProps = Pick<PartProps, "field" | "value" | "label" | "required" | "onChange">;
 
-/** One of a few values; a plain yes or no is a box to tick. */
+/** One of a few values; a boolean is a checkbox. */
 function Chosen({ field, value, label, required, onChange }: ChosenProps) {
   const text = value.kind === "text" ? value.text : "";
   if (field.kind === "boolean" && value.kind === "text" && !field.nullable) {
@@ -210,7 +210,7 @@ function Chosen({ field, value, label, required, onChange }: ChosenProps) {
   return <Select value={shown} options={options} onSelect={select} {...(label === "" ? { label: "Value" } : {})} />;
 }
 
-/** As JSON: `1.0` is not `1`, but spaces do not matter. */
+/** Compares as JSON: `1.0` is not `1`, but whitespace does not matter. */
 function same(a: string, b: string): boolean {
   return a.replace(/\s+/g, "") === b.replace(/\s+/g, "");
 }

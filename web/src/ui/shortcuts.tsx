@@ -4,10 +4,10 @@ import { Dialog } from "./dialog";
 import { surroundings } from "./surroundings";
 
 export interface Shortcut {
-  /** `j`, `?`, `Escape`, `Ctrl+k` (Cmd on a Mac), `Alt+!`; `g r` is one after the other. */
+  /** `j`, `?`, `Escape`, `Ctrl+k` (Cmd on a Mac), `Alt+!`; `g r` is a sequence. */
   readonly keys: string;
   readonly label: string;
-  /** Returns false if it has nothing to do: another one may have. */
+  /** Returns false if it has nothing to do: then the next handler is tried. */
   readonly handler: (event: KeyboardEvent) => void | boolean;
   readonly group: string;
 }
@@ -19,8 +19,8 @@ let pendingUntil = 0;
 
 export const shortcuts: ReadonlySignal<readonly Shortcut[]> = list;
 
-/** A key, for as long as the component is shown. Single keys are off while somebody types, within dialogs, and if the
- * preferences say so. The newest goes first. */
+/** A shortcut, active while the component is shown. Single keys are off while the user types, in dialogs, and if the
+ * preferences disable them. The newest handler comes first. */
 export function useShortcut(
   keys: string,
   label: string,
@@ -38,7 +38,7 @@ export function useShortcut(
   }, [keys, label, group]);
 }
 
-/** How an event is written as keys. */
+/** The notation of a key event. */
 export function keysOf(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey">): string {
   const key = event.key.length === 1 && (event.ctrlKey || event.metaKey) ? event.key.toLowerCase() : event.key;
   return `${event.ctrlKey || event.metaKey ? "Ctrl+" : ""}${event.altKey ? "Alt+" : ""}${key}`;
@@ -52,7 +52,7 @@ export function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement && !buttons.includes(target.type);
 }
 
-/** To be called with each key of the document. */
+/** Call with each key event of the document. */
 export function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.isComposing) return;
   const modified = event.ctrlKey || event.metaKey;
@@ -61,7 +61,7 @@ export function onKey(event: KeyboardEvent): void {
   if (!modified && (isTyping(event.target) || open)) return;
   if (modified && open) return;
   if (!modified && !named && !surroundings.singleKeys.peek()) return;
-  // Enter and Space belong to what has the focus
+  // Enter and Space belong to the focused control
   if ((event.key === "Enter" || event.key === " ") && isControl(event.target)) return;
   const keys = keysOf(event);
   const sequence = Date.now() < pendingUntil ? `${pending} ${keys}` : "";
@@ -88,7 +88,7 @@ function run(keys: string, event: KeyboardEvent): boolean {
   return false;
 }
 
-/** All keys that do something now. */
+/** Lists all active shortcuts. */
 export function ShortcutsOverlay({ onClose }: { readonly onClose: () => void }) {
   const groups = new Map<string, Shortcut[]>();
   for (const each of list.value) {

@@ -1,4 +1,4 @@
-/** Stands for what is being loaded. It appears after 150 ms: what comes sooner does not flicker. */
+/** A placeholder while loading. Appears after 150 ms, so that fast responses do not flicker. */
 export function Skeleton({ rows = 5, label = "Loading" }: { readonly rows?: number; readonly label?: string }) {
   return (
     <div class="skeleton" role="status" aria-label={label}>

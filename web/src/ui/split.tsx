@@ -3,18 +3,18 @@ import { useRef } from "preact/hooks";
 
 interface SplitProps {
   readonly main: ComponentChildren;
-  /** Null: there is none, and the main part has all the room. */
+  /** Null: none, and the main part uses the whole width. */
   readonly side: ComponentChildren | null;
   readonly width: number;
   readonly onWidth: (width: number) => void;
-  /** What the side is. */
+  /** The accessible name of the side. */
   readonly label: string;
 }
 
 const LEAST = 240;
 const STEP = 24;
 
-/** Two parts side by side; the one on the right can be made wider. Below 1000 px it is below the other. */
+/** Two parts side by side, with a resizable right one. On screens below 1000 px it is below the other. */
 export function Split({ main, side, width, onWidth, label }: SplitProps) {
   const root = useRef<HTMLDivElement>(null);
   const most = (): number => Math.max(LEAST, (root.current?.clientWidth ?? 1200) - 320);

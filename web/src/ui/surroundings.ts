@@ -1,24 +1,24 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 
-/** What components have to know of the page around them. `main` sets it; components know nothing of the state. */
+/** What components need to know about the page. `main` sets it, so that components do not depend on the state. */
 export const surroundings = {
-  /** In which zone times are shown. */
+  /** The time zone for display. */
   zone: signal<string>("local"),
-  /** The server does not answer: what is shown is old, and nothing can be done. */
+  /** The server does not respond: the data are outdated, and no action is possible. */
   offline: signal(false),
-  /** Whether single letters are keys. */
+  /** Whether single-letter shortcuts are on. */
   singleKeys: signal(true),
-  /** The namespace that is shown, and those that the key can see. */
+  /** The current namespace, and those that the key permits. */
   namespace: signal("default") as ReadonlySignal<string>,
   namespaces: signal<readonly string[]>([]),
-  /** How long ended runs are kept, in words; empty: not known. */
+  /** How long ended runs are kept, in words; empty: unknown. */
   retention: signal(""),
-  /** The server's time, each second. */
+  /** The server's time, updated every second. */
   second: signal(Date.now()) as ReadonlySignal<number>,
-  /** The same, a few times a minute. */
+  /** The server's time, updated a few times a minute. */
   minute: signal(Date.now()) as ReadonlySignal<number>,
-  /** Opens an address without loading the page anew. */
+  /** Opens an address without reloading the page. */
   go: (address: string): void => location.assign(address),
-  /** The address of this very page in another namespace. */
+  /** The address of this page in another namespace. */
   inNamespace: (name: string): string => `?namespace=${encodeURIComponent(name)}`,
 };

@@ -9,7 +9,7 @@ interface TimeProps {
   readonly style?: TimeStyle;
 }
 
-/** A copy of what is shown is a copy of the exact time, in UTC. */
+/** Copying the displayed time copies the exact time in UTC. */
 function copyUtc(ms: number): (event: ClipboardEvent) => void {
   return (event) => {
     event.clipboardData?.setData("text/plain", toUtc(ms));
@@ -17,7 +17,7 @@ function copyUtc(ms: number): (event: ClipboardEvent) => void {
   };
 }
 
-/** A time in the zone that was chosen, with its name; hovering and copying give UTC. */
+/** A time in the selected zone, with its name; the tooltip and copying give UTC. */
 export function Time({ ms, style = "datetime" }: TimeProps) {
   return (
     <time
@@ -43,7 +43,7 @@ export function Duration({ ms }: { readonly ms: number }) {
 
 const HOUR_MS = 3_600_000;
 
-/** How long ago it was, by the server's clock; after a day the time itself, unless it has to be `short`. */
+/** How long ago, by the server's clock; after a day the time itself, unless `short`. */
 export function Since({ ms, short = false }: { readonly ms: number; readonly short?: boolean }) {
   const recent = Math.abs(surroundings.minute.value - ms) < HOUR_MS;
   const now = recent ? surroundings.second.value : surroundings.minute.value;
@@ -51,19 +51,19 @@ export function Since({ ms, short = false }: { readonly ms: number; readonly sho
   return <Relative ms={ms} text={short ? shortAgeOf(ms, then) : ageOf(ms, then, surroundings.zone.value)} />;
 }
 
-/** How long it is until then. */
+/** How long until then. */
 export function Until({ ms }: { readonly ms: number }) {
   return <Relative ms={ms} text={untilOf(ms, surroundings.second.value, surroundings.zone.value)} />;
 }
 
-/** How long it has been going on: grows each second. */
+/** How long it has lasted: updated every second. */
 export function Elapsed({ since }: { readonly since: number }) {
   return <Duration ms={surroundings.second.value - since} />;
 }
 
 function Relative({ ms, text }: { readonly ms: number; readonly text: string }) {
   const zone = surroundings.zone.value;
-  // a list has a hundred of them, and each says something new every second
+  // a list has a hundred of them, each updated every second
   const fixed = useMemo(
     () => ({ dateTime: toUtc(ms), title: `${formatTime(ms, zone, "datetime")}\n${toUtc(ms)}`, onCopy: copyUtc(ms) }),
     [ms, zone],

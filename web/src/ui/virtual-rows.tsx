@@ -6,7 +6,7 @@ interface VirtualRowsProps {
   readonly rowHeight: number;
   readonly render: (index: number) => ComponentChildren;
   readonly keyOf?: (index: number) => string | number;
-  /** Is scrolled into view when it changes. */
+  /** Scrolled into view when it changes. */
   readonly shownIndex?: number | null;
   readonly overscan?: number;
   readonly class?: string;
@@ -14,7 +14,7 @@ interface VirtualRowsProps {
   readonly role?: "list" | "listbox" | "rowgroup" | "presentation";
 }
 
-/** Many rows of one height, of which those in view are in the document. */
+/** Many rows of one height; only the visible ones are in the document. */
 export function VirtualRows(props: VirtualRowsProps) {
   const { count, rowHeight, render, keyOf, shownIndex, overscan = 8 } = props;
   const ref = useRef<HTMLDivElement>(null);

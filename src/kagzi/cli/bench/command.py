@@ -114,7 +114,7 @@ def bench(
 
 
 async def _until_stopped(url: str | None, plan: Plan, bar: "Bar") -> dict[str, Any]:
-    """SIGTERM ends a bench as Ctrl-C does: with all its processes."""
+    """SIGTERM ends a bench like Ctrl-C, together with all its processes."""
     import asyncio
     import signal
 
@@ -134,7 +134,7 @@ async def _until_stopped(url: str | None, plan: Plan, bar: "Bar") -> dict[str, A
 
 
 def check_writable(file: Path | None) -> None:
-    """Before minutes of measuring, not after them."""
+    """Checks before minutes of measuring, not after them."""
     if file is not None and not file.resolve().parent.is_dir():
         raise Stop(Exit.FAILED, f"--json {file}: the folder {file.resolve().parent} does not exist", "create it first")
 

@@ -1,27 +1,27 @@
-"""CPU and memory of the measured processes, read from /proc. Without /proc, the figures are left out."""
+"""CPU and memory of the measured processes, read from /proc. Without /proc the figures are omitted."""
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-_UTIME_FIELD = 11  # of what follows the command's name in /proc/PID/stat
+_UTIME_FIELD = 11  # index among the fields after the command's name in /proc/PID/stat
 _STIME_FIELD = 12
 _PEAK = "VmHWM:"
 
 
 class ProcessMeter:
-    """Reads the CPU time of named groups of processes, and the most memory that each has had."""
+    """Reads the CPU time of named groups of processes, and their peak memory."""
 
     def __init__(self, groups: Mapping[str, Sequence[int]]) -> None:
         self._groups = {name: tuple(pids) for name, pids in groups.items()}
 
     def replace(self, name: str, pids: Sequence[int]) -> None:
-        """Other processes have the name from now on."""
+        """Gives the name to other processes."""
         self._groups[name] = tuple(pids)
 
     def cpu(self) -> dict[str, float]:
-        """Seconds by group; a group of which nothing can be read is absent."""
+        """Seconds by group; a group that cannot be read is absent."""
         readings: dict[str, float] = {}
         for name, pids in self._groups.items():
             seconds = [used for pid in pids if (used := cpu_seconds(pid)) is not None]
@@ -33,7 +33,7 @@ class ProcessMeter:
         return {name: max(used - before[name], 0.0) for name, used in self.cpu().items() if name in before}
 
     def peak_memory_mb(self) -> dict[str, float]:
-        """By group. Pages that processes share are counted in each: of a database it says nothing, and is absent."""
+        """By group. Shared pages count in each process: for a database the sum is meaningless, so it is absent."""
         peaks: dict[str, float] = {}
         for name, pids in self._groups.items():
             megabytes = [peak for pid in pids if (peak := peak_memory_mb(pid)) is not None]
@@ -53,7 +53,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def peak_memory_mb(pid: int) -> float | None:
-    """The most resident memory so far; None if the process is gone or there is no /proc."""
+    """The peak resident memory; None if the process is gone or there is no /proc."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

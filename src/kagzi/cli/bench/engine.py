@@ -1,4 +1,4 @@
-"""Kagzi as the load generator sees it."""
+"""Kagzi as an engine for the load generator."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ RUN_TIMEOUT = "300s"
 
 
 class KagziEngine:
-    """Through one client. A worker serves `flows`; nobody serves UNSERVED."""
+    """Uses one client. A worker serves `flows`; no worker serves UNSERVED."""
 
     def __init__(self, client: Kagzi) -> None:
         self._client = client

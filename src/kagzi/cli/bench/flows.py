@@ -1,4 +1,4 @@
-"""The workflows that are measured. Steps only return `{"i": i}`: what remains is the engine."""
+"""The workflows that are measured. Steps only return `{"i": i}`, so that the engine's cost dominates."""
 
 import asyncio
 from collections.abc import Mapping

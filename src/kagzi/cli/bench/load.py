@@ -1,7 +1,7 @@
-"""The load generator: the same load for every engine that is measured, Kagzi and its peers.
+"""The load generator: the same load for every measured engine, Kagzi and its peers.
 
-Only the standard library is imported: the comparison with peers (bench/) reads this file in environments of their own.
-Every result is compared with what it has to be; a wrong or missing one ends the measurement with an error.
+Imports only the standard library: the comparison with peers (bench/) loads this file in other environments. Every
+result is checked; a wrong or missing one ends the measurement with an error.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from time import perf_counter
 from typing import Any, Protocol
 
 UNSERVED = "bench-unserved"
-"""A flow that no worker has: its runs stay pending."""
+"""A flow that no worker serves: its runs stay pending."""
 
 TIMED = "timed"
 """The flow that measures its own steps: `{"done": steps, "ms": milliseconds}`."""
 
 _MS = 1_000
 _POLL_S = 0.005
-_SCRAMBLE = 7  # has no divisor in common with most ranges: sizes follow each other out of order, the same on every run
+_SCRAMBLE = 7  # coprime with most ranges: sizes come in a mixed order that is the same on every run
 _RATE_SAMPLE = 200
 _READ_AT_ONCE = 500  # results
 _DAY_MS = 86_400_000
@@ -28,7 +28,7 @@ Progress = Callable[[float], None]
 
 
 class Engine(Protocol):
-    """What a load needs of an engine. Flows are those of `flows.py`."""
+    """The interface of an engine under load. Flows are those of `flows.py`."""
 
     async def run(self, flow: str, input: Any, /) -> Any:
         """Start a run and wait for its result."""
@@ -39,16 +39,16 @@ class Engine(Protocol):
         ...
 
     async def result(self, flow: str, run: str, /) -> Any:
-        """Wait for the result of a run that was started, perhaps by another process."""
+        """Wait for the result of a started run, perhaps one that another process started."""
         ...
 
 
 class WrongResultError(Exception):
-    """A run returned something else than it should have: the figures mean nothing."""
+    """A run returned a wrong result: the figures mean nothing."""
 
 
 def no_progress(_done: float, /) -> None:
-    """For those who show none."""
+    """For callers that show no progress."""
 
 
 async def throughput(
@@ -61,7 +61,7 @@ async def throughput(
     payload_bytes: int = 0,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """Runs of sequential steps, `in_flight` at a time. `steps`: the fewest and the most of a run."""
+    """Runs of sequential steps, `in_flight` at a time. `steps`: the minimum and maximum of a run."""
     sizes = _sizes(*steps)
 
     async def one() -> int:
@@ -79,7 +79,7 @@ async def throughput(
 
 
 async def starts(engine: Engine, *, in_flight: int, seconds: float, progress: Progress = no_progress) -> dict[str, Any]:
-    """Durable starts of runs that nobody serves."""
+    """Durable starts of runs that no worker serves."""
     ids: set[str] = set()
 
     async def one() -> int:
@@ -94,7 +94,7 @@ async def starts(engine: Engine, *, in_flight: int, seconds: float, progress: Pr
 async def steady(
     engine: Engine, *, steps_per_second: float, seconds: float, steps: int = 10, progress: Progress = no_progress
 ) -> dict[str, Any]:
-    """Runs of `steps` steps, begun at a fixed rate whether or not the earlier ones have ended. `samples` are the
+    """Runs of `steps` steps, started at a fixed rate whether or not earlier ones have ended. `samples` are the
     milliseconds of each run."""
     interval = steps / steps_per_second
     began = perf_counter()
@@ -138,9 +138,9 @@ async def latency(
     pause_seconds: float = 0.02,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """Milliseconds of `runs` runs, one at a time with a pause between, so that each meets an idle system.
+    """Milliseconds of `runs` runs, one at a time with a pause between, so that each finds an idle system.
 
-    Of the flow TIMED: of their steps alone, by the clock of the workflow. Of all others: from the start to the result.
+    For the flow TIMED: of the steps alone, by the workflow's clock. For all others: from the start to the result.
     """
     samples: list[float] = []
     began = perf_counter()
@@ -163,9 +163,9 @@ async def timers(
     margin_seconds: float = 3.0,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """`count` runs that sleep until the same moment. `samples`: how late each went on after it, in milliseconds.
+    """`count` runs that sleep until the same moment. `samples`: how late each of them resumed, in milliseconds.
 
-    `margin_seconds`: between the last start and that moment, if starts go on as fast as they began.
+    `margin_seconds`: time between the last start and that moment, if the rate of starts stays the same.
     """
     far = now_ms() + _DAY_MS
     rate = await _start_many(engine, min(count, _RATE_SAMPLE), far, in_flight=in_flight)
@@ -181,7 +181,7 @@ async def timers(
 async def lone_timers(
     engine: Engine, *, runs: int, delay_ms: int = 200, progress: Progress = no_progress
 ) -> dict[str, Any]:
-    """Runs that sleep alone, one after another: how late each went on, in milliseconds."""
+    """Runs that sleep one at a time: how late each of them resumed, in milliseconds."""
     samples: list[float] = []
     began = perf_counter()
     for number in range(runs):
@@ -203,11 +203,11 @@ async def sleepers(
 async def begin_replay(
     engine: Engine, *, steps: int, directory: str, progress: Progress = no_progress
 ) -> dict[str, Any]:
-    """Start a run that does `steps` steps, marks that in `directory`, and stays where it is. Returns its id, when it is
-    there: now its worker can be killed."""
+    """Start a run that executes `steps` steps, marks that in `directory`, and waits. Returns its id when it waits: now
+    its worker can be killed."""
     began = perf_counter()
     run = await engine.start("replayed", {"steps": steps, "directory": directory})
-    while len(_times_marked(directory, "stepped")) < 1:  # noqa: ASYNC110  a file of another process
+    while len(_times_marked(directory, "stepped")) < 1:  # noqa: ASYNC110  another process writes the file
         await asyncio.sleep(_POLL_S)
     progress(0.5)
     return {"run": run, "seconds": perf_counter() - began}
@@ -216,8 +216,8 @@ async def begin_replay(
 async def end_replay(
     engine: Engine, *, run: str, steps: int, directory: str, progress: Progress = no_progress
 ) -> dict[str, Any]:
-    """Wait for the run after its worker was replaced. `seconds`: from the entry of its function to its last known step,
-    as the new worker measured it."""
+    """Wait for the run after its worker was replaced. `seconds`: from the entry of its function to its last recorded
+    step, measured by the new worker."""
     began = perf_counter()
     require(await engine.result("replayed", run), steps)
     entered, stepped = _times_marked(directory, "entered"), _times_marked(directory, "stepped")
@@ -234,7 +234,7 @@ async def end_replay(
 async def closed_loop(
     one: Callable[[], Awaitable[int]], *, in_flight: int, seconds: float, progress: Progress = no_progress
 ) -> dict[str, Any]:
-    """`in_flight` callers, each beginning again when its last is done, for `seconds`; then until the last is done.
+    """`in_flight` callers, each repeating `one` for `seconds`; then waits for the last of them.
 
     `one` returns how many operations it did. `seconds` of the result is the time from the first start to the last end,
     `samples` are the operations that ended in each second.
@@ -258,14 +258,14 @@ async def closed_loop(
 
 
 def mark(directory: str, name: str) -> bool:
-    """Called by the flow `replayed` when it is entered and when it has done its steps. Returns True if it may end."""
+    """Called by the flow `replayed` on entry and after its steps. Returns True if it may end."""
     with Path(directory, name).open("a") as file:
-        file.write(f"{time.monotonic()}\n")  # one clock for all processes of a machine
+        file.write(f"{time.monotonic()}\n")  # all processes of a machine share this clock
     return Path(directory, "release").exists()
 
 
 def release(directory: str) -> None:
-    """From now on `mark` lets the run end."""
+    """Makes `mark` let the run end."""
     Path(directory, "release").touch()
 
 
@@ -311,7 +311,7 @@ async def _start_many(
 
 
 async def _together(caller: Callable[[], Coroutine[Any, Any, None]], count: int) -> None:
-    """`count` callers at once. The first error ends them all, and is raised by itself."""
+    """Runs `count` callers concurrently. The first error ends them all and is raised."""
     try:
         async with asyncio.TaskGroup() as callers:
             for _ in range(count):
@@ -323,7 +323,7 @@ async def _together(caller: Callable[[], Coroutine[Any, Any, None]], count: int)
 async def _lateness(engine: Engine, runs: list[str], due_ms: int) -> dict[str, Any]:
     left, samples = iter(runs), list[float]()
 
-    async def caller() -> None:  # when a result is read does not matter: it says when its run went on
+    async def caller() -> None:  # a late read does not matter: the result contains the time
         for run in left:
             samples.append(_late(await engine.result("sleeper", run), due_ms))
 

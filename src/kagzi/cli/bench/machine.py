@@ -1,4 +1,4 @@
-"""Describes the machine, the versions and the database of a bench: figures without them cannot be compared."""
+"""Describes the machine, the versions and the database of a bench, without which figures cannot be compared."""
 
 import os
 import platform
@@ -29,7 +29,7 @@ def describe_versions() -> dict[str, Any]:
 
 
 async def describe_database(url: str) -> tuple[dict[str, Any], list[int]]:
-    """What the store is and how durable, and the process ids of a PostgreSQL on this machine."""
+    """The store and its durability, and the process ids of a PostgreSQL on this machine."""
     if url.startswith("sqlite:"):
         return {"kind": "sqlite", "journal_mode": "wal", "synchronous": "full"}, []
     import asyncpg
@@ -47,7 +47,7 @@ async def describe_database(url: str) -> tuple[dict[str, Any], list[int]]:
 
 
 def is_optimised() -> bool:
-    """Whether this Python was built with profile-guided or link-time optimisation: without, it is some 7 % slower."""
+    """Whether this Python was built with profile-guided or link-time optimisation: otherwise it is about 7 % slower."""
     arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
     return "--enable-optimizations" in arguments or "--with-lto" in arguments
 

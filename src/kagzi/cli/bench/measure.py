@@ -1,4 +1,4 @@
-"""Measures the workloads, from the side of the client. Time is the client's monotonic clock."""
+"""Measures the workloads from the client's side, with the client's monotonic clock."""
 
 import asyncio
 import tempfile
@@ -20,7 +20,7 @@ ReplaceWorker = Callable[[], Awaitable[None]]
 
 
 class Bench:
-    """Measures through one client. `replace_worker`: needed for W7 only."""
+    """Measures through one client. `replace_worker`: only needed for W7."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Bench:
         self._progress = progress
 
     async def measure(self, workload: str) -> AsyncIterator[Measurement]:
-        """One or more lines for a workload (W1 has one for each number in flight)."""
+        """One or more results for a workload (W1 has one for each number in flight)."""
         match workload:
             case "W1" | "W1r" | "W1b":
                 for in_flight in (self._plan.bodies_in_flight,) if workload == "W1b" else self._plan.in_flight:
@@ -55,7 +55,7 @@ class Bench:
                 yield await self._at_rest()
 
     async def warm_up(self) -> None:
-        """Caches, plans, imports and connections: everything that happens once, before anything is timed."""
+        """Fills caches and makes plans, imports and connections before anything is timed."""
         plan = self._plan
         await load.throughput(
             self._engine, in_flight=min(plan.in_flight), seconds=plan.warm_up_seconds, progress=self._progress
@@ -119,7 +119,7 @@ class Bench:
         )
 
     async def _timers(self) -> Measurement:
-        """How late the last of many goes on, and how late a lone one."""
+        """How late the last of many timers fires, and a single one."""
         plan = self._plan
         lone = await load.lone_timers(self._engine, runs=plan.lone_timers)
         used = self._meter.cpu()
@@ -153,7 +153,7 @@ class Bench:
         return self._measurement("W7", what, "s", result, used, value=result["seconds"], details=details)
 
     async def _at_rest(self) -> Measurement:
-        """CPU of all processes while nothing happens, with many runs asleep; and what those cost a pickup."""
+        """CPU of all processes while idle with many sleeping runs, and how much those delay a pickup."""
         plan = self._plan
         before = await self._idle()
         empty = await load.latency(self._engine, runs=plan.latency_runs, steps=1)
@@ -171,7 +171,7 @@ class Bench:
         )
 
     async def _idle(self) -> dict[str, float]:
-        """Percent of a core by process."""
+        """Percent of a core, by process."""
         seconds = self._plan.idle_seconds
         used = self._meter.cpu()
         await asyncio.sleep(seconds)

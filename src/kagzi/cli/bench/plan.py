@@ -8,7 +8,7 @@ WORKLOADS = ("W1", "W1r", "W1b", "W2", "W3", "W4", "W5", "W6", "W7", "W8")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """`seconds` is the length of each throughput measurement; repetitions are of the latency ones."""
+    """`seconds`: the length of each throughput measurement; repetitions apply to the latency ones."""
 
     workloads: tuple[str, ...] = WORKLOADS
     seconds: float = 10.0
@@ -34,13 +34,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int:
-        """What the worker needs, to be no limit itself."""
+        """The slots of the worker, enough for it not to be the limit."""
         return max(*self.in_flight, self.bodies_in_flight)
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the result. `samples` are raw: operations finished per second for throughput, single times for
-    latency. `details` are further figures, by name with its unit. `memory_mb` is the peak of each process so far."""
+    """One line of the result. `samples` are raw: operations finished per second for throughput, single durations for
+    latency. `details` are further figures, by name and unit. `memory_mb` is the peak of each process so far."""
 
     workload: str
     what: str

@@ -1,4 +1,4 @@
-"""The server and the worker that are measured: real `kagzi` processes, reached only by gRPC."""
+"""The server and the worker that are measured: real `kagzi` processes, reached only over gRPC."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ _KEPT_LINES = 40
 
 
 class KagziProcess:
-    """`python -m kagzi ...`. Its output is read until its end, so that it never blocks; the last lines are kept."""
+    """`python -m kagzi ...`. Reads its output to the end, so that it never blocks, and keeps the last lines."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         self.arguments = tuple(arguments)
@@ -43,7 +43,7 @@ class KagziProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env={**os.environ, **self._environment},
-            start_new_session=True,  # Ctrl-C at the terminal is for the bench, which ends all of them
+            start_new_session=True,  # Ctrl-C goes to the bench only, which ends all of them
         )
         self._reader = asyncio.create_task(self._read(self._process))
 
@@ -66,7 +66,7 @@ class KagziProcess:
         raise Stop(await self._exit_code(), f"`kagzi {command}` did not become ready. Its output:\n  {output}")
 
     async def _exit_code(self) -> Exit:
-        """A database that cannot be reached has the same code here."""
+        """Keeps the exit code of a database that cannot be reached."""
         ended = self._process is not None and self._reader is not None and self._reader.done()
         code = await self._process.wait() if ended and self._process else None
         return Exit(code) if code in (Exit.CANNOT_CONNECT, Exit.REFUSED) else Exit.FAILED
@@ -83,7 +83,7 @@ class KagziProcess:
         self._process = None
 
     async def kill(self) -> None:
-        """`kill -9`. Does nothing if it has ended."""
+        """`kill -9`. No effect if it has ended."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
         await self.stop()
@@ -99,9 +99,9 @@ class KagziProcess:
 
 @asynccontextmanager
 async def running(*arguments: str, environment: Mapping[str, str] | None = None) -> AsyncGenerator[KagziProcess]:
-    """Secrets, such as a database URL, go into the environment: everybody can see arguments.
+    """Put secrets, such as a database URL, into the environment: everybody can see arguments.
 
-    It is stopped at the end, and killed if that comes by an error or by Ctrl-C: nothing of a bench has to be kept.
+    The process is stopped at the end, and killed after an error or Ctrl-C: a bench has nothing to save.
     """
     process = KagziProcess(arguments, environment or {})
     await process.start()

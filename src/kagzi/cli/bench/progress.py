@@ -1,4 +1,4 @@
-"""Shows on stderr how far a bench is: a bar on a terminal, a line for each part elsewhere."""
+"""Shows the progress of a bench on stderr: a bar on a terminal, otherwise a line for each part."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ import click
 from ..console import say
 
 _WIDTH = 30
-_REDRAW_S = 0.1  # drawing takes time from what is measured
+_REDRAW_S = 0.1  # drawing would disturb the measurement
 
 
 class Bar:
-    """One line that is drawn again as the parts of a bench are done. `parts`: all of them, in order."""
+    """A line that is redrawn as the parts of a bench finish. `parts`: all of them, in order."""
 
     def __init__(self, parts: Sequence[str], *, is_terminal: bool | None = None) -> None:
         self._parts = tuple(parts)
@@ -23,7 +23,7 @@ class Bar:
         self._longest = 0
 
     def part(self, name: str) -> Callable[[float], None]:
-        """Another part begins; the function is called with how much of it is done, from 0 to 1."""
+        """Begins the next part. Call the returned function with the fraction that is done, from 0 to 1."""
         if not self._is_terminal:
             say(f"{self._parts.index(name) + 1}/{len(self._parts)} {name}")
             return _nothing

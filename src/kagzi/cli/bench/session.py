@@ -1,4 +1,4 @@
-"""One bench on one store: start the processes, warm up, measure, and return the results with their circumstances."""
+"""One bench on one store: starts the processes, warms up, measures, and returns the results with their environment."""
 
 import asyncio
 import os
@@ -22,15 +22,15 @@ FORMAT = 1
 
 
 class Progress(Protocol):
-    """Shows how far a bench is."""
+    """Shows the progress of a bench."""
 
     def part(self, name: str, /) -> Callable[[float], None]:
-        """Another part begins; the function is called with how much of it is done, from 0 to 1."""
+        """Begins the next part. Call the returned function with the fraction that is done, from 0 to 1."""
         ...
 
 
 async def bench_store(url: str | None, plan: Plan, progress: Progress) -> dict[str, Any]:
-    """Measure on the database `url` in a namespace of its own, or on a new SQLite file that is removed afterwards."""
+    """Measures on the database `url` in a namespace of its own, or on a new SQLite file that is removed afterwards."""
     if url is not None:
         return await _bench(url, plan, progress)
     with tempfile.TemporaryDirectory(prefix="kagzi-bench-") as directory:
@@ -90,7 +90,7 @@ class _Processes:
         await self._start_worker()
 
     async def replace_worker(self) -> int:
-        """`kill -9`, and another one. Returns its process id."""
+        """Kills the worker (`kill -9`) and starts another. Returns its process id."""
         await self.worker.kill()
         await self._start_worker()
         return self.worker.pid

@@ -1,4 +1,4 @@
-"""The result as a block of Markdown to paste anywhere: figures with the machine and the versions they belong to."""
+"""The result as a block of Markdown for sharing: figures with the machine and versions that they were measured on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ _COLUMNS = ("workload", "what", "figure", "p99", "CPU s per 1,000")
 
 
 def shared(document: Mapping[str, Any]) -> str:
-    """The whole block, of a document of `bench_store`."""
+    """The whole block, from a document of `bench_store`."""
     rows = [_row(result) for result in document["results"]]
     table = ["| " + " | ".join(cells) + " |" for cells in (_COLUMNS, ["---"] * len(_COLUMNS), *rows)]
     return "\n".join([f"### {title(document)}", "", *table, "", circumstances(document), ""])
@@ -24,7 +24,7 @@ def title(document: Mapping[str, Any]) -> str:
 
 
 def circumstances(document: Mapping[str, Any]) -> str:
-    """Without these, nobody can compare the figures with others."""
+    """The environment, without which figures cannot be compared."""
     machine, versions = document["machine"], document["versions"]
     memory = f", {machine['memory_mb'] / 1024:.0f} GiB" if machine.get("memory_mb") else ""
     build = "optimised" if machine.get("python_optimised") else "not optimised"
@@ -44,7 +44,7 @@ def figure(result: Measurement) -> str:
 
 
 def details(results: Sequence[Measurement]) -> list[str]:
-    """`W6: lone timer p99 3.1 ms` and the like: what has no column."""
+    """Figures without a column, such as `W6: lone timer p99 3.1 ms`."""
     return [
         f"{result.workload}: " + ", ".join(f"{name} {value:g}" for name, value in result.details.items())
         for result in results

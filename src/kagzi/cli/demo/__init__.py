@@ -1,1 +1,1 @@
-"""`kagzi demo`: a shop that is open for business."""
+"""`kagzi demo`: a demo shop."""

@@ -47,7 +47,7 @@ def demo(*, data: Path, every: float, log_level: str | None, log_format: str | N
     person, schedules fire, and a catalogue is indexed by a slow fan-out. State is kept in the directory --data, apart
     from that of kagzi dev.
     """
-    show_logs(log_level, log_format, default="critical")  # payments are meant to fail
+    show_logs(log_level, log_format, default="critical")  # payments fail on purpose
     data.mkdir(parents=True, exist_ok=True)
     config = server_config({"db": f"sqlite:///{data / DATABASE}", "reflection": True, "retention": "1d", **flags})
     asyncio.run(_run(config, every))

@@ -1,7 +1,7 @@
-"""The customers of the shop: they order, and most of the orders that wait for a person are answered after a while."""
+"""The customers of the shop: they place orders, and answer most of the orders that wait for approval after a while."""
 
 import asyncio
-import random  # noqa: TID251  what customers do is chance, not identity
+import random  # noqa: TID251  randomness of customers, not of ids
 from contextlib import suppress
 
 from ...core.errors import KagziError, NotFound, PreconditionFailed
@@ -25,7 +25,7 @@ NAMES = ("ada", "grace", "alan", "barbara", "edsger", "radia", "dennis", "france
 SKUS = ("kettle", "teapot", "cup", "saucer", "spoon", "tin", "strainer", "honey", "lemon", "biscuits")
 FIRST_ORDERS = 25
 UNANSWERED = 6
-"""So many orders are left for whoever looks at the inbox; the shop answers the older ones itself."""
+"""This many orders are left for the user's inbox; the shop answers older ones itself."""
 
 
 class Customers:
@@ -39,7 +39,7 @@ class Customers:
         self._waiting: list[Run[dict[str, str]]] = []
 
     async def open(self) -> None:
-        """The schedules, a first crowd of orders, and a catalogue that is being indexed."""
+        """Creates the schedules, a first batch of orders, and a catalogue that is being indexed."""
         schedules = self._client
         await schedules.schedule("daily-report").workflow(daily_report).cron("0 6 * * *", timezone="Europe/Berlin")
         await schedules.schedule("pulse").workflow(daily_report).every("2m")
@@ -50,7 +50,7 @@ class Customers:
             await self._order()
 
     async def keep_ordering(self) -> None:
-        """Until cancelled. A server that is away for a moment loses no more than the orders of that moment."""
+        """Runs until cancelled. If the server is unavailable, only the orders of that time are lost."""
         while True:
             await asyncio.sleep(self._random.expovariate(1 / self._every_s))
             with suppress(KagziError):
@@ -79,7 +79,7 @@ class Customers:
     async def _answer(self) -> None:
         while len(self._waiting) > UNANSWERED:
             run = self._waiting.pop(0)
-            with suppress(NotFound, PreconditionFailed):  # it ended before somebody asked for it
+            with suppress(NotFound, PreconditionFailed):  # it ended before its approval
                 await run.signal(approve_order, Approval(approved=self._random.random() < 0.8, note="by the shop"))
 
     def _id(self, kind: str) -> str:

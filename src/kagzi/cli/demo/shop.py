@@ -1,12 +1,12 @@
 """The workflows of the shop: orders, shipments, refunds, a catalogue and a report.
 
-Nothing here leaves the process: what would call a payment provider or a courier waits a little, and fails as often as
-such things do.
+Nothing here leaves the process: code that would call a payment provider or a courier waits a little, and fails
+realistically often.
 """
 
 import asyncio
 import logging
-import random  # noqa: TID251  what customers do is chance, not identity
+import random  # noqa: TID251  randomness of customers, not of ids
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,7 +73,7 @@ class Catalogue:
 class CardDeclined(NonRetryable):
     """Another attempt would be declined too."""
 
-    __module__ = "shop"  # errors of the package itself are recorded by the name of their base
+    __module__ = "shop"  # errors of the kagzi package are recorded by the name of their base
 
 
 approve_order = Signal("approve-order", Approval)

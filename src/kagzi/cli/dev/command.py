@@ -73,7 +73,7 @@ def dev(
     if config.tls_cert:
         from ...sdk.transport.credentials import CERTIFICATE_VARIABLE, KEY_FILE_VARIABLE
 
-        # The worker's process connects with the certificate of the server, unless it has one of its own.
+        # The worker process trusts the certificate of the server, unless one is configured.
         os.environ.setdefault(CERTIFICATE_VARIABLE, config.tls_cert)
         os.environ.setdefault(KEY_FILE_VARIABLE, config.tls_key)
 
@@ -85,7 +85,7 @@ def dev(
 
 
 def _source(target: str) -> Path | None:
-    """The file that is served, if it is a file. Raises UsageError if it does not exist."""
+    """The file to serve, if the target is a file. Raises UsageError if it does not exist."""
     where = target.partition(":")[0]
     if not where.endswith(".py") and "/" not in where:
         return None
@@ -96,7 +96,7 @@ def _source(target: str) -> Path | None:
 
 
 def command_name() -> str:
-    """How to call this program from the shell it was called from: `kagzi` if that finds it, else by its path."""
+    """How to call this program from the user's shell: `kagzi` if that is on the PATH, otherwise its path."""
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         return "python -m kagzi"

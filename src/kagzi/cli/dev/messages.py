@@ -17,7 +17,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 def banner(setup: DevSetup, loaded: dict[str, Any], address: str, http_url: str, took_s: float) -> None:
-    """Ready: where everything is, and commands to try. `loaded` is what the worker reported about itself."""
+    """Printed when ready: URLs, and commands to try. `loaded` is what the worker reported about itself."""
     workflows: list[dict[str, str]] = loaded["workflows"]
     options = _options(loaded["namespace"], address)
     put(click.style(f"Kagzi {__version__} is ready", bold=True, fg="green") + f" ({took_s:.1f} s)")
@@ -45,13 +45,13 @@ def broken_text(setup: DevSetup, message: str) -> str:
 
 
 def missing_text(setup: DevSetup) -> str:
-    """The user's code was there, and is gone: perhaps an editor is about to save it."""
+    """The user's code existed and is gone: an editor may be about to save it."""
     waits = "it is loaded as soon as it is there" if setup.reload else "start again when it is there"
     return f"{setup.target} does not exist any more: {waits}."
 
 
 def slow_text(setup: DevSetup) -> str:
-    """The user's code takes long to load: perhaps it never returns."""
+    """The user's code takes long to load, or never returns."""
     return (
         f"{setup.target} is still being loaded. If it runs a program when it is imported, such as worker.serve() or "
         'asyncio.run(main()), put that below: if __name__ == "__main__":'

@@ -1,4 +1,4 @@
-"""What `kagzi dev` serves when it is given no file: something to start."""
+"""The workflow that `kagzi dev` serves without a file: something to start."""
 
 from ...sdk.workflow.context import Context
 from ...sdk.workflow.decorator import workflow

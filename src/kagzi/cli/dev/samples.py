@@ -1,4 +1,4 @@
-"""Something to type: an input that fits a workflow's annotation, as an argument of `kagzi start`."""
+"""Generates an example input for a workflow from its annotation, as an argument of `kagzi start`."""
 
 import shlex
 import typing
@@ -21,7 +21,7 @@ _MAX_DEPTH = 3
 
 
 def sample_argument(input_type: object) -> str:
-    """Quoted for a shell: `world`, `'{"user_id": 1}'`. Empty if nothing can be said."""
+    """Quoted for a shell: `world`, `'{"user_id": 1}'`. Empty if there is no example."""
     value = _sample(input_type, _MAX_DEPTH)
     if value is None:
         return ""
@@ -47,7 +47,7 @@ def _sample(annotation: object, depth: int) -> Any:
 
 
 def _fields(model: type, depth: int) -> dict[str, Any]:
-    """Of a dataclass, TypedDict, pydantic, attrs or msgspec model: every annotated public field."""
+    """Every annotated public field of a dataclass, TypedDict, pydantic, attrs or msgspec model."""
     try:
         hints = typing.get_type_hints(model)
     except (NameError, TypeError):

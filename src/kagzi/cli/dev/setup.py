@@ -1,4 +1,4 @@
-"""What `kagzi dev` was asked to run."""
+"""The options of `kagzi dev`."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class DevSetup(msgspec.Struct, frozen=True, kw_only=True):
-    target: str  # as given
+    target: str  # as typed
     source: Path | None  # the file, if it is one
     data: Path
-    namespace: str | None  # None: as the Worker object says
+    namespace: str | None  # None: that of the Worker object
     reload: bool
-    command: str  # how to call kagzi from here
+    command: str  # how to call kagzi from the user's shell
     began: float  # perf_counter() when the command began

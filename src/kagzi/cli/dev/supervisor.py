@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from ...server.config import ServerConfig
 
 RESTART_PAUSE_S = 1.0
-NOTICE_AFTER_S = 1.0  # the worker may take this long to end without a message
+NOTICE_AFTER_S = 1.0  # a message is shown if the worker takes longer to end
 SERVER_GRACE_S = 1.0
-SLOW_LOAD_S = 5.0  # the user's code may take this long to load without a message
+SLOW_LOAD_S = 5.0  # a message is shown if the user's code takes longer to load
 
 
 class Supervisor:
-    """Runs until Ctrl-C, SIGTERM, the end of the terminal, or a failed server. The worker then finishes its runs; a
-    second signal kills it."""
+    """Runs until Ctrl-C, SIGTERM, a closed terminal, or a failed server. The worker then finishes its runs; a second
+    signal kills it."""
 
     def __init__(self, setup: DevSetup, config: ServerConfig) -> None:
         self._setup = setup
@@ -39,23 +39,23 @@ class Supervisor:
         self._server: Server | None = None
         self._stop = asyncio.Event()
         self._restart = asyncio.Event()
-        self._changing = False  # the worker's end is our doing
-        self._broken = False  # the worker could not load the user's code: only a change helps
+        self._changing = False  # we are ending the worker ourselves
+        self._broken = False  # the worker could not load the user's code: wait for a change
         self._was_loaded = False
         self._was_ready = False
         self._refusal: click.UsageError | None = None
-        self._slow: asyncio.TimerHandle | None = None  # runs out if the worker does not report that it is loaded
+        self._slow: asyncio.TimerHandle | None = None  # fires if the worker does not report that it is loaded
         self._loaded: dict[str, Any] = {"workflows": []}  # what the worker reported about itself
 
     async def run(self) -> None:
-        """Raises what keeps the server from starting or running, and UsageError if there is nothing to serve."""
+        """Raises the error that stops the server, and UsageError if there is nothing to serve."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
         on_hangup(self._stop.set)
-        await self._start_child()  # first: it imports the user's code while the server starts
+        await self._start_child()  # first, so that it imports the user's code while the server starts
         try:
-            from ...server.app import Server  # now, while the worker process imports its own things
+            from ...server.app import Server  # now, while the worker process imports its code
 
             server = Server(self._config)
             await server.start()
@@ -104,7 +104,7 @@ class Supervisor:
             await asyncio.gather(*everything, return_exceptions=True)
 
     def _on_report(self, report: dict[str, Any]) -> None:
-        """A report of the worker process about itself."""
+        """Handles a report of the worker process."""
         if self._slow is not None:
             self._slow.cancel()
         match report["event"]:
@@ -124,7 +124,7 @@ class Supervisor:
                 self._ended(report["code"])
 
     def _on_missing(self, message: str) -> None:
-        """What was there once is waited for: an editor may be saving it. What never was will not come."""
+        """Waits for a file that existed, as an editor may be saving it; fails for one that never existed."""
         if self._was_loaded:
             say(missing_text(self._setup), colour="red")
         else:
@@ -143,7 +143,7 @@ class Supervisor:
         self._was_ready = True
 
     def _ended(self, code: int) -> None:
-        """By itself: killed, or out of memory, or `os._exit` in a step. It is started again."""
+        """Called when it ended by itself: killed, out of memory, or `os._exit` in a step. Starts it again."""
         if self._changing or self._broken:
             return
         say(f"the worker exited with code {code}; starting a new one", colour="yellow")

@@ -1,8 +1,8 @@
-"""The worker half of `kagzi dev`: a process of its own, so that new code is loaded by starting it anew.
+"""The worker process of `kagzi dev`: a separate process, so that a restart loads new code.
 
-`python -m kagzi.cli.dev.worker TARGET NAMESPACE`, started by its supervisor. It loads the target, reports what that is,
-reads the server's address, and serves, as `kagzi worker` would. It drains on SIGTERM, when the supervisor asks for a
-reload, and when `kagzi dev` is gone, however that happened.
+`python -m kagzi.cli.dev.worker TARGET NAMESPACE`, started by its supervisor. It loads the target, reports what it
+found, reads the server's address, and serves like `kagzi worker`. It drains on SIGTERM, when the supervisor requests a
+reload, and when `kagzi dev` is gone for any reason.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 
 async def _serve(worker: Worker, supervision: Supervision) -> int:
-    # RELOAD, or GONE: then the server is gone, too, and nothing is left to wait for.
+    # RELOAD, or GONE: then the server is gone too, and there is nothing to wait for.
     supervision.on_next_line(lambda line: worker.stop(RELOAD_GRACE))
     try:
         await serve_supervised(worker, on_ready=lambda: supervision.report("ready"))
@@ -68,7 +68,7 @@ async def _serve(worker: Worker, supervision: Supervision) -> int:
 
 
 def _replaced(options: WorkerOptions) -> list[str]:
-    """The options of the Worker object that `kagzi dev` overrides with its own server."""
+    """The options of the Worker object that `kagzi dev` overrides with those of its own server."""
     return [name for name in ("address", "tls", "api_key") if getattr(options, name) is not None]
 
 

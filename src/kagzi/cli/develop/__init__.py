@@ -1,1 +1,1 @@
-"""Commands for people who write workflows."""
+"""Commands for workflow developers."""

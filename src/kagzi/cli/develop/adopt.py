@@ -1,4 +1,4 @@
-"""`kagzi adopt`: one run that is stuck goes on with repaired code, and with that build only."""
+"""`kagzi adopt`: continues a stuck run with repaired code, on that build only."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def _adopt(client: Kagzi, name: str, code: Code, build_id: str, reason: st
 
 
 def _refuse(info: RunInfo, code: Code) -> None:
-    """Raises Stop for a run that cannot be adopted to this code."""
+    """Raises Stop if this code cannot adopt the run."""
     if info.status.ended:
         remedy = f"start a new run from its history: kagzi fork {info.id}{same_server()}"
         raise Stop(Exit.REFUSED, f"run {info.id} has ended ({info.status}): only an open run can be adopted", remedy)
@@ -144,7 +144,7 @@ async def _workers_of(client: Kagzi, info: RunInfo, build_id: str) -> list[str]:
 
 
 class Comparison(NamedTuple):
-    """What is recorded of a run, against what the code does."""
+    """The recorded steps of a run, compared with what the code does."""
 
     info: RunInfo
     history: History
@@ -171,7 +171,7 @@ class Comparison(NamedTuple):
         return shown
 
     def show(self) -> None:
-        """For people: the problem, the steps side by side, and what comes next or what to write."""
+        """For people: the problem, the steps side by side, and the next step or a suggested fix."""
         info, divergence = self.info, self.replay.divergence
         version = f" version {info.version}" if info.version else ""
         problem = f": {info.problem.message}" if info.problem is not None else ""
@@ -196,7 +196,7 @@ class Comparison(NamedTuple):
             put(f"      {line}")
 
     def _steps(self) -> list[tuple[str, str, str]]:
-        """Recorded steps with their status, and where this code makes the call; empty: nowhere."""
+        """Recorded steps with their status, and where this code calls them; empty: nowhere."""
         called = {step.id: f"{short_path(step.file)}:{step.line}" for step in self.replay.steps}
         return [(step.id, str(step.status), called.get(step.id, "")) for step in self.history.steps]
 

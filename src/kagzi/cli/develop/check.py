@@ -1,4 +1,4 @@
-"""`kagzi check`: do the open runs of a server fit the code that is about to be deployed?"""
+"""`kagzi check`: are the open runs of a server compatible with the code that is about to be deployed?"""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _run(work: Any) -> None:
 
 
 class _Report:
-    """Shows on stderr how far a check is: a line that is drawn again on a terminal, one every few seconds elsewhere."""
+    """Shows progress on stderr: a line that is redrawn on a terminal, otherwise a line every few seconds."""
 
     def __init__(self, findings: Findings, *, jsonl: bool) -> None:
         self.findings = findings

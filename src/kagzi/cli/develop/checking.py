@@ -1,4 +1,4 @@
-"""Replays recorded runs against code, several at a time: no more of them are in memory than are being replayed."""
+"""Replays recorded runs against code, several at a time; only those being replayed are in memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.SLEEPING, RunStatus.PAUSED)
 AT_ONCE = 8
-"""Histories that are read and replayed at a time."""
+"""How many histories are read and replayed concurrently."""
 _OUTSIDE_WAIT = "5s"
 
 Item = TypeVar("Item")
 
 
 class RecordedRun(NamedTuple):
-    """A run to check. `version` is empty if no worker has had it; `read` gets its history, None: it has ended."""
+    """A run to check. `version` is empty if no worker has had it; `read` gets its history; None: it has ended."""
 
     run_id: str
     workflow: str
@@ -37,7 +37,7 @@ class RecordedRun(NamedTuple):
 
 
 class Checker:
-    """Says what becomes of a run with this code."""
+    """Determines how runs behave with this code."""
 
     def __init__(self, code: Code) -> None:
         from ...testing.replay.replayer import Replayer
@@ -49,12 +49,12 @@ class Checker:
         self._replayer: Replayer = Replayer(code.workflows, codec=code.codec, outside_wait=_OUTSIDE_WAIT)
 
     async def check(self, run: RecordedRun, findings: Findings) -> Finding | None:
-        """Add what is found of a run; also returns it, None if the code fits, or the run is gone."""
+        """Adds the finding of a run, and returns it; None if the code is compatible, or the run is gone."""
         finding = self._not_here(run.workflow, run.version)
-        if finding is None and run.version:  # nothing is recorded of a run that no worker has had
+        if finding is None and run.version:  # a run that no worker has had has no history
             try:
                 history = await run.read()
-            except (NotFound, PreconditionFailed):  # deleted, or it went on all the time
+            except (NotFound, PreconditionFailed):  # deleted, or it kept changing while it was read
                 history = None
             if history is None:
                 findings.gone += 1
@@ -82,7 +82,7 @@ class Checker:
             return missing
         try:
             replay = await self._replayer.run(history)
-        except (PreconditionFailed, InvalidArgument, InternalError) as error:  # it cannot be decoded, for example
+        except (PreconditionFailed, InvalidArgument, InternalError) as error:  # for example, it cannot be decoded
             return Finding("unchecked", workflow, version, error.message)
         return finding_of(replay, workflow, version, ended=history.status.ended)
 
@@ -93,8 +93,8 @@ async def check_all(
     findings: Findings,
     seen: Callable[[RecordedRun, Finding | None], None],
 ) -> None:
-    """Check them all, AT_ONCE at a time; `seen` is called after each. Raises what reading a run raises, Unavailable for
-    example."""
+    """Checks all runs, AT_ONCE at a time; calls `seen` after each. Raises what reading a run raises, for example
+    Unavailable."""
     turn = asyncio.Lock()
 
     async def take() -> RecordedRun | None:
@@ -113,7 +113,7 @@ async def check_all(
         raise errors.exceptions[0] from None
 
 
-# --- which runs -------------------------------------------------------------------------------------------------------
+# --- selecting runs ---------------------------------------------------------------------------------------------------
 
 
 async def open_runs(client: Kagzi, sample: int | None, rng: Rng) -> AsyncIterator[RecordedRun]:
@@ -132,7 +132,7 @@ async def open_runs(client: Kagzi, sample: int | None, rng: Rng) -> AsyncIterato
 
 def _class_of(run: Run[Any]) -> tuple[str, str]:
     info = run.last_info
-    assert info is not None  # lists know it
+    assert info is not None  # lists always set it
     return info.workflow, info.version or ""
 
 
@@ -147,7 +147,7 @@ def _on_server(client: Kagzi, run: Run[Any]) -> RecordedRun:
 
 
 async def runs_in(path: Path, code: Code, sample: int | None, rng: Rng) -> AsyncIterator[RecordedRun]:
-    """The runs in a file of `kagzi export`, also those that have ended. Raises InvalidArgument for another file."""
+    """The runs in a file of `kagzi export`, including ended ones. Raises InvalidArgument for another file."""
     from ...core.records import DEFAULT_NAMESPACE
     from ...testing.replay.history import History
     from ...testing.replay.reading import read_file
@@ -173,7 +173,7 @@ def _known(history: History) -> Callable[[], Awaitable[History | None]]:
 
 
 class Sample(Generic[Item]):
-    """At most `size` items of each class, each with the same chance, however many there are (reservoir sampling)."""
+    """At most `size` items of each class, each with the same probability (reservoir sampling)."""
 
     def __init__(self, size: int, rng: Rng) -> None:
         self._size = size

@@ -1,4 +1,4 @@
-"""The code that a command holds against recorded runs: `app.py`, `app.flows`, `app:worker`."""
+"""The code that a command compares with recorded runs: `app.py`, `app.flows`, `app:worker`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Code(NamedTuple):
-    """Workflows as `kagzi worker` would serve them. `server`: where that worker would connect, and how."""
+    """Workflows as `kagzi worker` would serve them. `server`: where and how that worker would connect."""
 
     target: str
     worker: Worker
@@ -28,12 +28,12 @@ class Code(NamedTuple):
 
     @property
     def codec(self) -> Codec | None:
-        """What `--codec` names, else that of the Worker object."""
+        """The codec of `--codec`, or else that of the Worker object."""
         return codec_of(self.server.codec).codec or self.worker.options.codec
 
     @property
     def build_id(self) -> str:
-        """The build id of a worker with this code; empty if there is no source to make one from."""
+        """The build id of a worker with this code; empty if there is no source to compute it from."""
         from ...sdk.worker.build_id import default_build_id
 
         set_by_hand = self.worker.options.build_id
@@ -41,7 +41,7 @@ class Code(NamedTuple):
 
 
 def load_code(text: str, server: Server) -> Code:
-    """Import it, as `kagzi worker` does. Raises UsageError, and Stop(USAGE) with the traceback of code that cannot be
+    """Imports it like `kagzi worker`. Raises UsageError, and Stop(USAGE) with the traceback of code that cannot be
     imported."""
     from ..operate.targets import LoadError, load, parse_target
 
@@ -55,6 +55,6 @@ def load_code(text: str, server: Server) -> Code:
 
 
 def short_path(file: str) -> str:
-    """As it is reached from here, if it is below."""
+    """The path relative to the working directory, if it is inside."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

@@ -1,16 +1,15 @@
-"""Stops in the user's workflow code while it is replayed: in pdb, or in the debugger that PYTHONBREAKPOINT names.
+"""Stops in the user's workflow code during a replay: in pdb, or in the debugger that PYTHONBREAKPOINT names.
 
-pdb is set upon the very frame that makes the call, and is told to leave out the frames of Kagzi and asyncio: `next`
-goes to the next line of the workflow, whatever is awaited in between. Other debuggers stop where they are called from,
-so they are called from a line of code that is made for it: it has the file and the line of the user's code, and its
-variables.
+pdb is attached to the frame that makes the call, and skips the frames of Kagzi and asyncio: `next` goes to the next
+line of the workflow, whatever is awaited in between. Other debuggers stop where they are called. So they are called
+from a generated line of code that has the file, the line and the variables of the user's code.
 """
 
 import bdb
 import copy
 import inspect
 import os
-import pdb  # noqa: T100  what --pdb is about
+import pdb  # noqa: T100  --pdb needs it
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +41,7 @@ def _uses_pdb() -> bool:
 
 
 class Stops(Observation):
-    """Stops at the call that gets the id `at`. Items of a map begin with their map."""
+    """Stops at the call that gets the id `at`. The items of a map begin with the map itself."""
 
     def __init__(self, at: str) -> None:
         super().__init__()
@@ -59,7 +58,7 @@ class Stops(Observation):
 
 
 class DebuggingReplayer(Replayer):
-    """A replayer that stops at the step `at`, or if that is empty at the first line of the workflow."""
+    """A replayer that stops at the step `at`, or if it is empty at the first line of the workflow."""
 
     def __init__(self, workflows: Iterable[Workflow[Any, Any]], at: str) -> None:
         super().__init__(workflows if at or _uses_pdb() else map(_stopping_first, workflows))
@@ -84,7 +83,7 @@ def _code_of(workflow: Workflow[Any, Any]) -> CodeType:
 
 
 def stop_at(frame: FrameType) -> None:
-    """Let the user look around at the line that this frame executes."""
+    """Starts the debugger at the line that this frame executes."""
     if _uses_pdb():
         WorkflowPdb().stop(frame)
     else:
@@ -95,7 +94,7 @@ def stop_at(frame: FrameType) -> None:
 
 
 class WorkflowPdb(pdb.Pdb):
-    """pdb, on a frame that is executed further up the stack."""
+    """pdb on a frame further up the stack."""
 
     def __init__(self) -> None:
         super().__init__(skip=_OWN, nosigint=True)
@@ -103,12 +102,10 @@ class WorkflowPdb(pdb.Pdb):
         self._file = ""
 
     def stop(self, frame: FrameType) -> Callable[..., Any] | None:
-        """Returns what traces the frame from here on; None if nothing does."""
+        """Returns the trace function of the frame from here on, or None."""
         self._file = frame.f_code.co_filename
         bdb.Bdb.set_trace(self, frame)
-        sys.settrace(
-            None
-        )  # until the user has said how to go on: the frames of the debugger itself are not of interest
+        sys.settrace(None)  # until the user continues: the debugger's own frames are not traced
         self.interaction(frame, None)
         if self._goes_on:
             return None
@@ -120,23 +117,23 @@ class WorkflowPdb(pdb.Pdb):
         super().set_continue()
 
     def set_quit(self) -> None:
-        """The process ends here and now. Raised in a workflow, anything else would be an error of the workflow, which
-        it may catch; and there is nothing to clean up: no server knows of this replay."""
+        """Ends the process at once. An exception raised here would be an error of the workflow, which may catch it; and
+        there is nothing to clean up, as no server knows of this replay."""
         fail("the debugger was left before the workflow ended")
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(Exit.INTERRUPTED)
 
     def stop_here(self, frame: FrameType) -> bool:
-        """`step` enters no library: most of those calls are Kagzi's own. "<": constructors of named tuples and the
-        like."""
+        """Keeps `step` out of libraries: most of those calls are Kagzi's own. "<": generated code, such as constructors
+        of named tuples."""
         file = frame.f_code.co_filename
         is_own = file == self._file or not file.startswith(("<", *_LIBRARIES))
         return (is_own or self.stopframe is not None) and super().stop_here(frame)
 
 
 def stop_in(codes: Iterable[CodeType]) -> None:
-    """Stop at the first line that is executed of one of these."""
+    """Stops at the first executed line of one of these."""
     wanted = set(codes)
 
     def on_call(frame: FrameType, event: str, arg: object) -> Callable[..., Any] | None:
@@ -157,7 +154,7 @@ def stop_in(codes: Iterable[CodeType]) -> None:
 
 def _call_debugger(file: str, line: int, names: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
     code = compile("\n" * (line - 1) + "breakpoint()", file, "exec")
-    exec(code, dict(names), dict(variables))  # noqa: S102  one call, of the debugger
+    exec(code, dict(names), dict(variables))  # noqa: S102  a single call of the debugger
 
 
 def _stopping_first(workflow: Workflow[Any, Any]) -> Workflow[Any, Any]:

@@ -131,7 +131,7 @@ def _result(step: Mapping[str, Any], run: Mapping[str, Any]) -> str:
 
 
 def _outcome(view: Mapping[str, Any]) -> str:
-    """Status with output or error, of a step or a run."""
+    """The status of a step or run, with its output or error."""
     from ..runs.views import value_text
 
     value = view["error"]["text"] if view["error"] else "" if view["output"] is None else value_text(view["output"])
@@ -139,7 +139,7 @@ def _outcome(view: Mapping[str, Any]) -> str:
 
 
 def _when(after: timedelta) -> str:
-    """Steps of a fork may be older than the fork."""
+    """Steps of a fork may be older than the fork itself."""
     return f"at +{span_text(after)}" if after >= timedelta(0) else "copied from the original"
 
 

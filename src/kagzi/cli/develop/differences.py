@@ -1,7 +1,7 @@
 """Compares two recorded runs, step by step.
 
-Times and numbers of attempts are shown and not compared: they always differ. The runs that steps started are compared
-by what they returned.
+Times and numbers of attempts are shown but not compared, as they always differ. Child runs are compared by their
+results.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Recording(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Where two values are not the same. `path` leads into the value: `$.items[2].price`. A side that has nothing there
-    is MISSING."""
+    """A place where two values differ. `path` leads into the value: `$.items[2].price`. A side without a value there is
+    MISSING."""
 
     field: str
     path: str
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
 
 class StepPair(NamedTuple):
-    """The step of that id in both runs. `differences` are empty if it is the same, or in one run only."""
+    """The step with that id in both runs. `differences` are empty if it is equal, or in one run only."""
 
     step_id: str
     left: View | None
@@ -52,7 +52,7 @@ class StepPair(NamedTuple):
 class Comparison(NamedTuple):
     left: Recording
     right: Recording
-    beginning: tuple[Difference, ...]  # of what the runs were started with
+    beginning: tuple[Difference, ...]  # in the inputs and options of the runs
     steps: tuple[StepPair, ...]
     end: tuple[Difference, ...]
 
@@ -77,7 +77,7 @@ def compare(left: Recording, right: Recording) -> Comparison:
 
 
 def _pairs(left: Sequence[View], right: Sequence[View]) -> Iterator[StepPair]:
-    """Steps of both runs in the order of the left one; what is in the right one only comes where it began there."""
+    """Steps of both runs in the order of the left one; steps only in the right one are inserted where they began."""
     lefts = {step["step_id"]: step for step in left}
     rights = {step["step_id"]: step for step in right}
     inserted: dict[str | None, list[View]] = {}
@@ -103,7 +103,7 @@ def _differences(left: View, right: View, fields: Sequence[str]) -> Iterator[Dif
 
 
 def _comparable(value: Any) -> Any:
-    """Errors without their tracebacks: lines move."""
+    """Removes tracebacks from errors, as line numbers change."""
     if not isinstance(value, dict) or "traceback" not in value:
         return cast("Any", value)
     error = cast("dict[str, Any]", value)
@@ -111,7 +111,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _first_difference(left: Any, right: Any, path: str = "$") -> tuple[str, Any, Any]:
-    """Path and both values of the innermost place, the first one, where they are not the same."""
+    """Path and both values of the first, innermost difference."""
     if isinstance(left, dict) and isinstance(right, dict):
         ours, theirs = cast("dict[str, Any]", left), cast("dict[str, Any]", right)
         for key in dict.fromkeys((*ours, *theirs)):

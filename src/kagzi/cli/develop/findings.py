@@ -1,4 +1,4 @@
-"""What a check found, in entries: a thousand runs that do not fit at the same line are one entry with a count."""
+"""The findings of a check, grouped: a thousand runs that diverge at the same line are one entry with a count."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 Verdict: TypeAlias = Literal["diverges", "fails", "unchecked", "no_version", "no_workflow"]
 
 RUN_IDS = 5
-"""Kept of each entry."""
+"""How many run ids each entry keeps."""
 FAULTS: tuple[Verdict, ...] = ("diverges", "fails", "unchecked")
-"""What a check fails for."""
+"""Verdicts that make a check fail."""
 
 _WORDS: Mapping[Verdict, tuple[str, str]] = {
     "diverges": ("diverges", "diverge"),
@@ -34,8 +34,8 @@ _OCCURRENCE = re.compile(r"#\d+|\[[^\]]*\]")
 
 
 class Finding(NamedTuple):
-    """What one run came to, and others like it. `message`: what its worker would say. `file` and `line`: of the code;
-    `recorded` and `actual`: what the history has there and what the code does, in words; `patch`: what to write."""
+    """The result of one run, shared by others like it. `message`: the error of its worker. `file` and `line`: of the
+    code; `recorded` and `actual`: descriptions of the history and the code there; `patch`: a suggested fix."""
 
     verdict: Verdict
     workflow: str
@@ -50,7 +50,7 @@ class Finding(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What runs of one entry have in common. Steps of a loop are told apart by their number or key only."""
+        """What the runs of one entry have in common. Ignores the numbers and keys of steps in a loop."""
         same = _OCCURRENCE.sub("", self.step) if self.line else self.message
         return self.verdict, self.workflow, self.version, self.file, self.line, same
 
@@ -63,7 +63,7 @@ class Finding(NamedTuple):
 
 
 class Entry:
-    """Runs with the same finding. `finding` is that of the first."""
+    """Runs with the same finding. `finding` is that of the first run."""
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
@@ -80,7 +80,7 @@ class Entry:
 
 
 class Findings:
-    """All of a check. `gone`: runs that ended, or went on too fast to be read, while they were checked."""
+    """All findings of a check. `gone`: runs that ended, or changed too fast to be read, during the check."""
 
     def __init__(self) -> None:
         self.fit = 0
@@ -88,14 +88,14 @@ class Findings:
         self._entries: dict[tuple[object, ...], Entry] = {}
 
     def add(self, run_id: str, finding: Finding | None) -> None:
-        """None: it fits."""
+        """`finding` None: the code is compatible."""
         if finding is None:
             self.fit += 1
             return
         self._entries.setdefault(finding.key, Entry(finding)).add(run_id)
 
     def entries(self) -> list[Entry]:
-        """What a check fails for comes first, then what concerns most runs."""
+        """Failures first, then by number of runs."""
         verdicts = (*FAULTS, "no_version", "no_workflow")
         return sorted(self._entries.values(), key=lambda entry: (verdicts.index(entry.finding.verdict), -entry.count))
 
@@ -130,7 +130,7 @@ class Findings:
 
 
 def finding_of(replay: Replay, workflow: str, version: str, *, ended: bool) -> Finding | None:
-    """None: the code fits. `ended`: the run is recorded to its end, and may have failed there."""
+    """None: the code is compatible. `ended`: the run is recorded to its end, and may have failed there."""
     error = None if replay.error is None or _is_recorded(replay.error) else replay.error
     if replay.divergence is not None:
         finding = _divergence(replay.divergence, workflow, version)
@@ -142,19 +142,19 @@ def finding_of(replay: Replay, workflow: str, version: str, *, ended: bool) -> F
 
 
 def _is_recorded(error: ErrorDetail) -> bool:
-    """It follows from a result that is recorded: any code that fits the history raises it."""
+    """Whether the error follows from a recorded result: any compatible code raises it."""
     return error.type in _STEP_ERRORS or any(base in _STEP_ERRORS for base in error.bases)
 
 
 def _raising(finding: Finding, error: ErrorDetail) -> Finding:
-    """The code does not come to what is recorded because it raises before: no patch but a repair of that helps."""
+    """The code raises before it reaches what is recorded: a patch does not help, the error must be fixed."""
     file, line = _raised_at(error)
     actual = f"the code raises {error.text}"
     return finding._replace(actual=actual, patch="", file=file or finding.file, line=line or finding.line)
 
 
 def _raised_at(error: ErrorDetail) -> tuple[str, int]:
-    """The last line of the traceback that is not Kagzi's."""
+    """The last line of the traceback outside of Kagzi."""
     for file, line in reversed(_FRAME.findall(error.traceback)):
         if not file.startswith(_OWN):
             return short_path(file), int(line)

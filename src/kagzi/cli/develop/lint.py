@@ -53,7 +53,7 @@ def lint(*, targets: Sequence[str], imports: bool) -> Output:
 
 
 def _files(target: str) -> list[Path]:
-    """Raises UsageError for what does not exist, and for a directory without Python."""
+    """Raises UsageError for a path that does not exist, and for a directory without Python files."""
     path = Path(target)
     if path.is_file():
         return [path.resolve()]
@@ -92,7 +92,7 @@ def _python_in(directory: Path) -> Iterator[Path]:
 
 
 def _load(file: Path) -> None:
-    """Import a file as `kagzi worker` does. What it prints goes to stderr; its Worker objects need not warn as well."""
+    """Imports a file like `kagzi worker`. Its output goes to stderr, and its Worker objects do not print warnings."""
     from ..operate.targets import Target, load_module
 
     _, name = module_name(file)
@@ -126,6 +126,6 @@ def _show(linted: Linted) -> None:
 
 
 def _shown(file: str) -> str:
-    """Relative to where the command was typed, if it lies there."""
+    """The path relative to the working directory, if it is inside."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ...testing.to_pytest.writer import WrittenTest
 
 LARGEST_BYTES = 256 * 1024
-"""Of a test. Nobody would read or edit a longer one."""
+"""The largest test: a longer one would be unreadable."""
 
 
 def test_of(run: str | None, file: Path | None, code: str | None, server: Server) -> bytes:
-    """The source of the test, of a run of the server or of a file of `kagzi export`. Raises Stop, UsageError."""
+    """The source of the test, for a run of the server or in a file of `kagzi export`. Raises Stop, UsageError."""
     if code is None:
         raise click.UsageError("--pytest needs --code MODULE: the module or file that has the workflow.")
     loaded = load_code(code, server)
@@ -50,7 +50,7 @@ def test_of(run: str | None, file: Path | None, code: str | None, server: Server
 
 
 def _remedy(run: str | None, history: History, file: Path | None) -> str:
-    """What to do instead of a test that would be too long."""
+    """What to do instead of writing a test that is too long."""
     if file is None:
         loaded, first = '"run.jsonl"', f"keep the history in a file: kagzi export {run} -o run.jsonl. Then a test"
     else:
@@ -62,7 +62,7 @@ def _written(history: History, workflows: tuple[Workflow[Any, Any], ...], comman
     from ...testing.to_pytest.calls import replay_seeing
     from ...testing.to_pytest.writer import write_test
 
-    _, seen = replay_seeing(history, workflows)  # raises NotFound if the workflow is not there
+    _, seen = replay_seeing(history, workflows)  # raises NotFound if the workflow does not exist
     workflow = next(
         each for each in workflows if each.name == history.workflow_type and each.version == history.version
     )
@@ -70,11 +70,11 @@ def _written(history: History, workflows: tuple[Workflow[Any, Any], ...], comman
 
 
 def _problem(file: WrittenTest) -> str:
-    """Why the test does not pass here; empty if it does. Whoever gets a test wants to know before they run it."""
+    """Why the test does not pass here; empty if it does. So users know before they run it."""
     scope: dict[str, Any] = {}
     try:
-        exec(compile(file.source, file.test, "exec"), scope)  # noqa: S102  what was written just now
+        exec(compile(file.source, file.test, "exec"), scope)  # noqa: S102  the source was just generated
         scope[file.test]()
-    except Exception as error:  # noqa: BLE001  user code runs in it
+    except Exception as error:  # noqa: BLE001  it runs user code
         return str(error).partition("\n")[0] or type(error).__name__
     return ""

@@ -1,4 +1,4 @@
-"""Where a command takes recorded runs from: a server, or a file of `kagzi export`."""
+"""Reads recorded runs from a server, or from a file of `kagzi export`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ file_option = click.option(
 
 
 def history_of(name: str | None, file: Path | None, server: Server, codec: Codec | None) -> History:
-    """The run of that name: a run id, the beginning of one, or a workflow id (its latest run). A file with one run
-    needs no name. What `codec` encoded is decoded. Raises Stop, NotFound, InvalidArgument for a file that is not an
+    """The run with that name: a run id, its beginning, or a workflow id (its latest run). A file with one run needs no
+    name. Payloads are decoded with `codec`. Raises Stop, NotFound, and InvalidArgument for a file that is not an
     export."""
     from ...sdk.transport.payload_codec import message_codec
 
@@ -44,7 +44,7 @@ def history_of(name: str | None, file: Path | None, server: Server, codec: Codec
 
 
 def recordings_of(run: str, other: str | None, file: Path | None, server: Server) -> tuple[Recording, Recording]:
-    """Left and right of a comparison. Raises Stop for a run that is not a fork, without `other`."""
+    """Left and right of a comparison. Without `other`, raises Stop for a run that is not a fork."""
     if file is None:
         left, right = server.ask(lambda client: _fetch_both(client, run, other))
     else:
@@ -112,7 +112,7 @@ def _listed(histories: Sequence[History]) -> str:
     return f"{shown} and {len(histories) - 5} more" if len(histories) > 5 else shown
 
 
-# --- as they are compared ---------------------------------------------------------------------------------------------
+# --- for comparison ---------------------------------------------------------------------------------------------------
 
 
 def _recording(history: History) -> Recording:

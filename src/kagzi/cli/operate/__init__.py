@@ -1,1 +1,1 @@
-"""Commands for those who run servers and workers."""
+"""Commands for operators of servers and workers."""

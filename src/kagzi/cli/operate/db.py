@@ -32,7 +32,7 @@ def _url(url: str, schema: str | None) -> str:
 
 
 def _db_options(command: Decorated) -> Decorated:
-    """The command gets both as one `url`."""
+    """The command receives both options as one `url`."""
 
     @wraps(command)
     def with_url(*, url: str, db_schema: str | None, **others: object) -> int:

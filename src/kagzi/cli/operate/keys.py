@@ -119,7 +119,7 @@ def revoke(*, key_id: str, everywhere: bool, db: str | None, server: Server) -> 
 
 def _made(made: NewKey) -> Output:
     def show() -> None:
-        put(made.key)  # alone on standard output
+        put(made.key)  # the only line on standard output
         say(f"This key is shown only once. Store it, and pass it as KAGZI_API_KEY. Its id is {made.info.id}.")
 
     return Output({**_view(made.info), "key": made.key}, show)
@@ -141,7 +141,7 @@ def _row(info: KeyInfo) -> dict[str, str]:
     }
 
 
-# --- by way of the database -------------------------------------------------------------------------------------------
+# --- directly in the database -----------------------------------------------------------------------------------------
 
 
 def _offline(url: str, act: Callable[[EngineKeys], Awaitable[Result]]) -> Result:

@@ -1,5 +1,5 @@
-"""Keys by way of the database itself, without a server: how the first key is made, and how somebody gets in again who
-has lost all of them. Whoever can open the database may do everything anyway."""
+"""Manages keys directly in the database, without a server: to create the first key, and to regain access when all keys
+are lost. Whoever can open the database has full access anyway."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Offline(NamedTuple):
 
 @asynccontextmanager
 async def open_offline(url: str) -> AsyncGenerator[Offline]:
-    """The database is migrated if it has to be, as by a server. A SQLite file must not be in use. Raises CannotStart,
+    """Migrates the database if necessary, like a server. A SQLite file must not be in use. Raises CannotStart,
     InvalidArgument, SchemaMismatch, Unavailable."""
     from ...engine.services.keys.audit import Audit
     from ...engine.services.keys.keys import Keys
@@ -31,5 +31,5 @@ async def open_offline(url: str) -> AsyncGenerator[Offline]:
     clock, ids = SystemClock(), SystemIds()
     async with Server(ServerConfig(db=url)).store_only() as store:
         audit = Audit(store, clock=clock, ids=ids)
-        # Servers on this database find out by themselves, within seconds.
+        # Servers on this database notice the change within seconds.
         yield Offline(Keys(store, clock=clock, ids=ids, audit=audit, announce=lambda _: None), audit)

@@ -106,7 +106,7 @@ def delete(*, id: str, yes: bool, server: Server) -> Output:
         click.confirm(f"Delete schedule {id}?", abort=True, err=True)
 
     async def ask(client: Kagzi) -> bool:
-        await client.schedules.get(id)  # for the exit code: deleting a missing one is not an error
+        await client.schedules.get(id)  # sets the exit code: deleting a missing one is not an error
         return await client.schedules.delete(id)
 
     deleted = server.ask(ask)

@@ -86,7 +86,7 @@ def update(*, id: str, server: Server, **options: Any) -> Output:
 
 
 def _settings(*, input: Sequence[str], as_text: bool, **options: Any) -> dict[str, Any]:
-    """What was given, in the words of the client. Raises UsageError."""
+    """The options that were set, as keywords of the client. Raises UsageError."""
     check_times(options["cron"], options["timezone"], options["every"])
     settings = changes(options)
     if "labels" in settings:

@@ -61,7 +61,7 @@ def preview(
 
 
 def check_times(cron: str | None, timezone: str | None, every: timedelta | None) -> None:
-    """Refuse what cannot be combined. Raises UsageError."""
+    """Raises UsageError for options that cannot be combined."""
     if cron is not None and every is not None:
         raise click.UsageError("--cron and --every cannot be combined. Give exactly one.")
     if every is not None and timezone is not None:

@@ -1,4 +1,4 @@
-"""Schedules as they are printed."""
+"""Views of schedules."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def server(*, log_level: str | None, log_format: str | None, **flags: object) ->
         from .server_processes import supervise_servers
 
         return supervise_servers(config, say)
-    # Before the runner: what is imported by then is never looked at by the garbage collector.
+    # Before the runner: objects imported by then are excluded from garbage collection.
     from ...server.process import run_server
 
     with fast_runner() as runner:

@@ -1,4 +1,4 @@
-"""`kagzi server --processes N`: the processes share the addresses, and PostgreSQL, as servers of their own would."""
+"""`kagzi server --processes N`: the processes share the addresses and PostgreSQL, like separate servers."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from ...server.app import Server
 
 INHERITED = ("http",)
-"""Addresses whose sockets the supervisor binds: every process accepts from one queue, an idle one before a busy one.
-gRPC binds its own: those share the port with SO_REUSEPORT, and the kernel chooses one for each connection."""
+"""Addresses whose sockets the supervisor binds: all processes accept from one queue, so that an idle one takes the
+connection. gRPC binds its own sockets with SO_REUSEPORT, and the kernel chooses a process for each connection."""
 HEALTH_INTERVAL_S = 1.0
 
 _Say = Callable[[str], None]
 
 
 def supervise_servers(config: ServerConfig, say: _Say) -> int:
-    """Returns the exit code. Raises click.BadParameter if several processes cannot serve `config`."""
+    """Returns the exit code. Raises click.BadParameter if `config` does not allow several processes."""
     _refuse(config)
     with ExitStack() as stack:
         try:
@@ -75,7 +75,7 @@ def _refuse(config: ServerConfig) -> None:
 
 
 def _prepared(config: ServerConfig, stack: ExitStack) -> tuple[Plan, str]:
-    """The addresses are bound here, so that a taken one is found once, and port 0 is the same for all."""
+    """Binds the addresses here, so that a port in use is reported once, and port 0 is the same for all."""
     listen = stack.enter_context(reserve(config.listen, field="listen"))
     addresses = {"listen": _address_of(listen, config.listen.host, shared=True)}
     sockets: list[socket.socket] = []
@@ -89,7 +89,7 @@ def _prepared(config: ServerConfig, stack: ExitStack) -> tuple[Plan, str]:
         count=config.processes,
         command=same_command(),
         grace_s=config.grace_ms / 1_000,
-        # A WebSocket to one of them may be opened with what another has said.
+        # One listener id for all: a client may open a WebSocket to one process with the id from another.
         setup={
             "addresses": msgspec.to_builtins(addresses),
             "listener_id": SystemIds().token(),
@@ -112,7 +112,7 @@ def _prepared(config: ServerConfig, stack: ExitStack) -> tuple[Plan, str]:
 
 
 def _websocket_url(config: ServerConfig, http: ListenAddress | None) -> str:
-    """What each of the processes offers; empty if none does."""
+    """The URL that each process offers; empty if they offer none."""
     if http is None or config.websocket is False or find_spec("picows") is None:
         return ""
     return f"{'wss' if config.tls_cert else 'ws'}://{http}{PATH}"
@@ -123,7 +123,7 @@ def _address_of(bound: socket.socket, host: str, *, shared: bool = False, fd: in
 
 
 async def run_process(config: ServerConfig, supervision: Supervision, say: _Say) -> int:
-    """One of them: serve until the supervisor asks it to stop, or is gone. Returns the exit code."""
+    """Runs one process: serves until the supervisor stops it, or is gone. Returns the exit code."""
     from ...server.metrics.siblings import Siblings
     from ...server.process import StopSignals, run_server
 
@@ -155,7 +155,7 @@ async def run_process(config: ServerConfig, supervision: Supervision, say: _Say)
 
 
 async def _report_health(server: Server, supervision: Supervision) -> None:
-    """To the supervisor, when it changes; it passes it on to the other processes."""
+    """Reports changes to the supervisor, which passes them on to the other processes."""
     reported: str | None = None
     while True:
         problem = server.problem

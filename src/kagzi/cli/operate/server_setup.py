@@ -1,4 +1,4 @@
-"""The server's configuration from options, the environment and the project file. A bad value names its option."""
+"""The server's configuration from options, the environment and the project file. Errors name the option."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _totals(minutes: tuple[StatsMinute, ...]) -> list[dict[str, str]]:
 
 
 def _about(minutes: list[StatsMinute], percent: int) -> str:
-    """Percentiles cannot be added up, but counts by how long runs took can."""
+    """Percentiles cannot be combined, but counts by duration can."""
     from ...core.stats import percentile_us
 
     took = [sum(counts) for counts in zip(*(minute.took for minute in minutes if minute.took), strict=True)]

@@ -1,4 +1,4 @@
-"""Loads the workflows to serve from what people type: `app.py`, `app.flows`, `app:worker`."""
+"""Loads the workflows to serve: `app.py`, `app.flows`, `app:worker`."""
 
 import importlib
 import importlib.util
@@ -16,7 +16,7 @@ from ...sdk.workflow.workflow import Workflow
 
 
 class Target(NamedTuple):
-    """A module by its name, or a file by its path; perhaps one attribute of it."""
+    """A module by name, or a file by path; optionally one of its attributes."""
 
     module: str
     attribute: str
@@ -28,13 +28,13 @@ class Target(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The content of a target: one Worker to run as it is, with its workflows, or workflows to make one for."""
+    """The content of a target: a Worker to run, with its workflows, or workflows to create one for."""
 
     worker: Worker | None
     workflows: tuple[Workflow[Any, Any], ...]
 
     def worker_at(self, address: str | None, namespace: str | None, max_concurrent: int | None) -> Worker:
-        """The worker to run, for `kagzi worker` and `kagzi dev` alike. None keeps the setting of the module."""
+        """The worker to run, for `kagzi worker` and `kagzi dev`. None keeps the setting of the module."""
         worker = self.worker or Worker(workflows=self.workflows)
         if address is not None:
             worker = worker.at(address)
@@ -59,16 +59,16 @@ def parse_target(text: str) -> Target:
 
 
 class MissingTarget(click.UsageError):
-    """There is no such file or module."""
+    """The file or module does not exist."""
 
 
 class LoadError(Exception):
-    """The user's module cannot be loaded. The text is its traceback, from the user's code on."""
+    """The user's module cannot be loaded. The text is its traceback, beginning in the user's code."""
 
 
 def load(target: Target) -> Loaded:
-    """Import the module and look into it. Raises LoadError, MissingTarget, and UsageError for a module that has nothing
-    to serve."""
+    """Imports the module and finds its workflows. Raises LoadError, MissingTarget, and UsageError for a module with
+    nothing to serve."""
     module = _imported(target)
     if target.attribute:
         return _loaded(target, {target.attribute: _attribute(module, target)})
@@ -76,12 +76,12 @@ def load(target: Target) -> Loaded:
 
 
 def load_module(target: Target) -> ModuleType:
-    """Import the module. Raises LoadError, UsageError."""
+    """Imports the module. Raises LoadError, UsageError."""
     return _imported(target)
 
 
 def load_value(target: Target) -> object:
-    """Import the module and return its attribute. Raises LoadError, UsageError."""
+    """Imports the module and returns its attribute. Raises LoadError, UsageError."""
     return _attribute(_imported(target), target)
 
 
@@ -97,7 +97,7 @@ def _imported(target: Target) -> ModuleType:
 
 
 def _is_missing(module: str, name: str | None) -> bool:
-    """Whether the one that was not found is the module itself, or a package that it is said to be in."""
+    """Whether the missing module is the target itself, or a package that contains it."""
     return name is not None and f"{module}.".startswith(f"{name}.")
 
 
@@ -114,23 +114,23 @@ def _import(target: Target) -> ModuleType:
         _let_import_from(Path.cwd())
         return importlib.import_module(target.module)
     package = _package_of(target.path)
-    if package is not None:  # relative imports in it must work, so it is imported by its full name
+    if package is not None:  # imported by its full name, so that relative imports work
         root, name = package
         _let_import_from(root)
         return importlib.import_module(name)
     _let_import_from(target.path.parent)
-    # By its path and not by its name: a file may be called like an installed module.
+    # By its path and not by its name: a file may have the name of an installed module.
     spec = importlib.util.spec_from_file_location(target.module, target.path)
     if spec is None or spec.loader is None:
         raise click.UsageError(f"{target.path} cannot be imported. Give a Python file.")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[target.module] = module  # before it runs: dataclasses and pydantic look their module up
+    sys.modules[target.module] = module  # before it runs, as dataclasses and pydantic look up their module
     spec.loader.exec_module(module)
     return module
 
 
 def _package_of(path: Path) -> tuple[Path, str] | None:
-    """Root directory and full name of a file that lies in a package."""
+    """Root directory and full name of a file in a package."""
     names = [path.stem]
     folder = path.parent
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
@@ -145,7 +145,7 @@ def _let_import_from(directory: Path) -> None:
 
 
 def _own_traceback(error: BaseException) -> str:
-    """The user's frames only: the others are the importer's and Kagzi's own."""
+    """Only the user's frames, without those of the importer and Kagzi."""
     ours = f"{Path(__file__).parents[2]}/"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "importlib" not in frame.filename and not frame.filename.startswith(ours)]
@@ -181,7 +181,7 @@ def _loaded(target: Target, names: Mapping[str, object]) -> Loaded:
                 f"{target} has two workflows with the name {value.name!r} and the version {value.version}. Give one of "
                 f'them another name, @workflow("..."), or another version, @workflow({value.name!r}, version=2).'
             )
-    # Several workers and none named: the one called `worker` is meant.
+    # With several workers and no name, use the one called `worker`.
     worker = workers.get("worker") or (next(iter(workers.values())) if len(workers) == 1 else None)
     if worker is not None:
         return Loaded(worker, worker.registered)

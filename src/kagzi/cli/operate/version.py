@@ -22,7 +22,7 @@ def version() -> Output:
 
 
 def versions_of(*packages: str) -> dict[str, str | None]:
-    """Of Kagzi, Python, SQLite and the packages; None for one that is not installed."""
+    """The versions of Kagzi, Python, SQLite and the packages; None for one that is not installed."""
     import sqlite3
 
     versions = {"kagzi": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}

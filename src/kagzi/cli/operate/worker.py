@@ -120,7 +120,7 @@ def worker(
 
 
 def _connected_as(server: Server, worker: Worker) -> Worker:
-    """With the files for TLS and the codec that the command has, where the Worker object has none. Raises
+    """The worker with the TLS files and the codec of the command, where the Worker object has none. Raises
     InvalidArgument."""
     from ..codecs import codec_of
     from ..connection import tls_for
@@ -140,7 +140,7 @@ async def _serve_reloaded(worker: Worker, health: str | None) -> None:
 
 
 async def _reloading(source: Path | None) -> int:
-    """This command again, without --reload, in a child process that is replaced at every change."""
+    """Runs this command, without --reload, in a child process that is restarted after every change."""
     from ..dev.reload import Watched
 
     stop = asyncio.Event()
@@ -162,7 +162,7 @@ async def _reloading(source: Path | None) -> int:
 
 
 async def _spawn(arguments: list[str]) -> asyncio.subprocess.Process:
-    # -B: bytecode is told apart by second and size only, and an edit may be as long as what it replaces.
+    # -B: cached bytecode is compared by second and size only, and an edit may have the size of what it replaces.
     command = (sys.executable, "-B", "-m", "kagzi", *arguments)
     return await asyncio.create_subprocess_exec(*command, env={**os.environ, RELOADED: "1"})
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..supervise.supervision import Supervision
 
 HEALTH_INTERVAL_S = 1.0
-DEFAULT_GRACE_S = 30.0  # until a process has reported that of its Worker object
+DEFAULT_GRACE_S = 30.0  # until a process reports that of its Worker object
 
 
 def refuse_reload(*, reload: bool) -> None:
@@ -27,7 +27,7 @@ def refuse_reload(*, reload: bool) -> None:
 
 
 def refuse_embedded(address: str | None) -> None:
-    """Raises click.BadParameter for an address where one process is server and worker."""
+    """Raises click.BadParameter for an address that embeds a server in the worker process."""
     if address is not None and address.strip().startswith(("sqlite:", ":memory:")):
         raise click.BadParameter(
             f"the embedded address {address} is for one process, which owns the database. "
@@ -38,7 +38,7 @@ def refuse_embedded(address: str | None) -> None:
 
 
 def supervise_workers(count: int, log_level: str | None, log_format: str | None, health: str | None = None) -> int:
-    """Returns the exit code. `health`: where probes of all processes together are answered."""
+    """Returns the exit code. `health`: the address of the health probes for all processes together."""
     from ..logs import show_logs
     from ..supervise.supervisor import Plan, Supervisor, logger, same_command
 
@@ -61,7 +61,7 @@ def supervise_workers(count: int, log_level: str | None, log_format: str | None,
 
 @asynccontextmanager
 async def probes_at(health: str | None, problem: Callable[[], str | None]) -> AsyncGenerator[None]:
-    """Serves health probes in the block; None: at no address. Raises click.BadParameter, Stop."""
+    """Serves health probes inside the block; `health` None: none. Raises click.BadParameter, Stop."""
     if health is None:
         yield
         return
@@ -87,14 +87,14 @@ async def probes_at(health: str | None, problem: Callable[[], str | None]) -> As
 
 
 async def run_alone(worker: Worker, health: str | None) -> None:
-    """The only one: until it is drained."""
+    """Runs a single process until it is drained."""
     async with probes_at(health, lambda: worker.problem):
         await worker.run()
 
 
 async def run_process(worker: Worker, supervision: Supervision, *, probed: bool = False) -> None:
-    """One of them: serve until the supervisor asks it to stop, or is gone. `probed`: the supervisor is told how it
-    is."""
+    """Runs one of several processes: serves until the supervisor stops it, or is gone. `probed`: report its health to
+    the supervisor."""
     from ..supervise.child import INSIST_AFTER_S
     from ..supervise.serving import serve_supervised
     from ..supervise.supervision import GONE
@@ -122,7 +122,7 @@ async def run_process(worker: Worker, supervision: Supervision, *, probed: bool 
 
 
 async def _report_health(worker: Worker, supervision: Supervision) -> None:
-    """When it changes."""
+    """Reports changes."""
     reported: str | None = None
     while True:
         problem = worker.problem

@@ -93,7 +93,7 @@ def drain(*, worker: str, wait: bool, timeout: timedelta, server: Server) -> Out
 
 
 async def _drain(client: Kagzi, worker_id: str, wait_s: float) -> WorkerInfo:
-    """The worker as it was last seen: when it had exited, or when the wait was over."""
+    """Returns the worker as last seen: when it had exited, or when the wait timed out."""
     worker = await client.workers.drain(worker_id)
     if wait_s:
         try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...sdk.client.filters import Matching
     from ...sdk.client.operations.bulk import BulkOperation, BulkProgress
 
-    _Operation = tuple[str, BulkProgress]  # its id, and how far it is
+    _Operation = tuple[str, BulkProgress]  # its id and progress
 
 _FILTERS = {
     option.opts[0].removeprefix("--"): option
@@ -53,7 +53,7 @@ bulk_options = options(
     filter_options,
     click.option("--yes", "-y", is_flag=True, help="Change the runs. Without --yes, only their number is shown."),
 )
-"""Which runs are meant, instead of RUN. The command gets them as keywords: hand them to `run_bulk`."""
+"""Select runs instead of RUN. The command receives them as keywords for `run_bulk`."""
 
 
 def run_bulk(
@@ -66,7 +66,7 @@ def run_bulk(
     server: Server,
     **options: Any,
 ) -> Output:
-    """Change every run that matches (or RUN, where that is given), and wait for it."""
+    """Changes every run that matches (or RUN, if it is set), and waits for the operation."""
     matching = chosen_runs(**_merged(options, filters))
     refuse_search(matching)
     if not matching and not run:
@@ -78,7 +78,7 @@ def run_bulk(
 
 
 def refuse_filters(run: str, *, yes: bool, filters: Sequence[tuple[str, str]], **options: Any) -> None:
-    """RUN names one run: then no option may. Raises UsageError."""
+    """RUN selects a single run and excludes filter options. Raises UsageError."""
     if filters or yes or any(value not in ("", None, ()) for value in options.values()):
         raise click.UsageError(f"give either a RUN ({run}) or options that select runs, not both.")
 
@@ -103,7 +103,7 @@ async def _run(client: Kagzi, action: BulkAction, matching: Matching, run: str, 
 
     if run:
         matching = await _only(client, run)
-    where = run_filter(0, **matching)  # its times are moments
+    where = run_filter(0, **matching)  # all its times are absolute
     concerned: Matching = {**matching, "status": meant(action, where).statuses}
     count = await client.count(**concerned)
     text = counted(count, "run", capped=count.capped)
@@ -134,7 +134,7 @@ async def _only(client: Kagzi, name: str) -> Matching:
 
 
 async def _watch(operation: BulkOperation, expected: int) -> BulkProgress:
-    """Until it has finished. Leaving does not stop it."""
+    """Waits until it has finished. Leaving does not stop it."""
     try:
         with click.progressbar(length=max(expected, 1), file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
             shown = 0
@@ -166,7 +166,7 @@ def _view(operation: _Operation) -> dict[str, Any]:
     return {"operation_id": operation_id} | view(progress, *names, "created_at", "finished_at")
 
 
-# --- operations that were begun ---------------------------------------------------------------------------------------
+# --- existing operations ----------------------------------------------------------------------------------------------
 
 
 @click.group(cls=Listing)

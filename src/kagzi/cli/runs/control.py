@@ -27,9 +27,9 @@ _from_step = click.option(
 
 
 def _run_or_bulk(action: BulkAction, *own_options: Callable[[Command], Command]) -> Callable[[Change], click.Command]:
-    """A command that changes RUN, or without it all runs that options select.
+    """A command that changes RUN, or all runs that options select.
 
-    The decorated function changes one run, with the options of its own, and returns what to say about the outcome.
+    The decorated function changes one run, with its own options, and returns the message about the outcome.
     """
 
     def add(change: Change) -> click.Command:

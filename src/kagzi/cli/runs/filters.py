@@ -1,4 +1,4 @@
-"""Options that select runs: those of `kagzi list`, `kagzi count` and of every command for many runs."""
+"""Options that select runs, for `kagzi list`, `kagzi count` and every command on many runs."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ filter_options = options(
     ),
     click.option("--waiting/--no-waiting", default=None, help="Only runs that wait for a signal, or only the others."),
 )
-"""The command gets them as keywords: hand them to `chosen_runs`."""
+"""The command receives them as keywords for `chosen_runs`."""
 
 
 _SPANS = ("since", "until", "ended_since", "ended_until")
 
 
 def chosen_runs(*, labels: Sequence[tuple[str, str]], parent: str, **others: Any) -> Matching:
-    """The keywords of the client's filters; empty if no option was given."""
+    """The filter keywords of the client; empty if no option was set."""
     chosen = {**others, "labels": dict(labels), "parent": parent.lower()}
     chosen |= {name: _ago(others.get(name)) for name in _SPANS}
     return cast("Matching", {name: value for name, value in chosen.items() if value or value is False})
 
 
 def refuse_search(matching: Matching) -> None:
-    """For commands that mean every run that matches. Raises UsageError."""
+    """For commands that change every run that matches. Raises UsageError."""
     if "id_prefix" in matching:
         raise click.UsageError("--id-prefix is a search: it shows some runs, not all. Name them, or use other options.")
 

@@ -1,4 +1,4 @@
-"""Finds runs by what people type: a run id, the beginning of one, or a workflow id."""
+"""Finds a run by run id, the beginning of one, or workflow id."""
 
 import re
 from collections.abc import AsyncIterator
@@ -18,10 +18,10 @@ _PREFIX = re.compile(r"[0-9a-f-]{4,35}")
 
 
 async def find_run(client: Kagzi, name: str) -> Run[Any]:
-    """The run as it is now (`last_info`). A workflow id means its latest run. Raises NotFound, and Stop for an
-    ambiguous prefix."""
+    """The run with its current state (`last_info`). A workflow id means its latest run. Raises NotFound, and Stop for
+    an ambiguous prefix."""
     prefix = name.lower()
-    for each in dict.fromkeys((prefix if is_uuid(prefix) else name, name)):  # a UUID may be the user's own workflow id
+    for each in dict.fromkeys((prefix if is_uuid(prefix) else name, name)):  # a UUID may also be a workflow id
         run = client.get(each)
         try:
             await run.info()
@@ -34,7 +34,7 @@ async def find_run(client: Kagzi, name: str) -> Run[Any]:
 
 
 async def find_info(client: Kagzi, name: str) -> tuple[Run[Any], RunInfo]:
-    """The same, with its record."""
+    """The run, with its record."""
     run = await find_run(client, name)
     return run, run.last_info or await run.info()
 
@@ -49,7 +49,7 @@ async def list_infos(
 
 async def _find_by_prefix(client: Kagzi, prefix: str) -> Run[Any]:
     runs = client.list(id_prefix=prefix, limit=limits.PAGE_MAX_ROWS)
-    matches = [run.id async for run in runs if run.id.startswith(prefix)]  # a workflow id may begin so, too
+    matches = [run.id async for run in runs if run.id.startswith(prefix)]  # workflow ids may match too
     if not matches:
         raise not_found("run", prefix)
     if len(matches) > 1:

@@ -108,7 +108,7 @@ def _before(view: dict[str, Any]) -> str:
 
 
 def requests_text(view: dict[str, Any]) -> str:
-    """`, cancel requested`: what a run, or an event of one, was asked to do."""
+    """`, cancel requested`: what a run, or one of its events, was asked to do."""
     requests = ("cancel_requested", "pause_requested")
     return "".join(f", {each.replace('_', ' ')}" for each in requests if view.get(each))
 
@@ -120,7 +120,7 @@ def _children_text(children: list[str]) -> str:
 
 
 def _step_rows(step: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """One for each attempt that failed or was lost, and one for the step itself."""
+    """One row for each attempt that failed or was lost, and one for the step itself."""
     from .views import value_text
 
     for attempt in step["attempts"]:

@@ -1,4 +1,4 @@
-"""Parses the input of a run as people type it into JSON. Pure, except for a file or stdin that it may read.
+"""Parses the input of a run from the command line into JSON. Pure, except that it may read a file or stdin.
 
 kagzi start hello world                 a string
 kagzi start hello '{"name": "world"}'   JSON, because it parses
@@ -18,7 +18,7 @@ import click
 
 from ..options import Command
 
-# Text that begins like this is mistyped JSON more often than it is plain text.
+# Text that begins like this is usually mistyped JSON and not plain text.
 _LIKE_JSON = ("{", "[", '"')
 _PAIR = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(:?=)(.*)", re.DOTALL)
 
@@ -30,7 +30,7 @@ def text_option(what: str) -> Callable[[Command], Command]:
 def read_input(
     arguments: Sequence[str], read_stdin: Callable[[], bytes], *, as_text: bool = False, what: str = "INPUT"
 ) -> bytes | None:
-    """The JSON text of the input, or None if there is none. `what`: the argument's name. Raises UsageError."""
+    """The JSON text of the input, or None without one. `what`: the argument's name. Raises UsageError."""
     if not arguments:
         return None
     if as_text and len(arguments) > 1:
@@ -47,7 +47,7 @@ def read_input(
 
 
 def json_or_string(text: str, what: str, remedy: str) -> bytes:
-    """JSON if it parses, else the text as a JSON string. Raises UsageError for text that was meant to be JSON."""
+    """JSON if it parses, otherwise the text as a JSON string. Raises UsageError for text that looks like JSON."""
     try:
         _parse(text)
     except ValueError as error:
@@ -96,7 +96,7 @@ def _is_json(text: str) -> bool:
 
 
 def _parse(text: str) -> Any:
-    """NaN and Infinity are not JSON. Raises ValueError with a place: `expecting ':' delimiter at column 7`."""
+    """Refuses NaN and Infinity. Raises ValueError with a position: `expecting ':' delimiter at column 7`."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:

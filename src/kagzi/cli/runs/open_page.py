@@ -50,7 +50,7 @@ async def _url(client: Kagzi, name: str) -> str:
 
 
 def _open(url: str) -> bool:
-    """Never one that takes the terminal over."""
+    """Never opens a browser that runs in the terminal."""
     has_screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )

@@ -1,4 +1,4 @@
-"""Where runs are shown, said with what is said about them."""
+"""Prints messages about runs together with the URLs of their pages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def say_of_run(run: Run[Any], text: str) -> None:
-    """What happened to it."""
+    """Prints what happened to the run, and its page."""
     say(text)
     say_page(run.url)
 
 
 def put_run(run: Run[Any]) -> None:
-    """The id of a new one, for programs; its page, for people."""
+    """Prints the id of a new run, for programs, and its page, for people."""
     put(run.id)
     say_page(run.url)

@@ -94,7 +94,7 @@ def start(
 
 
 def _input_remedy(workflow: str, data: bytes | None, error: InvalidArgument) -> str:
-    """What to type instead, if the value was understood as something else than it was meant as; or empty."""
+    """What to type instead, if the value was probably parsed differently from what was meant; or empty."""
     if error.field != "input":
         return ""
     if data is None:
@@ -108,7 +108,7 @@ async def _start_and_wait(
     workflow: str,
     data: bytes | None,
     options: StartKeywords,
-    timeout: timedelta | None,  # noqa: ASYNC109  of the option, which is also shown
+    timeout: timedelta | None,  # noqa: ASYNC109  the option's value, which is also shown
 ) -> Output:
     run, served = await _start(client, workflow, data, options, wait=True)
     notice = asyncio.create_task(_notice_missing_worker(client, workflow, run)) if served else None
@@ -162,7 +162,7 @@ async def _start(
 
 
 async def _notice_missing_worker(client: Kagzi, workflow: str, run: Run[Any]) -> None:
-    """Say once that the run waits for a worker, if it does. Never the reason why the command fails."""
+    """Prints once that the run waits for a worker, if it does. Never makes the command fail."""
     from ...core.errors import KagziError
 
     await asyncio.sleep(NO_WORKER_NOTICE_S)
@@ -186,7 +186,7 @@ def _way_back(run_id: str) -> str:
 
 
 def _output(end: RunInfo, run_id: str, workflow_id: str) -> Output:
-    """The end of a run, which may have continued as another one; under the ids it was started with."""
+    """The end of a run, which may have continued as new; shown under the ids it was started with."""
     view: dict[str, Any] = {
         "run_id": run_id,
         "workflow_id": workflow_id,

@@ -59,7 +59,7 @@ def tail(*, run: str, after: int, jsonl: bool, server: Server, **options: Any) -
 
 
 async def _tail_run(client: Kagzi, name: str, after: int, *, jsonl: bool) -> int:
-    """Of a run that was continued as new the next one follows."""
+    """Follows a run that continued as new."""
     from .find import find_run
 
     run = await find_run(client, name)
@@ -73,7 +73,7 @@ async def _tail_run(client: Kagzi, name: str, after: int, *, jsonl: bool) -> int
 
 
 async def _show_events(run: Run[Any], after: int, *, jsonl: bool) -> dict[str, Any]:
-    """Returns the last event; nothing if there is none after that number."""
+    """Returns the last event; an empty one if there is none after that number."""
     last: dict[str, Any] = {}
     day = ""
     async for event in run.events(after=after):
@@ -89,7 +89,7 @@ async def _show_events(run: Run[Any], after: int, *, jsonl: bool) -> dict[str, A
 
 
 def event_day(event: dict[str, Any]) -> str:
-    """The heading of the lines that follow: `2026-11-16 UTC+01:00`. The local zone, as in logs."""
+    """The heading of the following lines: `2026-11-16 UTC+01:00`. In the local time zone, as in logs."""
     if "at" not in event:
         return ""
     moment = local(event["at"])
@@ -131,7 +131,7 @@ def _brief(text: str, characters: int = 100) -> str:
 
 
 async def _tail_all(client: Kagzi, matching: Matching, *, jsonl: bool) -> None:
-    """Poll the newest ones once a second. What was there before is shown once, oldest first."""
+    """Polls the newest runs once a second. Shows existing ones once, oldest first."""
     known: dict[str, tuple[str, str | None]] = {}
     first = True
     while True:
@@ -150,7 +150,7 @@ async def _tail_all(client: Kagzi, matching: Matching, *, jsonl: bool) -> None:
 async def _poll(
     client: Kagzi, matching: Matching, known: dict[str, tuple[str, str | None]]
 ) -> tuple[dict[str, tuple[str, str | None]], list[dict[str, Any]]]:
-    """The status of the newest runs, and those whose status is not what was known, oldest first."""
+    """The status of the newest runs, and the runs whose status has changed, oldest first."""
     from .find import list_infos
     from .views import run_view
 

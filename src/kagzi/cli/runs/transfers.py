@@ -93,7 +93,7 @@ def export(
 
 
 async def _export(client: Kagzi, names: Sequence[str], matching: Matching, output: BinaryIO) -> tuple[int, int]:
-    """How many runs, and how many of them were running."""
+    """Returns how many runs were exported, and how many of them were running."""
     from ...core.transfers.images import RUNNING_NOTE
 
     count = running = 0

@@ -1,4 +1,4 @@
-"""Runs and steps as they are printed."""
+"""Views of runs and steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEP = (
 
 
 def run_view(run: RunInfo) -> dict[str, Any]:
-    """All fields of a run but those that lists leave out: its payloads and what it waits for."""
+    """All fields of a run except those that lists omit: its payloads and what it waits for."""
     names = [field.name for field in fields(run) if field.name not in (*_PAYLOADS, *_NOT_IN_LISTS)]
     return view(run, *(f"{_RUN_KEYS.get(name, name)}={name}?" for name in names))
 
@@ -42,7 +42,7 @@ def step_view(step: StepRecord) -> dict[str, Any]:
 
 
 def payload_view(data: bytes, encoding: str) -> Any:
-    """The value, if it is JSON (it nearly always is); otherwise what can be said about it."""
+    """The value, if it is JSON (nearly always); otherwise a description."""
     if not data:
         return None
     try:
@@ -52,5 +52,5 @@ def payload_view(data: bytes, encoding: str) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """A result as a line of data: a string as it is, anything else as JSON."""
+    """A result as a line of data: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`kagzi wake`: a retry, a sleep or a delayed start is due now."""
+"""`kagzi wake`: makes a retry, a sleep or a delayed start due now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child process, as its supervisor has it: a pipe for its reports, and a pipe that ends when the supervisor does."""
+"""A child process from its supervisor's side: a pipe for its reports, and one that closes when the supervisor ends."""
 
 import asyncio
 import json
@@ -10,8 +10,8 @@ from typing import Any
 from ..processes import end_process
 from .supervision import VARIABLE
 
-INSIST_AFTER_S = 10.0  # beyond the grace time that a process has to end
-_LAST_REPORTS_S = 1.0  # for the reports of a process that has ended, if a process of its own keeps the pipe open
+INSIST_AFTER_S = 10.0  # added to the grace time before a process is killed
+_LAST_REPORTS_S = 1.0  # wait for the last reports of an ended process whose own child keeps the pipe open
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -34,12 +34,12 @@ class ChildProcess:
         return self._process.returncode is None
 
     async def ended(self) -> int:
-        """Its exit code, negative for a signal, when it has ended and everything it reported has been passed on."""
+        """Its exit code, negative for a signal, once it has ended and all its reports were handled."""
         return await asyncio.shield(self._ended)
 
     def send(self, line: str) -> None:
-        """Never waits: what does not fit into the pipe, because the process does not read, is sent with the next line.
-        Nothing happens if it has ended."""
+        """Never waits: if the pipe is full because the process does not read, the rest is sent with the next line. No
+        effect if it has ended."""
         self._unsent += f"{line}\n".encode()
         with suppress(OSError):
             self._unsent = self._unsent[os.write(self._to_child, self._unsent) :]
@@ -53,7 +53,7 @@ class ChildProcess:
             self._process.kill()
 
     async def end_within(self, grace_s: float) -> int:
-        """Wait for the end of a process that was asked to end, and kill it if that takes much longer than `grace_s`."""
+        """Waits for a process that was asked to end, and kills it if that takes much longer than `grace_s`."""
         await end_process(self._process, grace_s + INSIST_AFTER_S)
         return await self.ended()
 
@@ -83,7 +83,7 @@ class ChildProcess:
 async def start_child(
     command: Sequence[str], on_report: Report, *, setup: Mapping[str, Any] | None = None, pass_fds: Sequence[int] = ()
 ) -> ChildProcess:
-    """Returns when the process exists. It gets `setup` and its ends of the pipes as its `Supervision`."""
+    """Returns when the process exists. It receives `setup` and its ends of the pipes as its `Supervision`."""
     control, to_child = os.pipe()
     our_reports, reports = os.pipe()
     os.set_blocking(to_child, False)

@@ -1,5 +1,5 @@
-"""Health probes of a worker process, for Kubernetes and the like: /healthz answers while the event loop runs, /readyz
-while the worker is connected and takes work. A few lines of HTTP: a worker loads no web server for it."""
+"""Health probes of a worker process, for example for Kubernetes: /healthz responds while the event loop runs, /readyz
+while the worker is connected and takes work. A minimal HTTP server, so that workers need not load a web server."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -12,12 +12,12 @@ REQUEST_BYTES = 8_192
 CONNECTIONS = 64
 
 Problem = Callable[[], str | None]
-"""Why no work is taken; None: it is."""
+"""Why no work is taken; None: no problem."""
 
 
 @asynccontextmanager
 async def health_probes(address: ListenAddress, problem: Problem) -> AsyncGenerator[ListenAddress]:
-    """Serves probes at `address` in the block; yields where. Raises CannotStart if it is taken."""
+    """Serves probes at `address` inside the block; yields the address. Raises CannotStart if it is in use."""
     probes = _Probes(problem)
     bound = bind(address, field="health")
     server = await asyncio.start_server(probes.answer, sock=bound, limit=REQUEST_BYTES)
@@ -34,7 +34,7 @@ class _Probes:
         self._open: set[asyncio.StreamWriter] = set()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request, within a time; then the connection is closed."""
+        """Handles one request, within a time limit, and closes the connection."""
         if len(self._open) >= CONNECTIONS:
             writer.transport.abort()
             return
@@ -45,7 +45,7 @@ class _Probes:
                 writer.write(self._response(head.partition(b"\r\n")[0]))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever it was asks again
+            pass  # the probe will be repeated
         finally:
             self._open.discard(writer)
             writer.close()

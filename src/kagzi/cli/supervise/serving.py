@@ -1,4 +1,4 @@
-"""Runs a worker in a process whose parent decides when it ends."""
+"""Runs a worker in a process that its parent ends."""
 
 import asyncio
 import signal
@@ -8,9 +8,9 @@ from ...sdk.worker.worker import Worker
 
 
 async def serve_supervised(worker: Worker, on_ready: Callable[[], None] | None = None) -> None:
-    """Until SIGTERM, or `worker.stop()`. Ctrl-C and SIGHUP reach every process of the terminal: the parent gets them,
-    too, and sends SIGTERM, which must not count as a second signal. `on_ready` is called when a server has welcomed
-    it."""
+    """Serves until SIGTERM or `worker.stop()`. Ignores Ctrl-C and SIGHUP: a terminal sends them to the parent too,
+    which then sends SIGTERM, and that must not count as a second signal. `on_ready` is called when the worker is
+    connected."""
     connected, stopped = asyncio.Event(), asyncio.Event()
 
     async def serve() -> None:
@@ -39,4 +39,4 @@ async def serve_supervised(worker: Worker, on_ready: Callable[[], None] | None =
 
 
 def _ignore() -> None:
-    """See above."""
+    """Ignores a signal, see `serve_supervised`."""

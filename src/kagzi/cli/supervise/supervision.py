@@ -1,4 +1,4 @@
-"""The supervisor, as a child process has it."""
+"""The supervisor from the side of a child process."""
 
 import asyncio
 import json
@@ -11,15 +11,15 @@ from typing import Any, Self
 
 VARIABLE = "_KAGZI_SUPERVISION"  # set for child processes
 HURRY = "hurry"
-GONE = ""  # in place of a line: the supervisor has ended, however that happened
+GONE = ""  # instead of a line: the supervisor has ended for any reason
 _EXIT_ORPHANED = 1
 
 
 class Supervision:
-    """What a child process reports, what it is told, and its end if the supervisor is gone.
+    """Sends reports to the supervisor, receives its lines, and ends the process when the supervisor is gone.
 
-    Made before anything else is done. SIGINT and SIGHUP of a terminal reach all processes: the supervisor decides what
-    follows from them.
+    Created before anything else. A terminal sends SIGINT and SIGHUP to all processes: only the supervisor acts on
+    them.
     """
 
     def __init__(self, setup: dict[str, Any]) -> None:
@@ -32,17 +32,17 @@ class Supervision:
         for fd in (self._control, self._reports):
             os.set_inheritable(fd, False)
         for number in (signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, _ignore)  # not SIG_IGN, which processes of ours would inherit
+            signal.signal(number, _ignore)  # not SIG_IGN, which child processes would inherit
 
     @classmethod
     def from_environment(cls) -> Self | None:
-        """None in a process that was not started by a supervisor."""
+        """None in a process without a supervisor."""
         text = os.environ.pop(VARIABLE, None)
         return None if text is None else cls(json.loads(text))
 
     @property
     def number(self) -> int:
-        """Of this process, from 1."""
+        """The number of this process, from 1."""
         return int(self.setup["number"])
 
     def report(self, event: str, **facts: Any) -> None:
@@ -50,18 +50,18 @@ class Supervision:
             os.write(self._reports, (json.dumps({"event": event, **facts}) + "\n").encode())
 
     def watch(self) -> None:
-        """From now on this process ends when its supervisor does: at once until `attach`, gracefully afterwards."""
+        """Makes this process end when its supervisor does: at once before `attach`, gracefully afterwards."""
         threading.Thread(target=self._watch, name="kagzi supervision", daemon=True).start()
 
     def attach(self, handle: Callable[[str], None], *, end_within_s: float) -> None:
-        """`handle` gets lines of the supervisor in the running loop, at last GONE. The process has `end_within_s` then;
-        a thread sees to it, also while the loop is blocked."""
+        """`handle` gets the supervisor's lines in the running loop, finally GONE. The process then has `end_within_s`
+        to end; a thread enforces this even if the loop is blocked."""
         self._end_within_s = end_within_s
         self._handle = handle
         self._loop = asyncio.get_running_loop()
 
     def read_line(self) -> str:
-        """The next line, of a process that does not `watch`; GONE when there are no more."""
+        """The next line; GONE at the end. Only for a process that does not `watch`."""
         data = b""
         while not data.endswith(b"\n"):
             piece = os.read(self._control, 1)
@@ -71,7 +71,7 @@ class Supervision:
         return data.decode().strip()
 
     def on_next_line(self, act: Callable[[str], None]) -> None:
-        """In the running loop, once, of a process that does not `watch`."""
+        """Calls `act` once, in the running loop. Only for a process that does not `watch`."""
         loop = asyncio.get_running_loop()
 
         def on_input() -> None:
@@ -90,9 +90,9 @@ class Supervision:
 
     def _pass_on(self, line: str) -> None:
         if self._loop is not None:
-            with suppress(RuntimeError):  # its loop is closed: it is about to end
+            with suppress(RuntimeError):  # the loop is closed: the process is about to end
                 self._loop.call_soon_threadsafe(self._handle, line)
 
 
 def _ignore(number: int, frame: object) -> None:
-    """See above."""
+    """Ignores a signal, see `Supervision`."""

@@ -1,4 +1,4 @@
-"""N equal processes: started, watched, started again, replaced one after another, and ended together."""
+"""Supervises N equal processes: starts and watches them, restarts and replaces them, and ends them together."""
 
 import asyncio
 import logging
@@ -18,18 +18,18 @@ from .supervision import HURRY
 
 logger = logging.getLogger("kagzi.supervisor")
 
-FAILED_STARTS = 5  # in a row, of one process
+FAILED_STARTS = 5  # consecutive failures of one process
 PAUSE_MAX_S = 30.0
-SETTLED_S = 60.0  # who has run for so long has not ended "soon"
+SETTLED_S = 60.0  # a process that ran this long does not count as failed
 _REQUESTED = (0, -signal.SIGTERM)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """`grace_s`: until a process reports its own. `setup`, `pass_fds`: for every process.
 
-    `restart_after_success`: also a process that ends with 0 is started again; a worker that was drained is not.
-    `kill_in_a_hurry`: at a second signal; otherwise a process shortens its own end. `pause_s`: before a process is
-    started again; it doubles while that ends soon again.
+    `restart_after_success`: also restart a process that exits with 0; not for workers, which exit so after a drain.
+    `kill_in_a_hurry`: kill at a second signal; otherwise processes shorten their grace time themselves. `pause_s`: the
+    delay before a restart; it doubles while the process keeps ending soon.
     """
 
     count: int
@@ -61,7 +61,7 @@ class _Member:
         return PeerProcess(self.number, self.child.pid, self.state, self.problem)
 
     async def ready_or_ended(self) -> int | None:
-        """None when it is ready, its exit code if it ended before."""
+        """Returns None when it is ready, or its exit code if it ended before."""
         ready, ended = asyncio.ensure_future(self.ready.wait()), asyncio.ensure_future(self.child.ended())
         try:
             await asyncio.wait((ready, ended), return_when=asyncio.FIRST_COMPLETED)
@@ -77,17 +77,17 @@ class _CannotStartError(Exception):
 
 
 class Supervisor:
-    """Runs until SIGINT, SIGTERM, the end of all processes, or a process that cannot be started. Returns an exit code.
+    """Runs until SIGINT, SIGTERM, the end of all processes, or a process that cannot start. Returns an exit code.
 
-    A second signal ends the processes at once. SIGHUP replaces them one after another; the new one is ready before the
-    old one is asked to end. However the supervisor ends, its processes end, too (`Supervision`).
+    A second signal ends the processes at once. SIGHUP replaces them one by one; each new one is ready before the old
+    one is stopped. If the supervisor ends for any reason, its processes end too (`Supervision`).
     """
 
     def __init__(self, plan: Plan, *, on_ready: Callable[[], None]) -> None:
         self._plan = plan
         self._on_ready = on_ready
         self._current: dict[int, _Member] = {}  # by number
-        self._members: set[_Member] = set()  # all that have not ended, also those being replaced
+        self._members: set[_Member] = set()  # all running ones, including those being replaced
         self._stop = asyncio.Event()
         self._replace = asyncio.Event()
         self._code = 0
@@ -128,13 +128,13 @@ class Supervisor:
             loop.add_signal_handler(number, self._on_stop_signal, number)
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
             return
-        if _has_terminal():  # which has been closed, if SIGHUP comes
+        if _has_terminal():  # then SIGHUP means that it was closed
             loop.add_signal_handler(signal.SIGHUP, self._on_closed_terminal)
         else:
             loop.add_signal_handler(signal.SIGHUP, self._replace.set)
 
     def _on_closed_terminal(self) -> None:
-        """Perhaps twice: a shell sends SIGHUP again."""
+        """May be called twice: a shell sends SIGHUP again."""
         if not self._stop.is_set():
             self._on_stop_signal(signal.SIGHUP)
 
@@ -154,7 +154,7 @@ class Supervisor:
     # --- serving ------------------------------------------------------------------------------------------------------
 
     async def _serve(self) -> int:
-        """The first process alone: what is wrong with all of them is said once."""
+        """Starts the first process alone, so that an error common to all is reported once."""
         numbers = range(1, self._plan.count + 1)
         for some in (numbers[:1], numbers[1:]):
             for number in some:
@@ -202,14 +202,14 @@ class Supervisor:
         self._describe()
 
     def _describe(self) -> None:
-        """To all processes: each speaks for all when it is asked for its health."""
+        """Sends the state of all processes to each of them: each reports the health of all."""
         described = [self._current[number].described() for number in sorted(self._current)]
         line = msgspec.json.encode(described).decode()
         for member in self._members:
             member.child.send(line)
 
     async def _keep(self, number: int) -> None:
-        """Start a process again whenever it ends. Returns when it ended because it was asked to."""
+        """Restarts a process whenever it ends. Returns when it was asked to end."""
         failed_starts = soon = 0
         while True:
             member = self._current[number]
@@ -224,7 +224,7 @@ class Supervisor:
             if member.ready.is_set():
                 lived_s = asyncio.get_running_loop().time() - member.began_s
                 failed_starts, soon = 0, 0 if lived_s >= SETTLED_S else soon + 1
-            else:  # a database or server that is down is waited for
+            else:  # wait for a database or server that is down
                 failed_starts, soon = failed_starts + (code != Exit.CANNOT_CONNECT), soon + 1
             if failed_starts >= FAILED_STARTS:
                 logger.error("%s %s before it was ready, %d times in a row", member, _ending(code), failed_starts)
@@ -246,9 +246,9 @@ class Supervisor:
                     break
 
     async def _replaced(self, number: int) -> bool:
-        """Whether to go on with the next one."""
+        """Returns whether to continue with the next one."""
         old = self._current[number]
-        if not old.child.is_running:  # drained, or about to be started again
+        if not old.child.is_running:  # drained, or about to be restarted
             return True
         new = await self._start(number)
         code = await new.ready_or_ended()
@@ -259,12 +259,12 @@ class Supervisor:
         if self._current[number] is old and old.child.is_running:
             self._current[number] = new
             await self._end(old)
-        else:  # it ended by itself, and has been started again
+        else:  # it ended by itself and was restarted
             await self._end(new)
         return True
 
     async def _end(self, member: _Member) -> int:
-        """Returns its exit code; 0 if it has ended before."""
+        """Returns its exit code; 0 if it had already ended."""
         code = 0
         if member.child.is_running:
             member.state = ProcessState.STOPPING
@@ -278,12 +278,12 @@ class Supervisor:
 
 
 def same_command() -> tuple[str, ...]:
-    """This command, as it was typed."""
+    """The command line of this process."""
     return (sys.executable, "-m", "kagzi", *sys.argv[1:])
 
 
 def exit_code(code: int) -> int:
-    """As a shell gives it: 128 and the number of the signal."""
+    """The exit code as in a shell: 128 plus the number of the signal."""
     return code if code >= 0 else 128 - code
 
 

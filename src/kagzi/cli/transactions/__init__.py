@@ -1,1 +1,1 @@
-"""Commands about what Kagzi writes in the databases of its users."""
+"""Commands for Kagzi's tables in the users' databases."""

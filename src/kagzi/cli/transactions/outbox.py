@@ -24,7 +24,7 @@ _FIELDS = ("id", "namespace", "workflow_type", "workflow_id", "created_at", "due
 
 
 def _outbox_option(command: Decorated) -> Decorated:
-    """The command gets it as `url`."""
+    """The command receives it as `url`."""
 
     @click.option(
         "--outbox",

@@ -1,1 +1,1 @@
-"""Who calls, and whether they may: decided here for gRPC, WebSocket, HTTP and calls within the process alike."""
+"""Authentication and authorization of callers: one implementation for gRPC, WebSocket, HTTP and in-process calls."""

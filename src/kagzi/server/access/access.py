@@ -1,8 +1,8 @@
-"""Keys that are in use: checked once, remembered, and read again every few seconds.
+"""Caches the API keys in use: verified once, then checked again every few seconds.
 
-A call whose key is remembered asks nobody. A key that was revoked, rotated or has expired is noticed by the next
-poll, which comes every few seconds, and at once when a server on this store says that a key has changed. Whatever is
-open with it ends then.
+A call with a cached key needs no database query. The next poll notices a key that was revoked, rotated or has
+expired; a notification from another server on this store triggers a poll at once. Streams that were opened with the
+key then end.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ NO_KEY = (
     "this server requires an API key, and none was given. Pass api_key=, set KAGZI_API_KEY, or send "
     "`authorization: Bearer kgz_...`."
 )
-_FRESH_POLLS = 3  # what was seen good counts for so many polls: one may fail, or come late
+_FRESH_POLLS = 3  # a verified key stays valid for this many polls: one may fail or be late
 _REMEMBERED = 10_000
-_REFUSED_S = 1.0  # a key that is not good is not looked up again for so long
+_REFUSED_S = 1.0  # a refused key is not looked up again for this long
 _VERIFIED_AT_ONCE = 8
 _POLLED_AT_ONCE = 500
 _SPACING_S = 0.05
-_NOTED_S = 60.0  # how often it is written down which keys were used
+_NOTED_S = 60.0  # how often the last use of keys is recorded
 
 
 class _Known:
-    """A credential that was good when it was looked up last. `session_hash`: of a browser session."""
+    """A credential that was valid at the last lookup. `session_hash`: set for a browser session."""
 
     __slots__ = ("caller", "checked_s", "credential", "open", "session_hash", "until", "used")
 
@@ -50,7 +50,7 @@ class _Known:
 
 
 class Access:
-    """`asks` False: no keys are asked for, and everybody may do everything."""
+    """`asks` False: no keys are required, and every caller may do everything."""
 
     def __init__(self, keys: Keys, clock: Clock, *, asks: bool, check_ms: int) -> None:
         self.asks = asks
@@ -58,7 +58,7 @@ class Access:
         self._clock = clock
         self._check_s = check_ms / 1_000
         self._known: dict[bytes, _Known] = {}
-        self._by_caller: dict[int, _Known] = {}  # by the id of the object, which lives as long
+        self._by_caller: dict[int, _Known] = {}  # by id() of the caller object, which lives as long as its entry
         self._refused: dict[bytes, tuple[Unauthenticated, float]] = {}
         self._asking: dict[bytes, asyncio.Task[_Known]] = {}
         self._turns = asyncio.Semaphore(_VERIFIED_AT_ONCE)
@@ -71,7 +71,7 @@ class Access:
     # --- who calls ----------------------------------------------------------------------------------------------------
 
     def remembered(self, authorization: str) -> Caller | None:
-        """The caller, if the key was looked up lately; without asking anybody."""
+        """The caller, if the key was verified recently; without a lookup."""
         known = self._known.get(_digest(authorization))
         if known is None or not self._is_fresh(known):
             return None
@@ -79,7 +79,7 @@ class Access:
         return known.caller
 
     async def caller_of(self, authorization: str | None) -> Caller:
-        """Of the value of an `authorization` header. Raises Unauthenticated, Unavailable."""
+        """The caller of an `authorization` header. Raises Unauthenticated, Unavailable."""
         if not self.asks:
             return ANYONE
         if not authorization:
@@ -89,7 +89,7 @@ class Access:
         )
 
     async def caller_of_session(self, token: str) -> Caller:
-        """Of a browser's cookie. Raises Unauthenticated, Unavailable."""
+        """The caller of a browser's session cookie. Raises Unauthenticated, Unavailable."""
         if not self.asks:
             return ANYONE
         digest = _digest(f"session {token}")
@@ -100,7 +100,7 @@ class Access:
         return await self._caller(digest, lambda: self._verify_session(hash_secret(token)))
 
     async def log_in(self, key: str) -> tuple[str, Timestamp, Caller]:
-        """The token of a new browser session, and until when it is good at most. Raises Unauthenticated."""
+        """The token of a new browser session, its latest expiry, and the caller. Raises Unauthenticated."""
         credential = read_key(key)
         known = await self._verify(credential)
         token, session = await self._keys.open_session(credential)
@@ -112,7 +112,7 @@ class Access:
     # --- what they may do ---------------------------------------------------------------------------------------------
 
     def require(self, caller: Caller, scope: Scope | None, namespace: str) -> None:
-        """`scope` None: any key will do. `namespace` EVERY_NAMESPACE: all of them. Raises PermissionDenied."""
+        """`scope` None: any valid key. `namespace` EVERY_NAMESPACE: all of them. Raises PermissionDenied."""
         if scope is None or caller.may(scope, namespace):
             return
         needed = "every namespace" if namespace == EVERY_NAMESPACE else f"namespace {namespace}"
@@ -126,10 +126,10 @@ class Access:
 
     @asynccontextmanager
     async def while_good(self, caller: Caller) -> AsyncGenerator[None]:
-        """For what stays open. Raises Unauthenticated within, when the key of the caller is not good any more. The
-        caller is one that was answered here."""
+        """For streams. Raises Unauthenticated inside the block when the caller's key is no longer valid. The caller
+        must be one that this object returned."""
         known = self._by_caller.get(id(caller))
-        if known is None:  # it was looked up, and has been forgotten since, or no keys are asked for
+        if known is None:  # forgotten since its lookup, or no keys are required
             if self.asks:
                 raise Unauthenticated("this API key has just been changed. Try again.")
             yield
@@ -147,7 +147,7 @@ class Access:
         finally:
             known.open.pop(turn, None)
 
-    # --- looking them up ----------------------------------------------------------------------------------------------
+    # --- lookups ------------------------------------------------------------------------------------------------------
 
     def _is_fresh(self, known: _Known) -> bool:
         now_s = asyncio.get_running_loop().time()
@@ -156,7 +156,7 @@ class Access:
         )
 
     async def _caller(self, digest: bytes, verify: Callable[[], Coroutine[object, object, _Known]]) -> Caller:
-        """Looked up once, however many calls come with it."""
+        """Concurrent calls with the same key share one lookup."""
         loop = asyncio.get_running_loop()
         error, until_s = self._refused.get(digest, (None, 0.0))
         if error is not None and until_s > loop.time():
@@ -170,7 +170,7 @@ class Access:
     def _verified(self, digest: bytes, done: "asyncio.Task[_Known]") -> None:
         self._asking.pop(digest, None)
         if not done.cancelled():
-            done.exception()  # whoever waits raises it; if nobody does any longer, it is nobody's
+            done.exception()  # raised by those who wait; retrieved here in case none is left
 
     async def _ask(self, digest: bytes, verify: Callable[[], Coroutine[object, object, _Known]]) -> _Known:
         async with self._turns:
@@ -182,7 +182,7 @@ class Access:
                 self._refused[digest] = (error, asyncio.get_running_loop().time() + _REFUSED_S)
                 raise
         known = self._known.get(digest)
-        if known is not None:  # what is open with it stays where the next poll finds it
+        if known is not None:  # open streams stay on the entry that the next poll checks
             known.until, known.checked_s, known.used = stored.until, stored.checked_s, True
             return known
         if len(self._known) >= _REMEMBERED:
@@ -210,14 +210,14 @@ class Access:
         known.until = min(session.expires_at, known.until or session.expires_at)
         return known
 
-    # --- looking again ------------------------------------------------------------------------------------------------
+    # --- polling ------------------------------------------------------------------------------------------------------
 
     def poll_soon(self) -> None:
-        """A key may have changed."""
+        """Called when a key may have changed."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Until it is stopped. A store that cannot be asked ends nothing: what is remembered just gets old."""
+        """Polls until stopped. If the store is unavailable, streams stay open and cached keys become stale."""
         while not self._stopped:
             try:
                 async with asyncio.timeout(self._check_s):
@@ -225,7 +225,7 @@ class Access:
             except TimeoutError:
                 pass
             else:
-                await asyncio.sleep(_SPACING_S)  # more may change at the same time
+                await asyncio.sleep(_SPACING_S)  # collects changes made at the same time
             self._changed.clear()
             try:
                 await self._poll()
@@ -234,13 +234,13 @@ class Access:
                 if not self._failing and not self._stopped:
                     logger.warning("API keys in use cannot be checked and will be again soon: %s", error)
                 self._failing = True
-            except Exception:  # whatever it is, revoked keys must be noticed
+            except Exception:  # polling must continue, or revoked keys stay valid
                 logger.exception("API keys in use cannot be checked and will be again soon")
             else:
                 self._failing = False
 
     async def stop(self, running: "asyncio.Task[None]") -> None:
-        """Ends `run`, also if a driver takes the cancellation for an error of its own."""
+        """Ends `run`, even if a database driver turns the cancellation into an error of its own."""
         self._stopped = True
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -287,7 +287,7 @@ class Access:
             self._by_caller.pop(id(known.caller), None)
 
     async def _note_used(self) -> None:
-        """Coarse, and nobody waits for it: lost with a server that is killed."""
+        """Approximate and asynchronous: lost if the server is killed."""
         now_s = asyncio.get_running_loop().time()
         if self._used and now_s - self._noted_s >= _NOTED_S:
             used, self._used = sorted(self._used)[:_REMEMBERED], set()
@@ -296,12 +296,12 @@ class Access:
 
 
 def read_authorization(value: str) -> Credential:
-    """Raises Unauthenticated, whose text repeats nothing of what was sent."""
+    """Raises Unauthenticated, whose text repeats nothing of the header."""
     if value[: len(BEARER)].lower() != BEARER:
         raise Unauthenticated("the authorization header is not `Bearer kgz_...`. Send the key that way.")
     return read_key(value[len(BEARER) :].strip())
 
 
 def _digest(text: str) -> bytes:
-    """What a key is remembered by: keys themselves are not kept, in memory either."""
+    """The cache key of a credential: keys themselves are never kept, not even in memory."""
     return sha256(text.encode(errors="replace")).digest()

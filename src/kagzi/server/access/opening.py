@@ -1,4 +1,4 @@
-"""Puts in place who may call a server, and says aloud what is not protected."""
+"""Sets up access control of a server, and warns about what is not protected."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger("kagzi.server")
 
 
 async def open_access(stack: AsyncExitStack, engine: Engine, config: ServerConfig, clock: Clock) -> Access:
-    """Looks after keys until the stack is closed."""
+    """Polls keys until the stack is closed."""
     access = Access(engine.keys, clock, asks=config.asks_for_keys, check_ms=config.settings.keys_check_ms)
     for address in config.open_to_others:
         logger.warning(
@@ -39,7 +39,7 @@ async def open_access(stack: AsyncExitStack, engine: Engine, config: ServerConfi
 async def _warn_without_keys(engine: Engine, config: ServerConfig) -> None:
     try:
         page = await engine.keys.list(EVERY_NAMESPACE, PageAsk(size=1))
-    except KagziError:  # a database that has just gone is not the business of this message
+    except KagziError:  # the database just became unreachable: others report that
         return
     if not page.rows:
         logger.warning("there is no API key yet, so all calls are refused. Create one: %s", config.first_key_command)

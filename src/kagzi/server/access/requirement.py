@@ -1,4 +1,4 @@
-"""What a method of gRPC asks of whoever calls it."""
+"""What a gRPC method requires of its callers."""
 
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
@@ -12,14 +12,14 @@ HEADER = "authorization"
 
 
 class Requirement:
-    """Of one method, which is not public."""
+    """The requirement of one method that is not public."""
 
     def __init__(self, access: Access, need: Need) -> None:
         self._access = access
         self._need = need
 
     async def enter(self, metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
-        """Before anything of the call is read. Raises Unauthenticated, Unavailable."""
+        """Authenticates the caller before the request is read. Raises Unauthenticated, Unavailable."""
         for key, value in metadata or ():
             if key == HEADER:
                 text = value if isinstance(value, str) else value.decode(errors="replace")
@@ -27,7 +27,7 @@ class Requirement:
         return await self._access.caller_of(None)
 
     def allow(self, caller: Caller, namespace: str) -> None:
-        """Once it is known which namespace it is about. Raises PermissionDenied. From here on, this task acts for the
+        """Checks the scope once the namespace is known. Raises PermissionDenied. From here on, this task acts for the
         caller."""
         need = self._need
         self._access.require(caller, need.scope, EVERY_NAMESPACE if need.everywhere else namespace)

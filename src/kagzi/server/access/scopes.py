@@ -1,4 +1,4 @@
-"""What each method needs: one table, and a server does not start unless it fits the methods that it serves."""
+"""The table of scopes that methods require. A server starts only if the table matches the methods that it serves."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from ..startup import CannotStart
 
 
 class Need(NamedTuple):
-    """`scope` None: any key that is good. `everywhere`: for every namespace, as it is about the server. `public`: for
-    everybody, without a key."""
+    """`scope` None: any valid key. `everywhere`: the key must cover every namespace, as the method concerns the server.
+    `public`: no key is required."""
 
     scope: Scope | None
     everywhere: bool = False
@@ -56,7 +56,7 @@ _NEEDS_BY_SERVICE: Mapping[str, Mapping[Need, str]] = {
     "grpc.reflection.v1.ServerReflection": {_ANY_KEY: "ServerReflectionInfo"},
     "grpc.reflection.v1alpha.ServerReflection": {_ANY_KEY: "ServerReflectionInfo"},
 }
-"""Starting and changing runs is `client`, whatever it does to them; what changes how others' runs are executed is
+"""Starting and changing runs is `client`, whatever the change; changing how other callers' runs are executed is
 `admin`."""
 
 NEEDS: Mapping[str, Need] = {
@@ -67,7 +67,7 @@ NEEDS: Mapping[str, Need] = {
 }
 """By path."""
 
-_OTHERS = ("/grpc.health.", "/grpc.reflection.")  # which of their methods there are is for their libraries to say
+_OTHERS = ("/grpc.health.", "/grpc.reflection.")  # their libraries define the methods
 
 
 def check_methods(paths: Iterable[str], needs: Mapping[str, Need] = NEEDS) -> None:
@@ -84,6 +84,6 @@ def check_methods(paths: Iterable[str], needs: Mapping[str, Need] = NEEDS) -> No
 
 
 def check_routes(routes: Iterable[tuple[str, object]]) -> None:
-    """Raises CannotStart for a route, given as its name and its scope, that has none."""
+    """Raises CannotStart for a route (its name and scope) without a scope."""
     if missing := sorted(name for name, scope in routes if not isinstance(scope, Scope)):
         raise CannotStart(f"no scope is declared for the HTTP routes {', '.join(missing)}. Add it to their table.")

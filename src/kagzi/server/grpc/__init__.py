@@ -1,1 +1,1 @@
-"""gRPC: listener, interceptor, streams, and what their calls share. One service a file in `services`."""
+"""gRPC: listener, interceptor, streams, and what their calls share. `services` has one file for each service."""

@@ -1,9 +1,9 @@
-"""Limits the bytes of responses that a server holds at once: being read from the store, being written, or not read by
-clients yet.
+"""Limits the bytes of responses that a server holds at once: being read from the store, being serialised, or not yet
+read by clients.
 
-Calls whose response may be large reserve bytes before they read, and keep what they used until it has been sent. A call
-that cannot reserve waits for its turn, for a bounded time. No namespace gets all of it: clients that do not read keep
-their own namespace waiting, and not the others.
+Calls whose response may be large reserve bytes before they read, and hold what they used until it has been sent. A call
+that cannot reserve waits its turn, for a bounded time. No namespace can use the whole budget: clients that do not read
+delay only their own namespace.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ WAIT_S = 20.0
 
 
 class Reservation:
-    """What one call holds."""
+    """The bytes that one call holds."""
 
     def __init__(self, answers: "Answers", namespace: str, size: int) -> None:
         self._answers = answers
@@ -26,7 +26,7 @@ class Reservation:
         self._size = size
 
     def use(self, size: int) -> None:
-        """This many bytes and no more: the answer is known now."""
+        """Reduces the reservation to this many bytes, now that the size of the response is known."""
         self._answers.change(self._namespace, size - self._size)
         self._size = size
 
@@ -35,8 +35,8 @@ class Reservation:
 
 
 class Answers:
-    """`total` bytes of all namespaces together, `share` of one. `kept` beside them: small things that wait to be
-    sent."""
+    """`total`: bytes of all namespaces together; `share`: of one. `kept`: a separate budget for small items that wait
+    to be sent."""
 
     def __init__(self, total: int, share: int, kept: int = 0) -> None:
         self._total = total
@@ -51,7 +51,7 @@ class Answers:
 
     @asynccontextmanager
     async def reserve(self, namespace: str, size: int = limits.ANSWER_RESERVED_BYTES) -> AsyncGenerator[Reservation]:
-        """Raises ResourceExhausted if that is not possible for long."""
+        """Raises ResourceExhausted if the bytes do not become available in time."""
         size = min(size, self._share)
         if self._waiting or not self._fits(namespace, size):
             await self._wait(namespace, size)
@@ -71,7 +71,7 @@ class Answers:
             self._let_in()
 
     def keep(self, size: int) -> bool:
-        """Whether so much can be kept until it is sent; if so, `release` it then."""
+        """Returns whether this many bytes can be kept until they are sent; if so, `release` them afterwards."""
         if size > self.keepable:
             return False
         self.keepable -= size
@@ -91,7 +91,7 @@ class Answers:
             async with asyncio.timeout(WAIT_S):
                 await turn
         except BaseException as error:
-            if self._waiting.pop(turn, None) is None:  # it was let in at the very moment
+            if self._waiting.pop(turn, None) is None:  # it was admitted at this very moment
                 self.change(namespace, -size)
             if not isinstance(error, TimeoutError):
                 raise
@@ -103,9 +103,9 @@ class Answers:
             ) from None
 
     def _let_in(self) -> None:
-        """In the order of coming, except that a namespace which has its share lets others pass."""
+        """Admits in order of arrival, except that a namespace at its share does not block others."""
         for turn, (namespace, size) in list(self._waiting.items()):
-            if turn.cancelled():  # its task has not run since, and takes it out then
+            if turn.cancelled():  # its task removes it when it runs
                 continue
             if self.used + size > self._total:
                 return

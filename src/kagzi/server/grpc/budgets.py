@@ -1,5 +1,5 @@
-"""How much of a server each namespace may have at once: calls, long polls, streams. Each kind has its own budget, so
-that streams and long polls do not starve the rest; and each namespace has its share of it."""
+"""How many calls, long polls and streams each namespace may have open at once. Each kind has its own budget, so that
+streams and long polls do not starve calls, and each namespace has a share of it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,12 +15,12 @@ from ...wire.common import read_namespace
 
 class Budget(NamespaceBudget):
     def use(self, namespace: str) -> "_Use":
-        """One of them, within a block. The block raises ResourceExhausted when it is entered."""
+        """Takes one for the duration of a block. Entering the block raises ResourceExhausted."""
         return _Use(self, namespace)
 
 
 class _Use:
-    """Plain, since every call makes one."""
+    """A plain class for speed: every call creates one."""
 
     __slots__ = ("_budget", "_namespace")
 
@@ -43,12 +43,12 @@ class Budgets:
 
 
 def namespace_of(request: Message) -> str:
-    """Whose budget it takes from. Requests that name no namespace, such as what operators ask of a server, have one
-    together."""
+    """The namespace whose budget a request uses. Requests without a namespace, such as those of operators, share one
+    budget."""
     message = cast("Any", request)
     if "namespace_id" in request.DESCRIPTOR.fields_by_name:
         return read_namespace(message.namespace_id)
-    if "hello" in request.DESCRIPTOR.fields_by_name:  # of a session
+    if "hello" in request.DESCRIPTOR.fields_by_name:  # the first message of a session
         return read_namespace(message.hello.register.namespace_id)
     return ""
 
@@ -58,12 +58,12 @@ class Stream(Protocol):
 
 
 class FirstMessages:
-    """Streams that have not said yet whose they are. When there are too many, the one that has been silent longest is
-    refused: it cannot keep out those who speak."""
+    """Streams that have not sent their first message, which names their namespace. When there are too many, the oldest
+    is refused, so that silent streams cannot keep out others."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._silent: dict[asyncio.Timeout, None] = {}  # the oldest first
+        self._silent: dict[asyncio.Timeout, None] = {}  # oldest first
         self._refusal: KagziError = ResourceExhausted(
             f"this server waits for the first message of {limit} streams at once, "
             "and this one has been silent longest. Send it when the stream is opened.",
@@ -71,7 +71,7 @@ class FirstMessages:
         )
 
     async def read(self, stream: Stream) -> object:
-        """The first message. Raises ResourceExhausted if it does not come while too many others wait for theirs."""
+        """The first message. Raises ResourceExhausted if it does not arrive while too many other streams wait."""
         if len(self._silent) >= self._limit:
             oldest = next(iter(self._silent))
             self._refuse(oldest)
@@ -86,7 +86,7 @@ class FirstMessages:
             raise self._refusal from None
 
     def close(self, refusal: KagziError) -> None:
-        """Nobody waits any longer."""
+        """Refuses every stream that still waits."""
         self._refusal = refusal
         for turn in list(self._silent):
             self._refuse(turn)
@@ -97,7 +97,7 @@ class FirstMessages:
 
 
 class Opened:
-    """A stream whose first message was read already: it is given to who asks first."""
+    """A stream whose first message was already read: the first `read` returns it."""
 
     def __init__(self, context: Any, first: object) -> None:
         self._context = context
@@ -105,7 +105,7 @@ class Opened:
         self.read: Callable[[], Awaitable[object]] = self._read_first
 
     async def _read_first(self) -> object:
-        self.read = self._context.read  # from now on there is nothing between
+        self.read = self._context.read  # later reads go to the stream directly
         first, self._first = self._first, None
         return await self._context.read() if first is None else first
 

@@ -1,7 +1,7 @@
-"""What this server can do beyond the first contract, by the names that GetServerInfo tells: one list, here.
+"""The features of this server beyond the first contract, by the names that GetServerInfo returns.
 
-A client asks for a feature by its name instead of comparing versions. Behind each name is what makes it up: calls
-(`Service/Method`) and fields (`Message.field`); a test looks each of them up.
+Clients check for a feature by name instead of comparing versions. Each name maps to the calls (`Service/Method`) and
+fields (`Message.field`) of the feature; a test checks that they exist.
 """
 
 from ...wire.enums import RECORD_STEP
@@ -93,4 +93,4 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 
 SESSION_FEATURES = (RECORD_STEP,)
-"""Those that a session's welcome names: a worker may use them in what it sends."""
+"""The features in a session's welcome: a worker may use them in what it sends."""

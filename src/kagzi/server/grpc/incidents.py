@@ -1,4 +1,4 @@
-"""What clients are told of errors whose text is not for them, and the log lines that go with it."""
+"""Turns internal errors, whose text clients must not see, into incident numbers, and logs them."""
 
 import logging
 
@@ -11,17 +11,17 @@ LOGGER = logging.getLogger(__name__)
 
 
 class Incidents:
-    """The one way from an exception to what a client is told: whoever is told a number finds it in the log."""
+    """The only conversion from exceptions to errors for clients. Each incident number is also in the log."""
 
     def __init__(self, ids: Ids, measurements: Measurements | None = None) -> None:
         self._ids = ids
         self._measurements = measurements or Measurements()
 
     def public_error(self, where: str, error: Exception) -> KagziError:
-        """`where`: what was asked for, for the log. Kagzi's own refusals are told as they are."""
+        """`where`: the operation, for the log. Kagzi's own refusals are returned unchanged."""
         if is_incident(error):
             number = error.metadata.get(INCIDENT, "") if isinstance(error, KagziError) else ""
-            if not number:  # otherwise it was logged where it happened
+            if not number:  # otherwise it was already logged
                 number = self._ids.token()
                 self._measurements.incidents += 1
                 LOGGER.error("incident %s in %s", number, where, exc_info=error)

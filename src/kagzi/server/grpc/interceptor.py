@@ -1,8 +1,7 @@
-"""What every call passes on its way in and out: one place that admits calls and turns whatever they raise into a
-status.
+"""The interceptor of every call: admits calls and turns whatever they raise into a status.
 
-Nothing a service or the engine raises reaches a client as it is: Kagzi's own errors are told with their details,
-anything else becomes an incident, whose number is told and whose traceback is logged.
+No exception reaches a client as it is: Kagzi's own errors are sent with their details; any other becomes an incident,
+whose number is sent and whose traceback is logged.
 """
 
 import asyncio
@@ -33,11 +32,10 @@ PROOF_HEADER = "kagzi-secret"
 _NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
 RETRY_HINT = "Try again."
 MARGIN_S = 2.0
-"""Kept of a caller's deadline, at most, to tell it what is wrong."""
+"""At most this much of a caller's deadline is reserved for sending the error."""
 POLL_MARGIN_S = 0.25
-"""The same of a call that waits: less than what it keeps itself, to answer that there is nothing
-(`deadlines.MARGIN_MS`)."""
-_MARGIN = 0.1  # of a short deadline
+"""The same for long polls: less than they reserve themselves to return an empty response (`deadlines.MARGIN_MS`)."""
+_MARGIN = 0.1  # fraction of a short deadline
 _STOPPING = f"the server is stopping. {RETRY_HINT}"
 
 Request = TypeVar("Request", bound=Message)
@@ -47,18 +45,18 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 UnaryMethod: TypeAlias = Callable[..., Awaitable[Message]]
-"""Called with the request; of a long poll, also with the seconds until the caller's deadline. The namespace of a
-request is set: an empty one means the default."""
+"""Called with the request; a long poll also gets the seconds until the caller's deadline. The namespace of the request
+is set: an empty one has been replaced with the default."""
 
 
 class StreamMethod(Protocol):
-    """Reads requests from and writes answers to the context itself, as bytes."""
+    """Reads requests from the context and writes responses to it, as bytes."""
 
     def __call__(self, context: Context, /) -> Awaitable[None]: ...
 
 
 class Interceptor:
-    """Admits calls until `close`; after that new ones are answered UNAVAILABLE, which clients repeat elsewhere or
+    """Admits calls until `close`; later ones are refused with UNAVAILABLE, and clients retry them on another server or
     later."""
 
     def __init__(
@@ -89,8 +87,8 @@ class Interceptor:
     def unary(
         self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """The handler of a call with one request. Bytes are read here, so that what cannot be read is refused like the
-        rest."""
+        """The handler of a call with one request. Decodes the bytes here, so that an invalid message is refused like
+        any other error."""
 
         within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
@@ -125,9 +123,9 @@ class Interceptor:
     def read(
         self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """The handler of a call with one request and one answer, which may be large: it holds room among the answers
-        until it has gone out. (That is known of streams only. It makes no difference to the caller.) What a long poll
-        needs is known when its wait is over."""
+        """The handler of a call with one request and one response that may be large. It holds a reservation for the
+        response until that has been sent. It is registered as a stream, since only streams know when data was sent;
+        callers see no difference. A long poll reserves when its wait is over."""
 
         within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
@@ -155,8 +153,8 @@ class Interceptor:
     def stream(
         self, name: str, method: StreamMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """The handler of a call with many requests, or many answers. Its first message says whose it is: until then it
-        is one of the silent ones, which are few, and from then on one of its namespace."""
+        """The handler of a call with many requests or many responses. Its first message names the namespace: until then
+        it counts among the few silent streams, afterwards in the budget of its namespace."""
 
         requirement = self._requirement(name)
 
@@ -180,7 +178,7 @@ class Interceptor:
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
 
     def _requirement(self, path: str) -> Requirement | None:
-        """None: everybody may call it."""
+        """None: no key is required."""
         if self._access is None or not self._access.asks or (need := NEEDS[path]).public:
             return None
         return Requirement(self._access, need)
@@ -191,12 +189,10 @@ class Interceptor:
             await self._admit_namespace(request.namespace_id)
 
     def _in_time(self, context: Context, margin_s: float) -> "_InTime":
-        """Ends what takes too long a little before the caller's deadline, so that the caller is told why. Raises
+        """Ends a call shortly before the caller's deadline, so that the caller receives the reason. Raises
         ServerUnavailable."""
-        remaining_s = cast(
-            "float | None", context.time_remaining()
-        )  # the stubs of grpc do not know that there may be none
-        # gRPC reads it from the machine's clock. Nothing left when a call begins means that somebody has set that.
+        remaining_s = cast("float | None", context.time_remaining())  # the stubs of grpc omit None
+        # gRPC computes it from the system clock: no time left when a call begins means that the clock was set.
         limit_s = remaining_s - min(margin_s, remaining_s * _MARGIN) if remaining_s else None
         return _InTime(limit_s, self.too_late)
 
@@ -224,8 +220,8 @@ class Interceptor:
 
 
 class _InTime:
-    """A time limit around a block; `too_late` makes what is raised instead of TimeoutError. Plain, since every call
-    makes one."""
+    """A time limit around a block; `too_late` creates the error raised instead of TimeoutError. A plain class for
+    speed: every call creates one."""
 
     __slots__ = ("_limit_s", "_timeout", "_too_late")
 
@@ -249,8 +245,8 @@ class _InTime:
 
 
 def read_message(data: object, request_type: type[Request]) -> Request:
-    """What `context.read` gave, or a call's bytes. Raises ResourceExhausted for a message over the limit,
-    InvalidArgument for one that is none, or missing."""
+    """Decodes the result of `context.read`, or a call's bytes. Raises ResourceExhausted for a message over the limit,
+    InvalidArgument for an invalid or missing one."""
     if not isinstance(data, bytes):
         raise InvalidArgument(f"the call ended before its first message, a {request_type.DESCRIPTOR.full_name}.")
     if len(data) > limits.MESSAGE_HARD_BYTES:
@@ -265,7 +261,7 @@ def read_message(data: object, request_type: type[Request]) -> Request:
 
 
 def _namespace_in(data: object, request_type: type[Message]) -> str:
-    """Whose a stream is. One that ended before it began, or begins with no message, is refused by who serves it."""
+    """The namespace of a stream. The stream's method refuses one that has no first message, or an invalid one."""
     if not isinstance(data, bytes):
         return ""
     return namespace_of(read_message(data, request_type))
@@ -276,15 +272,15 @@ def _while_good(requirement: Requirement | None, caller: Caller | None) -> Abstr
 
 
 def _is_gone(error: Exception) -> bool:
-    """Whether the caller went away while it was written to. gRPC has no public name for it."""
+    """Whether the caller disconnected during a write. gRPC has no public name for this error."""
     return type(error).__name__ == "ExecuteBatchError"
 
 
 def _is_within_a_namespace(path: str, request_type: type[Message]) -> bool:
-    """The service of namespaces itself tells of those that are on their way out."""
+    """False for the service of namespaces itself, which also returns those being deleted."""
     return "namespace_id" in request_type.DESCRIPTOR.fields_by_name and not path.startswith(_NAMESPACE_SERVICE)
 
 
 def _as_handler(handle: Callable[..., Awaitable[bytes | None]]) -> Any:
-    # The stubs of grpc describe handlers of threads only.
+    # The stubs of grpc describe synchronous handlers only.
     return handle

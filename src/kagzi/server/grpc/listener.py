@@ -13,15 +13,15 @@ from ..startup import CannotStart
 if TYPE_CHECKING:
     from ..tls import ServerTls
 
-# Above the hard limit, so that a message a little over it is answered by us, with the limit named.
+# Above the hard limit, so that Kagzi refuses a message slightly over it, with an error that names the limit.
 RECEIVE_BYTES = limits.MESSAGE_HARD_BYTES + limits.MIB
 
-# Calls that have arrived and that Python has not looked at yet. Beyond 1,000 of them gRPC would cancel calls at random,
-# without a word of ours. This is more than the interceptor admits at once, so that it is the interceptor that refuses,
-# with its details.
+# Calls that have arrived and that Python has not seen yet. By default gRPC cancels calls at random beyond 1,000,
+# without an explanation. This is more than the interceptor admits at once, so that the interceptor refuses first, with
+# its details.
 PENDING_CALLS = 65_536
-HANDSHAKE_MS = 10_000  # a connection that does not begin to speak HTTP/2 is cut off
-CONNECTION_CALLS = 49_152  # open at once on one connection; a client keeps the rest waiting on its own side
+HANDSHAKE_MS = 10_000  # a connection that has not begun to speak HTTP/2 by then is closed
+CONNECTION_CALLS = 49_152  # open at once on one connection; the client queues the rest
 
 _OPTIONS: list[tuple[str, int]] = [
     ("grpc.server.max_pending_requests", PENDING_CALLS),
@@ -31,19 +31,19 @@ _OPTIONS: list[tuple[str, int]] = [
     (
         "grpc.max_send_message_length",
         -1,
-    ),  # a run with its input, context and output may be larger than what is received
+    ),  # a run with its input, context and output may be larger than the receive limit
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.http2.max_ping_strikes", 0),  # a client that pings much is not cut off
-    ("grpc.max_connection_idle_ms", 300_000),  # without a call; clients connect again by themselves
+    ("grpc.http2.max_ping_strikes", 0),  # do not disconnect clients that ping often
+    ("grpc.max_connection_idle_ms", 300_000),  # without a call; clients reconnect by themselves
 ]
 
 
 class GrpcListener:
-    """`reuse_port`: the processes of one server share a port. Otherwise two servers on one port would each get some of
-    the calls."""
+    """`reuse_port`: the processes of one server share a port. Otherwise off, or two servers on one port would each get
+    some of the calls."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class GrpcListener:
         self._server.add_generic_rpc_handlers(tuple(handlers))
 
     async def start(self, address: ListenAddress) -> ListenAddress:
-        """Where it listens: the address, with the port that was chosen for port 0. Raises CannotStart."""
+        """Returns the address it listens on, with the actual port if port 0 was requested. Raises CannotStart."""
         bound = self._bind(address)
         await self._server.start()
         return bound
@@ -73,7 +73,7 @@ class GrpcListener:
         if address.unix_path:
             Path(address.unix_path).unlink(missing_ok=True)
         elif address.port and not address.shared:
-            bind(address, field="listen").close()  # finds out, in words, whether the port is free
+            bind(address, field="listen").close()  # raises a clear error if the port is in use
         try:
             if self._credentials is None:
                 port = self._server.add_insecure_port(str(address))
@@ -88,5 +88,5 @@ class GrpcListener:
         return ListenAddress(address.host, port)
 
     async def stop(self, grace_s: float) -> None:
-        """New calls are refused at once; those in flight get `grace_s` to finish."""
+        """Refuses new calls at once; calls in flight get `grace_s` to finish."""
         await self._server.stop(grace_s)

@@ -1,4 +1,4 @@
-"""Messages gathered for a stream, and the one writer that sends whatever has come together since its last write."""
+"""Collects messages for a stream; a single writer sends everything collected since its last write."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -10,21 +10,21 @@ _WRITE_END_S = 2.0
 
 
 class OutboundQueue:
-    """`take` empties the box: it gives the messages to send now, serialised. `notify` says that there is something in
-    it."""
+    """`take` empties the queue: it returns the serialised messages to send now. `notify` says that the queue is not
+    empty."""
 
     def __init__(self, take: Callable[[], Iterable[bytes]]) -> None:
         self._take = take
         self._changed = asyncio.Event()
         self._finished = False
         self.sent = 0
-        """So many messages have left."""
+        """Number of messages sent."""
 
     def notify(self) -> None:
         self._changed.set()
 
     def finish(self) -> None:
-        """Send what is in the box, then end."""
+        """Send what is in the queue, then end."""
         self._finished = True
         self._changed.set()
 
@@ -46,10 +46,9 @@ class OutboundQueue:
 
 
 class WholeWrites:
-    """The writes of one stream, none of which is cut short: a call whose write was cut short cannot end any more.
+    """The writes of one stream, none of which is cancelled halfway: a call with a cancelled write cannot end properly.
 
-    Whoever writes runs in a task of its own, made once for the stream: a task and a shield for each write cost more
-    than the write.
+    The writer runs in one task per stream, because a task and a shield for each write would cost more than the write.
     """
 
     def __init__(self, write: Write) -> None:
@@ -71,8 +70,8 @@ class WholeWrites:
             raise asyncio.CancelledError
 
     async def run(self, writer: Coroutine[Any, Any, None]) -> None:
-        """Returns when `writer`, which calls `write`, returns; raises what it raises. If this is cancelled, so is the
-        writer: during a write, when that is done."""
+        """Runs `writer`, which calls `write`; raises what it raises. Cancelling this cancels the writer, but only after
+        a write in progress has finished."""
         task = asyncio.ensure_future(writer)
         try:
             await asyncio.shield(task)
@@ -82,5 +81,5 @@ class WholeWrites:
                 task.cancel()
             await asyncio.wait({task}, timeout=_WRITE_END_S)
             if task.done() and not task.cancelled():
-                task.exception()  # the stream is over whatever became of its last write
+                task.exception()  # the stream is over, whatever the result of its last write
             raise

@@ -1,4 +1,4 @@
-"""Pages of lists: what was asked for, and where it goes on."""
+"""Converts page requests and page info of lists."""
 
 from typing import Any
 

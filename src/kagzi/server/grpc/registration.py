@@ -1,5 +1,4 @@
-"""Which handler answers which method. Every method of every service in the protos is answered by its service, and has a
-declared scope."""
+"""Maps methods to handlers. Every method of every service in the protos has an implementation and a declared scope."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,7 +36,7 @@ LONG_POLLS = frozenset({"/kagzi.v1.WorkerService/PollTask", "/kagzi.v1.WorkflowS
 def handlers(
     interceptor: Interceptor, services: Mapping[str, object], descriptors: Sequence[ServiceDescriptor] = SERVICES
 ) -> list[grpc.GenericRpcHandler]:
-    """`services`: by full name, the object whose methods are named as in the protos. What it does not have is not
+    """`services`: by full name, the object whose methods are named as in the protos. Methods that it lacks are not
     served."""
     return [
         grpc.method_handlers_generic_handler(
@@ -53,8 +52,8 @@ def handlers(
 
 
 def check_served(services: Mapping[str, object], descriptors: Sequence[ServiceDescriptor] = SERVICES) -> None:
-    """Raises CannotStart unless every method of Kagzi's own services is served, and every method that is served has a
-    declared scope. A new release of a library may add methods to its own services: those are not served."""
+    """Raises CannotStart unless every method of Kagzi's own services is served, and every served method has a declared
+    scope. Methods that a new release of a library adds to its own services are not served."""
     served: list[str] = []
     for method in (method for descriptor in descriptors for method in descriptor.methods):
         if hasattr(services.get(method.containing_service.full_name), method.name):
@@ -69,7 +68,7 @@ def path_of(method: MethodDescriptor) -> str:
 
 
 def streams_of(descriptors: Sequence[ServiceDescriptor]) -> frozenset[str]:
-    """The paths of calls that last as long as their callers like."""
+    """The paths of calls that last as long as their callers want."""
     methods = (method for descriptor in descriptors for method in descriptor.methods)
     return frozenset(path_of(method) for method in methods if method.client_streaming or method.server_streaming)
 
@@ -90,7 +89,7 @@ def _handler(
 
 
 def reads_much(method: MethodDescriptor) -> bool:
-    """Whether its answer may be large: it is a page of a list, or has payloads of a run, a step or a schedule."""
+    """Whether the response may be large: a page of a list, or payloads of a run, a step or a schedule."""
     page = method.output_type.fields_by_name.get("page")
     return path_of(method) in LARGE_READS or (page is not None and page.message_type is PageInfo.DESCRIPTOR)
 

@@ -1,4 +1,4 @@
-"""Outcomes an operation can have are known to its caller; any other is a bug."""
+"""Checks that an operation had the outcome its caller expects; any other is a bug."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""Both directions of a stream at once: whichever ends first ends the other."""
+"""Runs both directions of a stream concurrently: when one ends, the other is cancelled."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,7 +6,7 @@ from typing import Any
 
 
 async def first_of(*coroutines: Coroutine[Any, Any, None]) -> int:
-    """Run them side by side until one ends; cancel and await the others. Answers its place; raises what it raised."""
+    """Runs the coroutines until one ends; cancels and awaits the others. Returns its index; raises what it raised."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

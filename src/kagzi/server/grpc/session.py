@@ -1,4 +1,4 @@
-"""The session: one worker's stream. Many operations to a message, answers gathered and written by a single writer."""
+"""A worker's session: a stream with many operations per message, and responses sent in batches by a single writer."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -36,22 +36,22 @@ _NOTICE_KINDS = {
     "result": pb.RUN_NOTICE_KIND_RESULT,
     "warning": pb.RUN_NOTICE_KIND_WARNING,
 }
-_LINGER_S = 10.0  # how long a worker that has said its last word may wait for answers
-_NOTICE_BYTES = 128  # of a notice, besides its reason
+_LINGER_S = 10.0  # how long a worker may wait for responses after its last message
+_NOTICE_BYTES = 128  # size of a notice without its reason
 
 _Answers = Sequence[tuple[int, Outcome]]
 _Part = tuple[int, Callable[[pb.SessionResponse], None]]
-"""How many bytes at most something adds to a message, and what adds it."""
+"""The most bytes that something adds to a message, and the function that adds it."""
 
 
 class Outlet:
-    """What the engine has to say to one worker. Gathers; `take` makes messages of everything gathered so far."""
+    """Collects the engine's messages to one worker; `take` serialises everything collected so far."""
 
     def __init__(self, clock: Clock, unread: Unread | None = None) -> None:
         self._clock = clock
         self._tasks: list[tuple[int, ClaimedRun]] = []
         self._answers: list[tuple[int, _Answers]] = []
-        self._notices: dict[Notice, None] = {}  # a result after a result says nothing new
+        self._notices: dict[Notice, None] = {}  # a repeated notice adds nothing
         self.unread = UnreadStream(unread or Unread())
         self._notice: pb.SessionNotice | None = None
         self._stopping = False
@@ -59,7 +59,7 @@ class Outlet:
         self._unanswered = 0
         self.outbound = OutboundQueue(self._take)
 
-    # --- the engine's side: quick, never raises -----------------------------------------------------------------------
+    # --- called by the engine: fast, never raises ---------------------------------------------------------------------
 
     @property
     def sent(self) -> int:
@@ -89,14 +89,14 @@ class Outlet:
         self.outbound.notify()
 
     def stopping(self) -> None:
-        """Tells the worker, and ends the stream once everything it asked was answered."""
+        """Notifies the worker, and ends the stream once all its operations have been answered."""
         if not self._stopping:
             self._stopping = True
             self._session_notice().server_stopping = True
             self.outbound.notify()
             self.finish_when_answered()
 
-    # --- the stream's side --------------------------------------------------------------------------------------------
+    # --- called by the stream -----------------------------------------------------------------------------------------
 
     def add_operations(self, operations: int) -> None:
         self._unanswered += operations
@@ -115,8 +115,8 @@ class Outlet:
             self.outbound.finish()
 
     def _take(self) -> Iterator[bytes]:
-        """Messages are cut at the soft limit; a single task or answer may exceed it. Each counts as read when the next
-        is asked for."""
+        """Splits messages at the soft limit; a single task or answer may exceed it. Each message counts as read when
+        the next one is requested."""
         notice, self._notice = self._notice, None
         response, size, waited = pb.SessionResponse(notice=notice), 0, 0
         for counted, (part_bytes, add) in self._parts():
@@ -133,7 +133,7 @@ class Outlet:
         self.unread.read(waited)
 
     def _parts(self) -> Iterator[tuple[int, _Part]]:
-        """What was gathered, with the bytes of each that count as unread."""
+        """The collected parts, each with the bytes that count as unread."""
         tasks, self._tasks = self._tasks, []
         answers, self._answers = self._answers, []
         notices, self._notices = self._notices, {}
@@ -148,7 +148,7 @@ class Outlet:
 
 
 def _split(size: int, answers: _Answers) -> Iterator[tuple[int, _Answers]]:
-    """The answers of one commit, in parts that fit into a message or are a single answer."""
+    """Splits the answers of one commit into parts that fit into a message or are a single answer."""
     if size <= limits.MESSAGE_SOFT_BYTES:
         yield size, answers
         return
@@ -186,8 +186,8 @@ def _write_notice(notice: Notice) -> pb.RunNotice:
 
 
 class SessionStream:
-    """Reads the worker's messages until it leaves, its stream ends, or the server stops. Not while too much that it was
-    told waits to be read by it."""
+    """Reads the worker's messages until it leaves, its stream ends, or the server stops. Pauses while the worker has
+    too much unread data."""
 
     def __init__(
         self,
@@ -209,13 +209,13 @@ class SessionStream:
         self._is_leaving = False
 
     def close(self) -> None:
-        """What it still keeps for the worker is counted no more."""
+        """Stops counting its unread data."""
         self._outlet.unread.close()
 
     async def serve(self) -> None:
         hello = await self._hello()
         session = await self._open(hello.hello)
-        # Runs are given to it from here on: whatever happens now, it is closed.
+        # The session can receive runs from here on, so it must be closed in any case.
         session.set_reading(not self._outlet.unread.is_full)
         self._outlet.unread.on_change = lambda full: session.set_reading(not full)
         try:
@@ -223,7 +223,7 @@ class SessionStream:
             await self._handle(session, hello)
             await first_of(self._read(session), self._outlet.outbound.deliver(self._context.write))
         finally:
-            # A task of its own: a stream that was cut is cancelled, and what it held must be cut all the same.
+            # In a task of its own: if the stream is cancelled, the session must still be closed.
             await asyncio.shield(asyncio.ensure_future(self._close(session)))
 
     async def _hello(self) -> pb.SessionRequest:
@@ -251,7 +251,7 @@ class SessionStream:
         await self._context.write(pb.SessionResponse(welcome=welcome).SerializeToString())
 
     async def _read(self, session: Session) -> None:
-        """Reads to the last message; from then on the writer decides when it is over, within reason."""
+        """Reads to the last message; then the writer ends the stream, within a time limit."""
         while not self._is_leaving:
             await self._outlet.unread.readable()
             data = await self._context.read()

@@ -1,5 +1,5 @@
-"""What workers have not read yet: bounded for each stream and for all together. Who is over the bound is not read from
-either."""
+"""Counts data that workers have not read yet, with limits for each stream and for all together. While a stream is over
+the limit, the server stops reading from it."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,20 +9,20 @@ from ...core.budgets import ByteBudget
 
 
 class Unread:
-    """What all streams of a server keep for those who are to read it."""
+    """The unread data of all streams of a server."""
 
     def __init__(self, total_bytes: int = limits.UNREAD_TOTAL_BYTES) -> None:
         self.budget = ByteBudget(limits.UNREAD_SESSION_BYTES, total_bytes, limits.UNREAD_SHARE_BYTES)
         self.full: set[UnreadStream] = set()
 
     def recheck(self) -> None:
-        """Something was read: others may go on, too, if it was the total that kept them."""
+        """Called when data was read: streams that were blocked by the total limit may continue."""
         for stream in tuple(self.full):
             stream.recheck()
 
 
 class UnreadStream:
-    """Counts what waits on one stream. `on_change(full)` is called when it becomes full, and when it is so no more."""
+    """Counts the unread data of one stream. Calls `on_change(full)` when it becomes full, and when it no longer is."""
 
     def __init__(self, unread: Unread) -> None:
         self._unread = unread
@@ -47,7 +47,7 @@ class UnreadStream:
             self.on_change(True)
 
     def read(self, size: int) -> None:
-        """So much has left."""
+        """Called when this many bytes have been sent."""
         if self._closed:
             return
         self._bytes -= size
@@ -62,11 +62,11 @@ class UnreadStream:
             self.on_change(False)
 
     async def readable(self) -> None:
-        """Returns when more may be read from the other side."""
+        """Returns when more may be read from the worker."""
         await self._readable.wait()
 
     def close(self) -> None:
-        """The stream is over: what was not read never will be."""
+        """The stream is over: its unread data no longer counts."""
         self.read(self._bytes)
         self._closed = True
         self._unread.full.discard(self)
@@ -74,4 +74,4 @@ class UnreadStream:
 
 
 def _nobody(full: bool) -> None:
-    """Until somebody listens."""
+    """The default, until a listener is set."""

@@ -1,7 +1,7 @@
-"""Many waits on one stream: ids come in at any time, each is answered once, when its run has ended.
+"""Many waits on one stream: the client sends ids at any time, and each is answered once, when its run has ended.
 
-A reader that does not keep up costs little: ends are kept while there is room for them, and after that only the ids of
-runs that ended, which are read from the store when their turn to be sent has come.
+A slow reader costs little memory: results are kept while there is space, and after that only the ids of ended runs,
+whose results are read from the store when they can be sent.
 """
 
 import asyncio
@@ -25,18 +25,18 @@ from .outbound_queue import WholeWrites
 from .run_both import first_of
 
 _PAGE_RUNS = 500
-_END_BYTES = 256  # an end without output and error
-_ID_BYTES = 6  # around an id, in a message
+_END_BYTES = 256  # a result without output and error
+_ID_BYTES = 6  # overhead of an id in a message
 
 
 class WaitStreams:
-    """The open streams of waits that have a name: a start says by it where the end of its run is awaited."""
+    """The open wait streams by name, so that a start can name the stream that waits for its run."""
 
     def __init__(self) -> None:
         self._streams: dict[tuple[str, str], WaitStream] = {}
 
     def subscribe(self, namespace: str, stream_id: str, run_ids: Sequence[str]) -> bool:
-        """Whether the ends of all these runs come on that stream; otherwise none is added."""
+        """Returns whether that stream now waits for all these runs; otherwise none is added."""
         stream = self._streams.get((namespace, stream_id))
         return stream is not None and stream.add(run_ids)
 
@@ -57,7 +57,7 @@ class WaitStreams:
 
 
 class WaitStream:
-    """One client's waits. Ends when the client has nothing more to ask and everything is answered."""
+    """One client's waits. Ends when the client has sent its last request and every wait is answered."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class WaitStream:
         self._context = context
         self._deadlines = deadlines
         self._answers = answers
-        self._outcomes: deque[tuple[RunEnd, int]] = deque()  # kept, with their bytes
-        self._later: dict[str, None] = {}  # ended, to be read when they can be sent
-        self._missing: list[str] = []  # while there are many, no more is asked
+        self._outcomes: deque[tuple[RunEnd, int]] = deque()  # results kept, with their bytes
+        self._later: dict[str, None] = {}  # ended runs whose results are read when they can be sent
+        self._missing: list[str] = []  # while it is long, no requests are read
         self._readable = asyncio.Event()
         self._readable.set()
         self._open: set[str] = set()
@@ -100,10 +100,10 @@ class WaitStream:
         if finished == _STOPPED:
             raise ServerUnavailable(f"the server is stopping. {RETRY_HINT}")
 
-    # --- what is asked for --------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Reads to the end of the requests; then only the writer decides when it is over."""
+        """Reads to the end of the requests; then the writer alone ends the stream."""
         while (data := await self._context.read()) is not grpc.aio.EOF:
             request = read_message(data, pb.WaitStreamRequest)
             if self._waits is None:
@@ -134,7 +134,7 @@ class WaitStream:
             waits.add(wanted)
 
     def add(self, run_ids: Sequence[str]) -> bool:
-        """Wait for these, too, unless they are too many: somebody who started them asks for it."""
+        """Waits for these runs too, unless they are too many. Called for the client that started them."""
         known = self._open.union(self._later)
         wanted = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in known]
         if self._waits is None or len(known) + len(wanted) > limits.WAITS_PER_STREAM:
@@ -173,10 +173,10 @@ class WaitStream:
             self._readable.clear()
         self._changed.set()
 
-    # --- what is answered ---------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
 
     async def _send(self) -> None:
-        """Returns when everything was asked for and has been answered."""
+        """Returns when the requests have ended and every wait is answered."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -204,25 +204,25 @@ class WaitStream:
                 self._answers.release(size)
 
     async def _send_later(self) -> None:
-        """A page of the ends that were not kept."""
+        """Sends one page of the results that were not kept."""
         namespace = self._namespace or ""
         run_ids = list(self._later)[:_PAGE_RUNS]
         async with self._answers.reserve(namespace) as reservation:
             answered = dict(zip(run_ids, await self._runs.endings(namespace, run_ids), strict=False))
             outcomes = [end for end in answered.values() if isinstance(end, RunEnd)]
             reservation.use(sum(map(_bytes_of, outcomes)))
-            wanted = [run_id for run_id in answered if run_id in self._later]  # or forgotten meanwhile
+            wanted = [run_id for run_id in answered if run_id in self._later]  # others were forgotten meanwhile
             for run_id in wanted:
                 del self._later[run_id]
                 if answered[run_id] is None:
-                    self._missing.append(run_id)  # it was removed meanwhile
+                    self._missing.append(run_id)  # it was deleted meanwhile
                 elif not isinstance(answered[run_id], RunEnd):
                     self._wait_again(run_id)
             for message in _messages(end for end in outcomes if end.run.run_id in wanted):
                 await self._write(message)
 
     def _wait_again(self, run_id: str) -> None:
-        """It had ended and goes on: somebody retried it."""
+        """Called for a run that had ended and was reopened by a retry."""
         self._open.add(run_id)
         if self._waits is not None:
             self._waits.add((run_id,))
@@ -232,7 +232,7 @@ class WaitStream:
 
 
 def _divided(run_ids: list[str]) -> tuple[list[str], list[str]]:
-    """What is left, and as many as go into a message."""
+    """The remaining ids, and those that fit into a message."""
     size = count = 0
     for run_id in run_ids:
         size += len(run_id.encode(errors="replace")) + _ID_BYTES
@@ -265,4 +265,4 @@ def _bytes_of(end: RunEnd) -> int:
     return size
 
 
-_STOPPED = 2  # which of the three ended first
+_STOPPED = 2  # index of `ended()` among the coroutines of `first_of`

@@ -1,4 +1,4 @@
-"""One client's view of one run, live."""
+"""Streams one run to one client as it changes."""
 
 from contextlib import aclosing
 
@@ -14,7 +14,7 @@ from .run_both import first_of
 
 
 class WatchStream:
-    """Ends when the run has ended. Whoever asks again with the last seq goes on from there, on any server."""
+    """Ends when the run has ended. A client that asks again with the last seq continues there, on any server."""
 
     def __init__(self, watching: Watching, context: Context, deadlines: Deadlines, admit: Admit) -> None:
         self._watching = watching
@@ -37,4 +37,4 @@ class WatchStream:
                     await self._writes.write(message.SerializeToString())
 
 
-_STOPPED = 1  # which of the two ended first
+_STOPPED = 1  # index of `ended()` among the coroutines of `first_of`

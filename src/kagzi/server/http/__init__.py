@@ -1,1 +1,1 @@
-"""HTTP: probes and plain pages."""
+"""HTTP: probes, pages and the API."""

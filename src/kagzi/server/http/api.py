@@ -1,5 +1,5 @@
-"""The HTTP API, as an ASGI application: admits a request, reads it, has it answered and writes the answer, all by the
-table of routes. Whatever goes wrong is answered as a problem; nothing here answers HTML."""
+"""The HTTP API as an ASGI application. Driven by the table of routes, it admits and decodes requests, calls their
+handlers and encodes responses. Every error becomes a problem document; nothing here returns HTML."""
 
 import asyncio
 import logging
@@ -27,11 +27,11 @@ from .route import JSON, Answer, ApiRequest, NoBody, Route
 logger = logging.getLogger("kagzi.server")
 
 CALL_S = 30.0
-"""Within this a request is answered, or refused."""
+"""Time limit of a request."""
 POLL_S = limits.POLL_WAIT_MS / 1_000 + 5.0
-"""The same for one that waits."""
+"""Time limit of a request that waits."""
 BODY_S = 20.0
-"""Within this its body has come; one that is not JSON has so long for each part."""
+"""Time limit for receiving a body; for each part of it if it is not JSON."""
 _OPENAPI = f"{PREFIX}/openapi.json"
 _RETRY_HINT = "Try again."
 
@@ -53,9 +53,9 @@ class Api:
                 await exchange.answer(self._describe(), JSON)
                 return
             await self._serve(exchange)
-        except Exception as error:  # noqa: BLE001  whatever it is becomes an answer
+        except Exception as error:  # noqa: BLE001  every error becomes a response
             if exchange.started:
-                self._data.incidents.public_error(exchange.place, error)  # logged; the rest of the answer does not come
+                self._data.incidents.public_error(exchange.place, error)  # logged; the rest of the response is not sent
                 exchange.abort()
             else:
                 await self._refuse(exchange, error)
@@ -76,9 +76,7 @@ class Api:
         caller = await admitted(data, route, exchange.headers, namespace)
         _, query = read_query(exchange.query, route.query, namespaced=route.namespaced)
         with self._budget(route).use("" if route.everywhere else namespace):
-            body = await self._body(
-                exchange, route
-            )  # how long that may take is for its parts and the connection to say
+            body = await self._body(exchange, route)  # its parts and the connection have time limits of their own
             async with (
                 self._while_good(route, caller),
                 self._in_time(POLL_S if route.waits else CALL_S) as in_time,
@@ -96,7 +94,7 @@ class Api:
                     headers=exchange.headers,
                 )
                 if route.takes != JSON:
-                    in_time.reschedule(None)  # as long as parts of it come
+                    in_time.reschedule(None)  # no limit while parts keep arriving
                 await self._answer(exchange, route, request, in_time)
 
     def _while_good(self, route: Route, caller: Caller) -> AbstractAsyncContextManager[None]:
@@ -109,7 +107,7 @@ class Api:
             value = await route.handler(request)
             if isinstance(value, sse.EventStream):
                 await self._stream(exchange, value, in_time)
-            elif route.large:  # what it needs is known when its wait is over
+            elif route.large:  # a long poll reserves when its wait is over
                 data = msgspec.json.encode(value)
                 async with self._data.answers.reserve(request.namespace, len(data)):
                     await self._write(exchange, route, data, in_time)
@@ -136,15 +134,15 @@ class Api:
         else:
             data = answer.value if isinstance(answer.value, bytes) else msgspec.json.encode(answer.value)
             use(len(data))
-            in_time.reschedule(None)  # how long a client may take to read it is for the connection to say
+            in_time.reschedule(None)  # the connection limits how long a client may take to read it
             if route.method == "GET":
                 await exchange.answer(data, route.makes, headers)
             else:
                 await exchange.respond(data, route.makes, status, headers)
 
     async def _stream(self, exchange: "Exchange", stream: sse.EventStream, in_time: asyncio.Timeout) -> None:
-        first = await anext(stream.frames, b"")  # what cannot be begun is refused as any other request
-        if exchange.method == "HEAD":  # whose answer ends with its headers
+        first = await anext(stream.frames, b"")  # a stream that cannot begin is refused like any other request
+        if exchange.method == "HEAD":  # has headers only
             await stream.frames.aclose()
             await exchange.begin(200, sse.HEADERS)
             await exchange.end()
@@ -192,7 +190,7 @@ class Api:
         if data:
             _check_media_type(media_type, route)
         body = read_body(data, NoBody if route.body is None else route.body)
-        return None if route.body is None else body  # what would be ignored is refused
+        return None if route.body is None else body  # a body that would be ignored is refused
 
     @asynccontextmanager
     async def _in_time(self, limit_s: float) -> AsyncGenerator[asyncio.Timeout]:
@@ -223,7 +221,7 @@ def _check_media_type(value: str, route: Route) -> None:
 async def _write_parts(
     exchange: "Exchange", parts: AsyncGenerator[bytes], media_type: str, in_time: asyncio.Timeout
 ) -> None:
-    """Those that come before the first one is sent can still be refused."""
+    """Errors before the first part is sent still become a problem document."""
     first = await anext(parts, b"")
     in_time.reschedule(None)
     await exchange.begin(200, {"content-type": media_type})
@@ -234,7 +232,7 @@ async def _write_parts(
 
 
 class Exchange:
-    """A request and its answer, on ASGI."""
+    """A request and its response on ASGI."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope = scope
@@ -249,12 +247,12 @@ class Exchange:
         }
 
     def matched(self, route: Route) -> None:
-        """For who measures requests, as Starlette does it."""
+        """Sets the matched route where Starlette sets it, for metrics and tracing."""
         self._scope["route"] = route
 
     @property
     def place(self) -> str:
-        """For the log."""
+        """Method and path, for the log."""
         return f"{self.method} {self.raw_path[:256]}"
 
     # --- the request --------------------------------------------------------------------------------------------------
@@ -269,7 +267,7 @@ class Exchange:
         return bytes(buffer)
 
     async def parts(self) -> AsyncGenerator[bytes]:
-        """Raises InvalidArgument if they do not come."""
+        """The parts of the body as they arrive. Raises InvalidArgument if they stop arriving."""
         more = True
         while more:
             try:
@@ -288,10 +286,10 @@ class Exchange:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    # --- the answer ---------------------------------------------------------------------------------------------------
+    # --- the response -------------------------------------------------------------------------------------------------
 
     async def answer(self, data: bytes, media_type: str, headers: Mapping[str, str] | None = None) -> None:
-        """To a GET: with a tag, and without the data if the caller has them."""
+        """Responds to a GET with an ETag; omits the data if the caller already has them."""
         tag = f'W/"{blake2b(data, digest_size=8).hexdigest()}"'
         tagged = {**(headers or {}), "etag": tag}
         if _has(self.headers.get("if-none-match", ""), tag):
@@ -317,7 +315,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
-        """Waits until most of the answer has been taken."""
+        """Waits until the client has read most of the response."""
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     # --- the connection -----------------------------------------------------------------------------------------------
@@ -337,7 +335,7 @@ class Exchange:
 
 
 def _has(condition: str, tag: str) -> bool:
-    """Whether If-None-Match names the tag. Tags are weak: how they are marked makes no difference."""
+    """Whether If-None-Match contains the tag. Compares weakly: the `W/` prefix makes no difference."""
     tags = [each.strip().removeprefix("W/") for each in condition.split(",")]
     return "*" in tags or tag.removeprefix("W/") in tags
 

@@ -1,4 +1,4 @@
-"""Whether a request of the HTTP API may be made: asked here for every route."""
+"""Authorizes the requests of the HTTP API, for every route."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ _SAME_ORIGIN = ("same-origin", "none")
 
 
 async def admitted(data: PageData, route: Route, headers: Mapping[str, str], namespace: str) -> Caller:
-    """Raises Unauthenticated without a key that is good, PermissionDenied if the caller may not."""
+    """Raises Unauthenticated without a valid key, PermissionDenied if the caller lacks the scope."""
     if route.method != "GET":
         _refuse_other_sites(headers)
     if route.public:
@@ -24,7 +24,7 @@ async def admitted(data: PageData, route: Route, headers: Mapping[str, str], nam
 
 
 def _refuse_other_sites(headers: Mapping[str, str]) -> None:
-    """A page of another site in somebody's browser changes nothing here: browsers say where a request comes from."""
+    """Refuses changes that a page of another site makes in a user's browser: browsers send the origin."""
     fetched_from, origin = headers.get("sec-fetch-site"), headers.get("origin")
     same = (
         fetched_from in _SAME_ORIGIN

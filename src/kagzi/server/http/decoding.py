@@ -1,4 +1,4 @@
-"""Requests into structs. What cannot be read is refused by name, before anything is done."""
+"""Decodes requests into structs. Refuses invalid fields by name before anything is executed."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ _NAMED = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 
 class Parameter(NamedTuple):
-    """A field of a query as a parameter. `scalar`: what its texts are made before they are converted."""
+    """A field of a query as a parameter. `scalar`: the type its texts are parsed to before conversion."""
 
     name: str
     kind: Any
@@ -54,7 +54,7 @@ def parameters(kind: type[msgspec.Struct]) -> Mapping[str, Parameter]:
 
 
 def _plain(kind: inspect.Type) -> inspect.Type:
-    """Without what is written around it: descriptions, and that it may be missing."""
+    """Strips descriptions and the option to be missing from a type."""
     if isinstance(kind, inspect.Metadata):
         return _plain(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -64,7 +64,7 @@ def _plain(kind: inspect.Type) -> inspect.Type:
 
 
 def _item(kind: inspect.Type) -> inspect.Type:
-    """Of a list; anything else as it is."""
+    """The item type of a list; any other type unchanged."""
     if isinstance(kind, (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)):
         return _plain(kind.item_type)
     return kind
@@ -97,7 +97,7 @@ def read_query(raw: bytes, kind: type[msgspec.Struct], *, namespaced: bool = Tru
 
 
 def namespace_in(raw: bytes) -> str:
-    """The namespace of a query that is not read yet: whoever may not ask is not told what is wrong with it."""
+    """The namespace of a query before it is decoded: a caller without permission learns nothing about its errors."""
     try:
         names = _pairs(raw).get(NAMESPACE, [])
     except Unreadable:
@@ -135,7 +135,7 @@ def _value(name: str, parameter: Parameter, texts: Sequence[str]) -> Any:
 
 
 def _read_scalar(text: str, scalar: type) -> Any:
-    """What is none stays a text: the conversion refuses it."""
+    """Leaves a text that is not a scalar unchanged: the conversion refuses it."""
     if scalar is bool:
         return _BOOLEANS.get(text, text)
     if scalar is int and _INTEGER.fullmatch(text):
@@ -154,9 +154,9 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def read_body(data: bytes, kind: Any) -> Any:
-    """No body is an empty object. Raises Unreadable."""
+    """A missing body is an empty object. Raises Unreadable."""
     try:
-        data.decode()  # values that are kept as they came are not looked into otherwise
+        data.decode()  # the decoder does not check raw values
         return _decoder(kind).decode(data or b"{}")
     except msgspec.ValidationError as error:
         raise _unfit(str(error), kind) from None
@@ -174,7 +174,7 @@ def _unfit(message: str, kind: Any) -> Unreadable:
 
 
 def _at(kind: inspect.Type, place: str) -> inspect.Type:
-    """What is read at a place of a body: `starts[0].retry`."""
+    """The type at a path of a body: `starts[0].retry`."""
     for part in place.split(".") if place else ():
         name, bracket, _ = part.partition("[")
         kind = _plain(kind)
@@ -186,7 +186,7 @@ def _at(kind: inspect.Type, place: str) -> inspect.Type:
 
 
 def _known_here(message: str, kind: inspect.Type) -> str:
-    """The fields or words that may be there, for a refusal of one that may not."""
+    """The fields or values that are allowed there, for the refusal of one that is not."""
     choices: Iterable[object] = ()
     if isinstance(kind, inspect.StructType) and "unknown field" in message:
         choices = [field.encode_name for field in kind.fields] or ["none"]

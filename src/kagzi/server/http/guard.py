@@ -1,9 +1,8 @@
-"""Who makes a request of HTTP: a program with a key, or a browser with a session. And by which names this port may be
-called.
+"""Identifies the caller of an HTTP request, a program with a key or a browser with a session, and checks the host name.
 
-A browser sends its cookie with whatever any page makes it send, so a change that comes with a cookie has to prove that
-a page of this very site made it: by where the browser says that it comes from, and by a header and a media type that a
-form or a link of another site cannot send.
+A browser attaches its cookie to requests that any page triggers. So a change with a cookie must prove that a page of
+this site made it: by the origin that the browser reports, and by a header and a media type that a form or a link on
+another site cannot send.
 """
 
 from collections.abc import Mapping
@@ -16,9 +15,9 @@ from ...engine import CALLER
 from ..access.access import Access
 
 SECURE_COOKIE = "__Host-kagzi"
-"""Browsers keep it only if it came by TLS, and for this host alone."""
+"""Browsers accept it over TLS only, and for this host alone."""
 PLAIN_COOKIE = "kagzi"
-"""On loopback without TLS, where there can be no other."""
+"""On loopback without TLS, where browsers do not accept the secure one."""
 OWN_HEADER = "kagzi-request"
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = ("GET", "HEAD")
@@ -72,12 +71,12 @@ def _host(origin: str) -> str:
 
 
 def is_plain(headers: Mapping[str, str], listens_at: str) -> bool:
-    """Whether the browser is on this machine and there is no TLS, so that a secure cookie would not be kept."""
+    """Whether the browser is on this machine without TLS, so that it would not keep a secure cookie."""
     return not listens_at.startswith("https:") and is_local(headers.get("host", ""))
 
 
 def session_token(headers: Mapping[str, str]) -> str:
-    """Of the cookie; empty: there is none."""
+    """The token in the cookie; empty if there is none."""
     try:
         cookies = SimpleCookie(headers.get("cookie", ""))
     except CookieError:
@@ -87,7 +86,7 @@ def session_token(headers: Mapping[str, str]) -> str:
 
 
 def set_cookie(token: str, seconds: int, *, plain: bool) -> str:
-    """The value of Set-Cookie. No seconds: the browser forgets it."""
+    """The value of Set-Cookie. 0 seconds delete the cookie."""
     name, secure = (PLAIN_COOKIE, "") if plain else (SECURE_COOKIE, "; Secure")
     return f"{name}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 
@@ -96,13 +95,13 @@ def set_cookie(token: str, seconds: int, *, plain: bool) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Of a Host header."""
+    """Whether a Host header names this machine."""
     return _name(host) in _LOCAL_HOSTS
 
 
 def is_allowed(host: str, *, local_only: bool, hosts: tuple[str, ...]) -> bool:
-    """Whether the port may be called by this name: else a web page elsewhere could get in by giving its own name this
-    machine's address. On loopback by loopback names, and by those that were allowed for a proxy."""
+    """Whether a Host header is acceptable; otherwise a web page could reach this port by DNS rebinding. On loopback:
+    loopback names, and names that are allowed for a proxy."""
     if not local_only and not hosts:
         return True
     name = _name(host)

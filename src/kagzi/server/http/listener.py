@@ -1,6 +1,6 @@
-"""The HTTP port: pages and probes, and calls as WebSocket messages. It listens from the start; the code for either is
-loaded with the first connection that asks for it, as most servers that a test, a script or `kagzi dev` starts get none,
-and it is a quarter of what starting a server costs."""
+"""The HTTP port: pages, probes and calls over WebSocket. It listens from the start, but loads the code of either with
+the first connection that needs it: most servers that a test, a script or `kagzi dev` starts get no such connection, and
+the code is a quarter of the cost of starting a server."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 _log = logging.getLogger("kagzi.server")
 
-_BACKLOG = 2_048  # uvicorn's own
+_BACKLOG = 2_048  # uvicorn's default
 _AGAIN_S = 1.0
 FIRST_BYTES_S = 10.0
-"""Within this a connection has said what it wants; otherwise it is cut off."""
-_WEBSOCKET = f"GET {PATH} ".encode()  # how a request for a WebSocket begins
+"""A connection that has not sent its first bytes by then is closed."""
+_WEBSOCKET = f"GET {PATH} ".encode()  # the first bytes of a WebSocket request
 _UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class HttpListener:
-    """Bound when made, so that its URL is known before anything is served. `context`: of TLS, for pages and calls."""
+    """Bound on construction, so that its URL is known early. `context`: TLS, for pages and calls."""
 
     def __init__(self, address: ListenAddress, *, max_connections: int, context: ssl.SSLContext | None = None) -> None:
         self._max_connections = max_connections
@@ -49,7 +49,7 @@ class HttpListener:
         self._websocket: asyncio.Task[WebSocketListener] | None = None
 
     async def start(self, data: PageData, websocket: Callable[[], WebSocketListener] | None = None) -> None:
-        """`websocket`: makes the listener of those who ask for that, once its module is loaded."""
+        """`websocket`: creates the WebSocket listener, once its module is loaded."""
         self._data = data
         self._make_websocket = websocket
         loop = asyncio.get_running_loop()
@@ -63,12 +63,12 @@ class HttpListener:
 
     @property
     def is_full(self) -> bool:
-        """WebSockets have a limit of their own."""
+        """Whether the limit of connections is reached. WebSockets have a limit of their own."""
         served = self._web.result().connections if _has_result(self._web) else 0
         return len(self.undecided) + served > self._max_connections
 
     async def protocol_for(self, head: bytes) -> asyncio.BaseProtocol:
-        """Who serves a connection that begins with `head`. Raises ImportError."""
+        """The protocol for a connection that begins with `head`. Raises ImportError."""
         if head.startswith(_WEBSOCKET) and self._make_websocket is not None:
             self._websocket = self._websocket or _task(self._load_websocket(self._make_websocket))
             return (await asyncio.shield(self._websocket)).protocol()
@@ -82,13 +82,13 @@ class HttpListener:
     async def _load_web(self) -> Web:
         while True:
             try:
-                # In a thread: loading takes a tenth of a second, in which calls go on being served.
+                # In a thread: the import takes a tenth of a second, and calls must be served meanwhile.
                 await asyncio.to_thread(import_module, f"{__package__}.web")
                 from .web import Web  # noqa: PLC0415  see above
 
                 web = Web(self._data, local_only=self.address.is_local, max_connections=self._max_connections)
                 await web.start()
-            except Exception:  # a process may be out of descriptors, for a while
+            except Exception:  # the process may be out of descriptors for a while
                 if self._stopping:
                     raise
                 _log.exception("the HTTP port %s cannot be served yet", self.address)
@@ -103,7 +103,7 @@ class HttpListener:
                 await listener.stop()
 
     async def stop(self) -> None:
-        """Requests in flight finish, within reason."""
+        """Requests in flight get a limited time to finish."""
         self._stopping = True
         if self._server is not None:
             self._server.close()
@@ -117,7 +117,7 @@ class HttpListener:
 
 
 class _Undecided(asyncio.Protocol):
-    """A connection until its first bytes have come."""
+    """A connection before its first bytes have arrived."""
 
     def __init__(self, listener: HttpListener) -> None:
         self._listener = listener
@@ -142,7 +142,7 @@ class _Undecided(asyncio.Protocol):
     async def _hand_over(self) -> None:
         try:
             protocol = await self._listener.protocol_for(self._head)
-        except Exception:  # noqa: BLE001  whatever it is, this connection is not left open
+        except Exception:  # noqa: BLE001  the connection must be closed in any case
             _log.exception("a connection to %s cannot be served", self._listener.address)
             self._transport.write(_UNAVAILABLE)
             self._transport.close()

@@ -1,4 +1,4 @@
-"""Which route a request is for. Paths are taken apart as they came, so that `%2F` stays in its segment."""
+"""Finds the route of a request. Splits the raw path, so that `%2F` stays within its segment."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
@@ -11,7 +11,7 @@ PREFIX = "/api/v1"
 
 
 class _Path:
-    """A path of the table and what it takes."""
+    """A path template of the table."""
 
     def __init__(self, path: str) -> None:
         self.segments = tuple(path.split("/")[1:])
@@ -25,12 +25,12 @@ class _Path:
 
     @property
     def order(self) -> tuple[bool, ...]:
-        """Words go before names: `/runs/batch` is not a run."""
+        """Literals sort before names: `/runs/batch` is not a run."""
         return tuple(segment.startswith("{") for segment in self.segments)
 
 
 class Table:
-    """Raises ValueError for two routes with one method and path."""
+    """Raises ValueError for two routes with the same method and path."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         paths: dict[str, _Path] = {}
@@ -44,7 +44,7 @@ class Table:
             self._paths.setdefault(len(path.segments), []).append(path)
 
     def find(self, method: str, raw_path: str) -> tuple[Route, Mapping[str, str]]:
-        """The route, and what the path says, decoded. Raises NotFound, MethodNotAllowed, Unreadable."""
+        """The route, and the decoded names of the path. Raises NotFound, MethodNotAllowed, Unreadable."""
         below = raw_path.removeprefix(PREFIX)
         segments = tuple(below.split("/")[1:]) if raw_path.startswith(f"{PREFIX}/") else ()
         allowed: set[str] = set()

@@ -1,4 +1,4 @@
-"""The table of routes as an OpenAPI 3.1 document. Everything in it comes from the table, so that it cannot drift."""
+"""The table of routes as an OpenAPI 3.1 document, generated entirely from the table so that it cannot drift."""
 
 import inspect
 import re
@@ -89,7 +89,7 @@ def document(table: Sequence[Route]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """Of all types in the table, by type: a type that several routes have is described once."""
+    """The schemas of all types in the table; a type that several routes use is described once."""
 
     def __init__(self, table: Sequence[Route]) -> None:
         kinds: list[Any] = [Problem]
@@ -157,7 +157,7 @@ def _parameters(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
 
 
 def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter that is not given is not there; there is no null in a query."""
+    """A query has no null: an optional parameter is left out."""
     rest = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     return {**schema} if len(rest) != 1 else {**{k: v for k, v in schema.items() if k != "anyOf"}, **rest[0]}
 
@@ -176,7 +176,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _is_tagged(route: Route) -> bool:
-    """What comes in parts is not known as a whole before it is sent."""
+    """A response in parts has no ETag: its content is not known in full before it is sent."""
     return route.method == "GET" and not route.stream and not route.in_parts
 
 

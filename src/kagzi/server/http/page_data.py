@@ -1,4 +1,4 @@
-"""What the pages and the API show, and whom they ask."""
+"""What the pages and the API need from the server."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:  # needs OpenTelemetry
 
 
 class PageData(NamedTuple):
-    """`budgets`, `answers` and `exports` are those of gRPC: what a namespace may have of a server is one thing, however
-    it is asked for. `hosts`: names by which browsers may reach this port beyond loopback. `base_path`: below which the
-    site is, without a slash at its end. `proxies`: networks of those that may say it instead. `tracing`: makes spans of
-    requests, if the server is to."""
+    """`budgets`, `answers` and `exports` are shared with gRPC, so that the limits of a namespace hold across both.
+    `hosts`: host names, besides loopback, that browsers may use for this port. `base_path`: the path prefix of the
+    site, without a trailing slash. `proxies`: networks of proxies that may set it instead. `tracing`: creates spans of
+    requests, if it is on."""
 
     engine: Engine
     health: Health

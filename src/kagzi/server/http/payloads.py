@@ -1,7 +1,7 @@
-"""Values of users in requests and answers: JSON as it is, to the byte; anything else in an envelope.
+"""User values in requests and responses: JSON unchanged, to the byte; anything else in an envelope.
 
 The envelope is `{"$encoding": "aes-gcm", "$bytes": "<base64>", "$metadata": {"encoding-key": "2026"}}` in both
-directions: what an answer says can be sent again (ADR 0071).
+directions: a value from a response can be sent back unchanged (ADR 0071).
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ class Envelope(
     omit_defaults=True,
     rename={"encoding": "$encoding", "data": "$bytes", "metadata": "$metadata"},
 ):
-    """`encoding`: as the metadata have it; "json": none of it, and the data are JSON; "unknown": they say nothing of
-    it. `data`: base64. `metadata`: all but the encoding."""
+    """`encoding`: from the metadata; "json": the metadata have none, and the data are JSON; "unknown": they have none,
+    and the data are not JSON. `data`: base64. `metadata`: without the encoding."""
 
     encoding: str
     data: bytes
@@ -39,7 +39,7 @@ _envelope = msgspec.json.Decoder(Envelope)
 
 
 def is_json(data: bytes) -> bool:
-    """Looked through without making anything of it."""
+    """Validates without building objects."""
     try:
         _raw.decode(data)
         data.decode()
@@ -49,7 +49,7 @@ def is_json(data: bytes) -> bool:
 
 
 def payload_view(payload: Payload | None) -> msgspec.Raw:
-    """JSON as it is stored, to the byte, unless it would be taken for an envelope; anything else in one."""
+    """JSON as it is stored, to the byte, unless it looks like an envelope; anything else in an envelope."""
     if payload is None or not payload.data:
         return _NULL
     metadata = payload.metadata or {}
@@ -64,7 +64,7 @@ def payload_view(payload: Payload | None) -> msgspec.Raw:
 
 
 def payload_of(value: msgspec.Raw | msgspec.UnsetType, field: str) -> Payload | None:
-    """A value of a request, to be stored to the byte. None: there was none. Raises InvalidArgument."""
+    """The payload of a request value, kept to the byte. None: no value. Raises InvalidArgument."""
     if isinstance(value, msgspec.UnsetType):
         return None
     data = bytes(value)
@@ -72,7 +72,7 @@ def payload_of(value: msgspec.Raw | msgspec.UnsetType, field: str) -> Payload | 
 
 
 def _is_envelope(data: bytes) -> bool:
-    """An object with this key is one, or is meant to be."""
+    """Any object with this key counts as an envelope."""
     if _MARK not in data:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Errors as answers: RFC 9457, `application/problem+json`."""
+"""Errors as responses: RFC 9457, `application/problem+json`."""
 
 import math
 import re
@@ -35,19 +35,19 @@ STATUS_OF_CODE = {
 
 
 class Unreadable(InvalidArgument):
-    """A request that cannot be read: what is wrong with it is named as it was sent."""
+    """A request that cannot be decoded. Names the field as the caller sent it."""
 
 
 class MethodNotAllowed(InvalidArgument):
-    """There is something there, which does not take this method."""
+    """The path exists, but not with this method."""
 
 
 class MediaTypeRefused(InvalidArgument):
-    """The body is not of the media type that is read here."""
+    """The media type of the body is not accepted here."""
 
 
 class BodyTooLarge(ResourceExhausted):
-    """Doing it again would not help."""
+    """Repeating the request would not help."""
 
     kind = ErrorKind.PERMANENT
 
@@ -60,7 +60,7 @@ _STATUS_OF_KIND: dict[type[KagziError], int] = {
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What went wrong (RFC 9457). `instance` names the incident under which the server's log has the cause. `field` is
+    """An error (RFC 9457). `instance` is the incident number, under which the server's log has the cause. `field` is
     the parameter or field to fix, `limit` the limit that was reached."""
 
     type: str
@@ -82,7 +82,7 @@ def status_of(error: KagziError) -> int:
 
 
 def problem_of(error: KagziError) -> Problem:
-    """Of an error whose text is for clients."""
+    """The problem of an error whose text is for clients."""
     status = status_of(error)
     metadata = dict(error.metadata)
     incident = metadata.get(INCIDENT, "")

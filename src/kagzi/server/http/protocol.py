@@ -1,4 +1,4 @@
-"""HTTP connections that end: so many at once, a request within a time, an answer that is read within a time."""
+"""Limits of HTTP connections: their number, and the time to send a request and to read a response."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
@@ -11,16 +11,15 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 REQUEST_S = 10.0
-"""Within this, or at most twice this, a connection has sent a whole request, or another one; otherwise it is cut
-off."""
+"""A connection that does not send a whole request, or another one, within one to two times this long is closed."""
 UPLOAD_BYTES = 64 * KIB
-"""A request of which so much comes within that goes on: an import may be long, and the line slow."""
+"""A request that sends at least this much per REQUEST_S may continue: imports may be long, and connections slow."""
 ANSWER_CHECKS = 6
-"""An answer that is not taken within so many of these ends its connection, too."""
+"""A connection whose client has not read the response within this many checks is closed too."""
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn waits for ever for the rest of a request, and for a client to read its answer."""
+    """Adds timeouts: uvicorn waits forever for the rest of a request, and for a client to read its response."""
 
     max_connections = 1 << 20
 
@@ -52,7 +51,7 @@ class TimedProtocol(H11Protocol):
         cycle = cast("RequestResponseCycle | None", cast("Any", self).cycle)
         uploads = cycle is not None and not cycle.response_started and self._received_bytes >= UPLOAD_BYTES
         self._received_bytes = 0
-        # Another request, one that is still coming, or a stream that goes on.
+        # Another request, one that is still arriving, or a stream in progress.
         if cycle is not self._seen or uploads or _all_taken(cycle, self.transport):
             self._seen, self._checks = cycle, 0
         elif cycle is None or cycle.response_complete or self._checks >= ANSWER_CHECKS:
@@ -63,7 +62,7 @@ class TimedProtocol(H11Protocol):
 
 
 def _all_taken(cycle: "RequestResponseCycle | None", transport: asyncio.Transport) -> bool:
-    """Whether the reader of an answer that goes on has taken all that there is of it."""
+    """Whether the client has read everything so far of a response in progress."""
     begun = cycle is not None and cycle.response_started and not cycle.response_complete
     return begun and transport.get_write_buffer_size() == 0
 

@@ -1,15 +1,15 @@
-"""Addresses that people are given: of this server as they reach it, and of what shows traces."""
+"""Parses public URLs: of this server as users reach it, and of their tracing tool."""
 
 from urllib.parse import urlsplit
 
 from ...core.errors import InvalidArgument
 
 TRACE_ID = "{trace_id}"
-"""Where the setting `trace_url` has the id of a trace."""
+"""The placeholder for the trace id in the setting `trace_url`."""
 
 
 def public_url_of(text: str, key: str) -> str:
-    """Without a slash at its end. Raises InvalidArgument."""
+    """The URL without a trailing slash. Raises InvalidArgument."""
     url = _url(text, key, "https://kagzi.example.com, with the path that a proxy serves it below").rstrip("/")
     if "?" in url or "#" in url:
         raise InvalidArgument(f"{key}={text!r} must end with the path, without a query.", field=key)

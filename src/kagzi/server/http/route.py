@@ -1,5 +1,5 @@
-"""What a route of the HTTP API is. Tables of routes are all there is: `routes.py` makes the server's routes of them,
-decodes requests and encodes answers by their structs, and describes them as OpenAPI."""
+"""Defines routes of the HTTP API. Tables of routes are the only source: from them `routes.py` serves requests, decodes
+them and encodes responses by their structs, and generates OpenAPI."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ Body = TypeVar("Body")
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest(Generic[Query, Body]):
-    """A request that was admitted and read. `namespace` is never empty; `request_id` is the Idempotency-Key, or a new
-    one; `headers` have names in lower case."""
+    """An admitted and decoded request. `namespace` is never empty; `request_id` is the Idempotency-Key, or a new one;
+    `headers` have names in lower case."""
 
     data: PageData
     caller: Caller
@@ -32,21 +32,20 @@ class ApiRequest(Generic[Query, Body]):
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what is read: queries and bodies, and what they are made of. What it does not have is refused by
-    name."""
+    """Base of queries, bodies and their parts. Unknown fields are refused by name."""
 
 
 class NoQuery(Input, frozen=True):
-    """Of a route that takes `namespace` only, as all do that are about one."""
+    """The query of a route that takes only `namespace`, or nothing."""
 
 
 class NoBody(Input, frozen=True):
-    """Of a route that takes none: an empty object, or nothing."""
+    """The body of a route that takes none: an empty object, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a handler returns if it is not the plain answer of its route: with another status, or with headers."""
+    """What a handler returns to override the route's status or to add headers."""
 
     value: Any
     status: int = 200
@@ -56,14 +55,14 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Route:
     """`path`: below /api/v1, with `{names}` of segments. `query`, `body`: kinds of `Input`. `answer`: a type that
-    msgspec knows, best a struct; None: 204 without a body. `other_answers`: by status, what the handler may return in
-    an `Answer` instead. `stream`: an answer of server-sent events (an `EventStream`), unless the handler returns an
-    `answer`. `everywhere`: needs its scope for every namespace, as it is about the server.
+    msgspec can encode, preferably a struct; None: 204 without a body. `other_answers`: by status, what the handler may
+    return in an `Answer` instead. `stream`: the response is server-sent events (an `EventStream`), unless the handler
+    returns an `answer`. `everywhere`: requires its scope for every namespace, as it concerns the server.
 
-    `takes`: the media type of the body; if it is not JSON, the handler gets it as an iterator of bytes. `makes`: of the
-    answer; if it is not JSON, the handler returns bytes or an iterator of them. `large`: the answer may have payloads,
-    or be a page of a list. `waits`: a long poll. `in_parts`: the handler returns an iterator. `any_key`: every key that
-    is good will do. `public`: for everybody, as it is how a browser gets in."""
+    `takes`: the media type of the body; if it is not JSON, the handler gets an iterator of bytes. `makes`: that of the
+    response; if it is not JSON, the handler returns bytes or an iterator of them. `large`: the response may contain
+    payloads, or is a page of a list. `waits`: a long poll. `in_parts`: the handler returns an iterator. `any_key`: any
+    valid key. `public`: no key is required, as browsers use it to log in."""
 
     method: str
     path: str

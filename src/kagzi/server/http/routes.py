@@ -1,4 +1,4 @@
-"""The table of routes: all that the HTTP API can do."""
+"""The table of all routes of the HTTP API."""
 
 import pkgutil
 from importlib import import_module
@@ -12,7 +12,7 @@ from .route import Route
 
 
 def routes() -> tuple[Route, ...]:
-    """Of all nouns. Raises CannotStart for one without a scope: what nobody has said who may do it is not served."""
+    """The routes of all nouns. Raises CannotStart for a route without a scope: it must not be served unprotected."""
     nouns = sorted(module.name for module in pkgutil.iter_modules(handlers.__path__))
     table = tuple(route for noun in nouns for route in import_module(f"{handlers.__name__}.{noun}").ROUTES)
     check_routes((_name(route), route.scope) for route in table)

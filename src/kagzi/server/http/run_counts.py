@@ -1,4 +1,4 @@
-"""How many runs a namespace has that people look after: counted once for all who look at the same time."""
+"""The counts of runs that the dashboard shows for a namespace: computed once for all concurrent viewers."""
 
 from functools import partial
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class RunCount(NamedTuple):
 
 
 class RunCounts(NamedTuple):
-    """`in_flight`: open and not paused. `failed`: in the last 24 hours, by end."""
+    """`in_flight`: open and not paused. `failed`: those that ended in the last 24 hours."""
 
     in_flight: RunCount
     failing: RunCount
@@ -35,7 +35,7 @@ class CountedRuns:
         self._shared: Shared[RunCounts] = Shared(SHARED_S)
 
     async def get(self, namespace: str) -> RunCounts:
-        """As they were within the last SHARED_S. Raises InvalidArgument, Unavailable."""
+        """The counts, at most SHARED_S old. Raises InvalidArgument, Unavailable."""
         return await self._shared.get(namespace, partial(self._count, namespace))
 
     async def _count(self, namespace: str) -> RunCounts:

@@ -25,7 +25,7 @@ def run_of(request: ApiRequest[Any, Any]) -> RunOf:
 
 
 async def run_id_of(request: ApiRequest[Any, Any]) -> str:
-    """For verbs that need the id. Raises NotFound."""
+    """For handlers that need the run id. Raises NotFound."""
     named = run_of(request)
     if named["run_id"]:
         return named["run_id"]

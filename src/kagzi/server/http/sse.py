@@ -1,4 +1,4 @@
-"""Streams: server-sent events, for as long as there is something to tell and somebody who reads it."""
+"""Server-sent events: writes a stream until it ends or its reader disconnects."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -13,17 +13,17 @@ from ..grpc.deadlines import Deadlines
 
 HEADERS = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
 IDLE_S = 15.0
-"""After so long without an event a comment is sent, so that proxies keep the connection and a dead one is noticed."""
+"""A comment is sent after this long without an event: it keeps proxies connected and detects a dead connection."""
 BEHIND_BYTES = 1 * MIB
 BEHIND_S = 10.0
-"""Who is so many bytes behind, and does not catch up within this, is cut off: it goes on from the last event it got."""
+"""A reader that is too far behind and does not catch up within this is disconnected; it resumes from its last event."""
 _RETRY = b"retry: 1000\n\n"
 _COMMENT = b":\n\n"
 
 
 class EventStream:
-    """What a handler returns for a stream: `frames` of whole events. Whoever begins it again goes on where it broke
-    off, so it may be ended at any time."""
+    """What a handler returns for a stream: `frames` of whole events. Readers can resume where it ended, so it may be
+    ended at any time."""
 
     def __init__(self, frames: AsyncGenerator[bytes]) -> None:
         self.frames = frames
@@ -35,12 +35,12 @@ def event(kind: str, data: Any, *, seq: int | None = None) -> bytes:
 
 
 def _one_line(data: bytes) -> bytes:
-    """Values are as they were stored, and JSON may have line breaks between its parts."""
+    """Stored JSON values may contain line breaks between their parts."""
     return data.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
 class Writing:
-    """One stream on its way to one reader. `write` returns when the reader may get more."""
+    """One stream to one reader. `write` returns when the reader may receive more."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Writing:
         self._deadlines = deadlines
 
     async def run(self, first: bytes, frames: AsyncGenerator[bytes]) -> None:
-        """Until there is no more, nobody reads, or the server stops. Raises TimeoutError for a reader that is too far
-        behind."""
+        """Runs until the stream ends, the reader disconnects, or the server stops. Raises TimeoutError for a reader
+        that is too far behind."""
         gone = asyncio.ensure_future(self._disconnected())
         over = asyncio.ensure_future(self._deadlines.ended())
         try:

@@ -48,11 +48,11 @@ class Probes:
         self._metrics = MetricsPage(data.engine, data.info, data.health)
 
     async def healthz(self, request: Request) -> Response:
-        """The process answers."""
+        """The process responds."""
         return PlainTextResponse("ok\n")
 
     async def readyz(self, request: Request) -> Response:
-        """Calls would be served."""
+        """The server can serve calls."""
         problem = self._data.health.problem()
         if problem is not None:
             return PlainTextResponse(f"{problem}\n", status_code=503)
@@ -64,7 +64,7 @@ class Probes:
 
 
 class Divided:
-    """What is below /api is the API's, also what does not exist; everything else is pages."""
+    """Routes everything below /api to the API, including unknown paths; everything else to the pages."""
 
     def __init__(self, api: ASGIApp, pages: ASGIApp) -> None:
         self._api = api
@@ -77,7 +77,7 @@ class Divided:
 
 
 class Guard:
-    """Security headers on every answer that has not its own; and a Host by which this port may be called, see
+    """Adds security headers to responses that do not set their own, and checks the Host header, see
     `guard.is_allowed`."""
 
     def __init__(self, app: ASGIApp, *, local_only: bool, hosts: tuple[str, ...] = ()) -> None:
@@ -107,7 +107,7 @@ class Guard:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Signals are the process's business; and an idle listener does nothing, where uvicorn's own loop ticks."""
+    """Leaves signals to the process, and does not poll while idle as uvicorn's own loop does."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -124,7 +124,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Web:
-    """Serves the connections that it is given (`protocol`), from `start` to `stop`."""
+    """Serves the connections it is given (`protocol`), from `start` to `stop`."""
 
     def __init__(self, data: PageData, *, local_only: bool, max_connections: int) -> None:
         probes, bundle, plain = Probes(data), Bundle(), PlainPages(data)
@@ -149,7 +149,7 @@ class Web:
             lifespan="off",
             log_config=None,
             access_log=False,
-            proxy_headers=False,  # what a proxy says is for `BasePath` to trust
+            proxy_headers=False,  # `BasePath` decides which proxies to trust
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=_STOP_TIMEOUT_S,
@@ -166,16 +166,16 @@ class Web:
         return len(self._server.server_state.connections)
 
     def protocol(self) -> asyncio.Protocol:
-        """Of one connection."""
+        """The protocol of one new connection."""
         config = self._server.config
         make = cast("type[TimedProtocol]", config.http_protocol_class)
         state = {**self._server.lifespan.state}
         protocol = make(config=config, server_state=self._server.server_state, app_state=state)
-        state["connection"] = protocol  # for streams, which are cut off if nobody reads them
+        state["connection"] = protocol  # for streams, which are disconnected if the client does not read
         return protocol
 
     async def stop(self) -> None:
-        """Requests in flight finish, within reason."""
+        """Requests in flight get a limited time to finish."""
         if self._serving is not None:
             self._server.ending.set()
             await self._serving

@@ -1,1 +1,1 @@
-"""Metrics for Prometheus: what there is, how it is written, and where it is asked for."""
+"""Prometheus metrics: the catalogue, the text format and the page."""

@@ -1,4 +1,4 @@
-"""Measures calls: around their handlers, which know nothing of it."""
+"""Measures calls by wrapping their handlers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ CANCELLED = "CANCELLED"
 def measured_handlers(
     handlers: Sequence[grpc.GenericRpcHandler], measurements: Measurements, streams: frozenset[str]
 ) -> list[grpc.GenericRpcHandler]:
-    """`streams`: paths of calls that last as long as their callers like. They are counted, not timed."""
+    """`streams`: paths of calls that last as long as their callers want. They are counted, not timed."""
     return [_MeasuredHandlers(handler, measurements, streams) for handler in handlers]
 
 
@@ -76,7 +76,7 @@ class _MeasuredHandlers(grpc.GenericRpcHandler):
 
 
 class Watched:
-    """A context, and the status that the call was ended with: gRPC does not tell."""
+    """Wraps a context to record the status of the call, which gRPC does not expose."""
 
     __slots__ = ("_context", "code")
 

@@ -1,5 +1,5 @@
-"""Every metric there is: its name, what it tells and its labels. The page, its reference in the docs and the checks of
-dashboards and rules are made from this."""
+"""All metrics, with name, description and labels. The metrics page, its reference in the docs and the checks of
+dashboards and alert rules are derived from this list."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -14,8 +14,8 @@ class Kind(StrEnum):
 
 
 class Metric(NamedTuple):
-    """`words`: what the labels other than namespace and workflow_type may be, as far as that is a short list.
-    `shared`: from the database, so that every server shows the same."""
+    """`words`: the possible values of labels other than namespace and workflow_type, where the list is short. `shared`:
+    read from the database, so every server reports the same value."""
 
     name: str
     kind: Kind
@@ -150,7 +150,7 @@ METRICS = (
         Kind.COUNTER,
         "Time for which sessions were held up: the journal was full, or the worker did not read its responses.",
     ),
-    # what goes wrong
+    # problems
     Metric("kagzi_leases_lost_total", Kind.COUNTER, "Leases that ran out: a worker died, or was too slow to renew."),
     Metric(
         "kagzi_fenced_writes_total",

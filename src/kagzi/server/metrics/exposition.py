@@ -1,6 +1,6 @@
 """Writes samples in the text format of Prometheus.
 
-By hand: a page may have thousands of lines, and is made on the loop that serves calls. See docs/adr/0047.
+Written by hand for speed: a page may have thousands of lines and is built on the event loop. See docs/adr/0047.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(sources: Mapping[str, Samples]) -> bytes:
-    """`sources`: samples by the process they are of, which becomes the label `process`; the empty one adds none."""
+    """`sources`: samples by process, which becomes the label `process`; an empty name adds no label."""
     lines: list[str] = []
     for metric in METRICS:
         lines.append(f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n")
@@ -30,7 +30,7 @@ def _write(metric: Metric, samples: Sequence[Sample], process: str, lines: list[
             lines.append(f"{metric.name}{{{labels}}} {value}\n" if labels else f"{metric.name} {value}\n")
             continue
         counts, total = value
-        if len(counts) != len(suffixes):  # of a process that runs another version
+        if len(counts) != len(suffixes):  # from a process that runs another version
             continue
         begin = f"{metric.name}_bucket{{{labels}," if labels else f"{metric.name}_bucket{{"
         count = 0

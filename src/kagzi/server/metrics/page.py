@@ -1,4 +1,4 @@
-"""The page of metrics: of this process, and of the others of the same server."""
+"""The metrics page: of this process and the other processes of the same server."""
 
 from ...engine import Engine
 from ...engine.measurements.values import Samples
@@ -8,7 +8,7 @@ from .exposition import exposition
 
 
 def samples_of(engine: Engine, health: Health) -> Samples:
-    """Of this process."""
+    """The samples of this process."""
     return {"kagzi_ready": [((), int(health.own_problem() is None))], **engine.measurements.samples()}
 
 

@@ -1,4 +1,4 @@
-"""Measures HTTP requests: around the routes, which know nothing of it."""
+"""Measures HTTP requests by wrapping the routes."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ _EVENTS = "text/event-stream"
 
 
 class MeasuredRequests:
-    """Times requests by the path of their route, whatever they had in its place; counts streams of events."""
+    """Times requests by the path template of their route; counts event streams."""
 
     def __init__(self, app: ASGIApp, measurements: Measurements) -> None:
         self._app = app
@@ -45,5 +45,5 @@ class MeasuredRequests:
 
 
 def _route(scope: Scope) -> str:
-    """As it is written in the table of routes: never what a caller made up."""
+    """The path template of the route, never text from the caller."""
     return getattr(scope.get("route"), "path", None) or _UNMATCHED

@@ -1,5 +1,5 @@
-"""What the processes of one server (`--processes N`) have counted: each tells the others, over sockets in a directory
-that only they can read. Whichever is asked for the page shows all of them."""
+"""Shares metrics among the processes of one server (`--processes N`), over sockets in a directory that only they can
+read. The process that serves the metrics page shows all of them."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ _decode = msgspec.json.Decoder(Samples).decode
 
 
 class Siblings:
-    """`directory`: the same for all of them. `own`: what this one has counted."""
+    """`directory`: shared by all processes. `own`: the samples of this one."""
 
     def __init__(self, directory: Path, peers: Peers, own: Callable[[], Samples]) -> None:
         self._directory = directory
@@ -28,14 +28,14 @@ class Siblings:
         self._own = own
 
     async def serve(self) -> None:
-        """Until cancelled."""
+        """Serves until cancelled."""
         path = self._path(self._peers.number)
-        path.unlink(missing_ok=True)  # of the process that had this number before
+        path.unlink(missing_ok=True)  # left by the process that had this number before
         async with await asyncio.start_unix_server(self._respond, path) as server:
             await server.serve_forever()
 
     async def ask(self) -> Mapping[str, Samples]:
-        """By number, of those that answer in time."""
+        """The samples by process number, of those that respond in time."""
         numbers = [
             peer.number
             for peer in self._peers.processes

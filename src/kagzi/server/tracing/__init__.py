@@ -1,1 +1,1 @@
-"""Spans of the calls that a server answers. Nothing of it is loaded unless a server is to make some."""
+"""Spans of the calls that a server handles. Loaded only if tracing is on."""

@@ -1,5 +1,5 @@
-"""Makes spans of calls: around their handlers, which know nothing of it. Streams have none, and neither have calls that
-wait: they last as long as their callers like."""
+"""Creates spans of calls by wrapping their handlers. Streams and long polls have none: they last as long as their
+callers want."""
 
 import asyncio
 from collections.abc import Sequence

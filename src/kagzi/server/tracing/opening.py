@@ -1,4 +1,4 @@
-"""Whether a server makes spans. OpenTelemetry is loaded only if it does."""
+"""Turns on tracing if it is configured. OpenTelemetry is loaded only then."""
 
 import asyncio
 import threading
@@ -11,11 +11,11 @@ from ..startup import CannotStart
 if TYPE_CHECKING:  # needs OpenTelemetry
     from .spans import ServerTracing
 
-_FLUSH_S = 3.0  # what is left is sent when the server stops, for as long as this
+_FLUSH_S = 3.0  # how long to send the remaining spans when the server stops
 
 
 def open_tracing(stack: AsyncExitStack, url: str) -> "ServerTracing | None":
-    """`url`: where spans are sent, empty for nowhere. Closed with the stack. Raises CannotStart, InvalidArgument."""
+    """`url`: where to send spans; empty: no tracing. Closed with the stack. Raises CannotStart, InvalidArgument."""
     if not url:
         return None
     try:
@@ -33,12 +33,12 @@ def open_tracing(stack: AsyncExitStack, url: str) -> "ServerTracing | None":
 
 
 async def _close(tracing: "ServerTracing") -> None:
-    """In a thread that nobody waits for longer: a collector that is away does not keep a server from stopping."""
+    """Flushes in a thread, for a limited time: an unreachable collector must not keep a server from stopping."""
     loop, done = asyncio.get_running_loop(), asyncio.Event()
 
     def close() -> None:
         tracing.close()
-        with suppress(RuntimeError):  # nobody waited
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=close, name="kagzi-spans", daemon=True).start()

@@ -1,5 +1,4 @@
-"""Makes spans of requests to the HTTP API: around it, which knows nothing of it. Streams of events have none, and
-neither have requests that wait."""
+"""Creates spans of HTTP API requests by wrapping the app. Event streams and requests that wait have none."""
 
 from typing import TYPE_CHECKING
 
@@ -34,5 +33,5 @@ class TracedRequests:
             route = scope.get("route")
             if route is None:
                 self._tracing.requested(span, method, _UNMATCHED, status)
-            elif not (route.stream or route.waits):  # else it is dropped: only what has ended is sent
+            elif not (route.stream or route.waits):  # otherwise the span is dropped: only ended spans are sent
                 self._tracing.requested(span, method, _PREFIX + route.path, status)

@@ -1,4 +1,4 @@
-"""Makes and sends the spans of a server, by the conventions for calls (RPC) and for HTTP. Needs OpenTelemetry."""
+"""Creates and sends the spans of a server, following the conventions for RPC and HTTP. Needs OpenTelemetry."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,12 +38,12 @@ _FAULTS = frozenset(
         grpc.StatusCode.DATA_LOSS,
     )
 )
-_FIRST_FAULT = 500  # of HTTP
+_FIRST_FAULT = 500  # HTTP status
 
 
 class ServerTracing:
-    """From when it is made until `close`. A caller's decision about sampling holds; others are decided by the variables
-    of OpenTelemetry (OTEL_TRACES_SAMPLER)."""
+    """Active from construction until `close`. Follows the caller's sampling decision; without one, OpenTelemetry's
+    environment variables decide (OTEL_TRACES_SAMPLER)."""
 
     def __init__(self, endpoint: str) -> None:
         named = Resource({SERVICE_NAME: SERVICE, SERVICE_VERSION: __version__})
@@ -52,16 +52,16 @@ class ServerTracing:
         self._tracer = self._provider.get_tracer(_SCOPE, __version__)
 
     def close(self) -> None:
-        """Blocks until what is left was sent, or cannot be."""
+        """Blocks until the remaining spans were sent, or sending failed."""
         self._provider.shutdown()
 
     def call(self, method: str, metadata: Mapping[str, str], *, system: str) -> Span:
-        """The span of a call; `method`: with its service."""
+        """The span of a call; `method` includes its service."""
         attributes = {"rpc.system.name": system, "rpc.method": method}
         return self._begin(method, metadata, attributes)
 
     def called(self, span: Span, code: str) -> None:
-        """The call has ended with the status of this name."""
+        """Ends the span of a call with this status name."""
         _end(span, code, fault=code in _FAULTS)
 
     def request(self, method: str, headers: Mapping[str, str]) -> Span:
@@ -69,7 +69,7 @@ class ServerTracing:
         return self._begin(method, headers, {"rpc.system.name": "http", "http.request.method": method})
 
     def requested(self, span: Span, method: str, route: str, status: int) -> None:
-        """The request was answered; `route`: as it is written in the table of routes."""
+        """Ends the span of a request; `route`: its path template."""
         span.update_name(f"{method} {route}")
         span.set_attributes(
             {"rpc.method": f"{method} {route}", "http.route": route, "http.response.status_code": status}

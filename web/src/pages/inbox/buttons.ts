@@ -1,19 +1,19 @@
 import type { Field } from "../../model/schema-form";
 
-/** A signal that is answered by yes or no: its two values as JSON, and what they are called. */
+/** A signal that is answered with yes or no: its two values as JSON, and their labels. */
 export interface TwoButtons {
   readonly yes: string;
   readonly no: string;
   readonly yesWord: string;
   readonly noWord: string;
-  /** The field that they set, if there are others to be filled in; null: they are all of the answer. */
+  /** The field that they set, if there are others to fill in; null: they are the whole answer. */
   readonly field: string | null;
 }
 
 const APPROVAL = /approv|accept|allow|confirm|release|agree/i;
 
-/** Of one boolean, alone or as the only one of an object; beside other fields it must be about an approval. Null: it is
- * something else. */
+/** For a single boolean, alone or as the only one of an object; beside other fields it must be about an approval. Null
+ * otherwise. */
 export function twoButtonsOf(field: Field, signal: string): TwoButtons | null {
   if (isYesOrNo(field)) return named("true", "false", signal, null);
   if (field.kind !== "object" || field.nullable) return null;

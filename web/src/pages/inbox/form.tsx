@@ -8,10 +8,10 @@ import { Keys } from "../../ui/shortcuts";
 import type { TwoButtons } from "./buttons";
 
 interface AnswerFormProps {
-  /** What is asked for; null: nobody knows, and any JSON will do. */
+  /** The schema of the answer; null: unknown, and any JSON is accepted. */
   readonly field: Field | null;
   readonly signal: string;
-  /** Say yes or no beside what is filled in. */
+  /** Yes and no buttons beside the other fields. */
   readonly buttons: TwoButtons | null;
   readonly busy: boolean;
   readonly onAnswer: (text: string, word: string) => void;
@@ -29,7 +29,7 @@ interface FieldsFormProps extends Omit<AnswerFormProps, "field"> {
   readonly field: Field;
 }
 
-/** Errors are shown once somebody has tried to send: an empty form is not a mistake. */
+/** Shows errors only after the first attempt to submit: an empty form is not a mistake. */
 function FieldsForm({ field, signal, buttons, busy, onAnswer }: FieldsFormProps) {
   const [value, setValue] = useState<FormValue>(() => initialForm(field));
   const [tried, setTried] = useState(false);

@@ -12,7 +12,7 @@ import { useShortcut } from "../../ui/shortcuts";
 import { Skeleton } from "../../ui/skeleton";
 import { InboxCard } from "./card";
 
-/** Everything that waits for a person, answered in place. */
+/** Everything that waits for a person, with forms to answer in place. */
 export function InboxPage() {
   const store = useMemo(() => new InboxStore(), [namespace.value]);
   useEffect(() => store.follow(), [store]);

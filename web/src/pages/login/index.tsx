@@ -6,7 +6,7 @@ import { Button } from "../../ui/button";
 import { ErrorBox } from "../../ui/error-box";
 import { Field, TextInput } from "../../ui/field";
 
-/** A browser logs in with a key, once. Its session is a cookie that no script can read. */
+/** Logs a browser in with a key, once. The session is a cookie that scripts cannot read. */
 export function LoginPage() {
   const [key, setKey] = useState("");
   const [busy, setBusy] = useState(false);
@@ -21,7 +21,7 @@ export function LoginPage() {
       goOn();
     } catch (error) {
       const failed = asProblem(error);
-      // a server that asks for no keys has nothing to log in to
+      // a server that requires no keys has no login
       if (failed.code === "precondition_failed") goOn();
       else setProblem(failed);
     } finally {
@@ -55,7 +55,7 @@ export function LoginPage() {
   );
 }
 
-/** To where somebody wanted to go, in a namespace that the key is good for. */
+/** Continues to the requested page, in a namespace that the key covers. */
 function goOn(): void {
   const next = new URL(returnPath(route.peek().query.get("next")), location.origin);
   const own = session.peek()?.namespace ?? "*";

@@ -23,7 +23,7 @@ import { ACTION_WORDS, filterPairs, filterWords, stateOf } from "./words";
 
 const ASK_S = 2;
 
-/** Bulk changes under way. */
+/** The list of bulk operations. */
 export function OperationsPage() {
   const token = route.value.query.get("token");
   const page = useResource<Paged<OperationView>>(
@@ -128,7 +128,7 @@ function useRowKeys(): void {
   useShortcut("k", "Previous operation", () => move(-1));
 }
 
-/** How far one operation is. */
+/** The progress of one operation. */
 export function OperationPage() {
   const id = route.value.segments[1] ?? "";
   const [every, setEvery] = useState<number | undefined>(ASK_S);
@@ -199,7 +199,7 @@ export function OperationPage() {
   );
 }
 
-/** How many are left is asked for, up to a cap: the operation itself only knows them when it has come to their end. */
+/** Counts the remaining runs up to a cap: the operation itself knows the total only at its end. */
 function OperationProgress({ operation }: { readonly operation: OperationView }) {
   const left = useResource<Paged<RunView> | null>(
     (abort) =>

@@ -2,7 +2,7 @@ import type { FilterView, OperationView } from "../../api/types";
 import { describeFilter, EVERY_RUN, filterToUrl, type RunFilter } from "../../model/filters";
 import type { StateName } from "../../model/statuses";
 
-/** A filter of an operation as the dashboard writes its own. Runs that are named are not in it. */
+/** Converts an operation's filter to the dashboard's. Leaves out runs that are listed by id. */
 export function filterOf(view: FilterView): RunFilter {
   return {
     ...EVERY_RUN,
@@ -32,7 +32,7 @@ export function filterWords(view: FilterView, zone: string): string {
   return `${named} selected ${named === 1 ? "run" : "runs"}${view.status.length > 0 ? `, if ${view.status.join(" or ")}` : ""}`;
 }
 
-/** The parameters of `GET /runs` for what an operation is about. */
+/** The parameters of `GET /runs` for the runs of an operation. */
 export function filterPairs(view: FilterView): [string, string][] {
   return [...filterToUrl(filterOf(view)), ...view.run.map((id): [string, string] => ["run", id])];
 }

@@ -1,4 +1,4 @@
-// What can be done to the run. What the key may not do is not there; what makes no sense now is not either.
+// The actions on a run. Only those that the key permits and that are possible now are shown.
 import type { TimelineStepView, WholeRunView } from "../../api/types";
 import { isEnded } from "../../model/statuses";
 import { can } from "../../state/session";

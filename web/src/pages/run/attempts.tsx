@@ -1,4 +1,4 @@
-// All attempts of a step; two of them side by side say what changed.
+// All attempts of a step, with a comparison of two of them.
 import { useState } from "preact/hooks";
 import type { ErrorView, StepView } from "../../api/types";
 import { diffLines } from "../../model/diff";
@@ -19,9 +19,9 @@ interface Attempt {
   worker: string | null;
   error: ErrorView | null;
   word: string;
-  /** What it was called with, if that is recorded. */
+  /** Its arguments, if they are recorded. */
   input: string | null;
-  /** The run was tried again since, and attempts are counted afresh. */
+  /** The run was retried since, and its attempts are counted from the beginning. */
   beforeRetry: boolean;
 }
 
@@ -207,8 +207,8 @@ function attemptsOf(step: StepView): Attempt[] {
   return [...earlier, last];
 }
 
-/** A step keeps the latest arguments that came. They are those of an attempt that has not failed if that has brought
- * its own: they differ from those of the failure before it, or nothing has failed before. */
+/** A step keeps the latest recorded arguments. They belong to the current attempt only if it sent its own: they differ
+ * from those of the last failure, or there was none. */
 function inputOfLast(step: StepView): string | null {
   const latest = recorded(step.input);
   if (step.status === "failed") return latest;

@@ -1,4 +1,4 @@
-// The time above the rows: marks at round times, folded stretches, patches; dragging on it zooms.
+// The time axis above the rows: ticks, folded gaps and patches; dragging on it zooms.
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { AxisMark } from "../../model/history";
@@ -8,14 +8,14 @@ import { formatTime, type Zone } from "../../model/times";
 import { prefs } from "../../state/prefs";
 import { toggleGap } from "./view";
 
-/** Less was a click. */
+/** A shorter drag is a click. */
 const DRAG_PX = 6;
 
 interface AxisProps {
   scale: TimeScale;
   marks: readonly AxisMark[];
   onZoom: (from: number, to: number) => void;
-  /** What else has a place in time. */
+  /** Other elements with a position in time. */
   children?: ComponentChildren;
 }
 
@@ -89,11 +89,11 @@ function gapTitle(gap: Gap, zone: Zone): string {
   return `${gap.label} in which nothing started or ended.\n${from} to ${to}\nClick to ${gap.folded ? "unfold" : "fold"}.`;
 }
 
-/** Of a character of a label, and what is beside it. */
+/** The width of a character of a label, and its padding. */
 const CHARACTER_PX = 6.5;
 const BESIDE_PX = 8;
 
-/** Not under the label of a gap, and not cut off. */
+/** Whether the label is neither under the label of a gap nor clipped. */
 function isFree({ x, label }: Tick, scale: TimeScale): boolean {
   const end = x + label.length * CHARACTER_PX + BESIDE_PX;
   if (x < 0 || end > scale.width) return false;

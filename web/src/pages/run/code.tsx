@@ -1,4 +1,4 @@
-// What was done here, as a command, a request and a test, to be copied.
+// The run as a command, a request and a test, for copying.
 import { useEffect, useState } from "preact/hooks";
 import { api, base } from "../../api/client";
 import type { Paged, StepView } from "../../api/types";
@@ -33,7 +33,7 @@ export function Code({ store, runId, step }: { store: RunStore; runId: string; s
   );
 }
 
-/** The run as a test, with what its steps returned. */
+/** The run as a test, with the outputs of its steps. */
 function Pytest({ store }: { store: RunStore }) {
   const [wanted, setWanted] = useState(false);
   const [text, setText] = useState("");

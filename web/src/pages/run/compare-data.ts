@@ -1,4 +1,4 @@
-// What two runs are compared by.
+// Loads the data for the comparison of two runs.
 import { api } from "../../api/client";
 import type { Paged, RunView, StepView, TimelineStepView, TimelineView, WholeRunView } from "../../api/types";
 import { RawJson } from "../../model/json-text";
@@ -37,7 +37,7 @@ async function lastCompleted(run: RunView, abort: AbortSignal): Promise<string |
   return page.rows.find((each) => each.run_id !== run.run_id)?.run_id ?? null;
 }
 
-/** Both from zero, so that the same moment of both is at the same place. */
+/** Both runs begin at zero, so that equal offsets have equal positions. */
 export function sharedScale(a: Side, b: Side, width: number): TimeScale {
   const intervals = [a, b].flatMap(({ run, steps }) => {
     const begin = toMs(run.created_at);
@@ -57,7 +57,7 @@ export function sharedScale(a: Side, b: Side, width: number): TimeScale {
 
 type Texts = ReadonlyMap<string, string>;
 
-/** Results of both runs, as they are stored, as far as a page of steps has them. */
+/** The stored results of both runs, as far as a page of steps contains them. */
 export function useOutputs(a: Side, b: Side): readonly [Texts, Texts] | null {
   const both = useResource((abort) => Promise.all([a, b].map((side) => outputsOf(side.run.run_id, abort))), [a, b]);
   const [left, right] = both.value ?? [];

@@ -1,4 +1,4 @@
-// /runs/{a}/compare/{b}: what went differently.
+// /runs/{a}/compare/{b}: the differences between two runs.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { StepView } from "../../api/types";

@@ -1,4 +1,4 @@
-// How many steps went on at each moment, as one path: its cost does not grow with the steps.
+// How many steps were open at each time, as one path: its cost does not grow with the number of steps.
 import type { StateName } from "../../model/statuses";
 
 export function Density({ counts, failed, state }: { counts: Uint32Array; failed: Uint32Array; state?: StateName }) {
@@ -19,7 +19,7 @@ export function Density({ counts, failed, state }: { counts: Uint32Array; failed
 
 function areaOf(counts: Uint32Array, most: number): string {
   let path = "M0 100";
-  // a single step among thousands is still seen
+  // a single step among thousands stays visible
   counts.forEach((count, at) => (path += `V${count === 0 ? 100 : Math.min(88, 100 - (count / most) * 100)}H${at + 1}`));
   return `${path}V100Z`;
 }

@@ -1,4 +1,4 @@
-// What is asked before something is done to the run. Every dialog says what it touches and acts once.
+// Confirmation dialogs of the actions on a run. Each says what it changes and acts once.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";

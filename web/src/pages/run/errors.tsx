@@ -1,4 +1,4 @@
-// An error, whole: its text, where it happened with own code in bold, and what caused it.
+// A complete error: its text, its traceback with user code in bold, and its cause.
 import type { ErrorView } from "../../api/types";
 import { Copy } from "../../ui/copy";
 import { partsOf, type TracebackPart } from "./frames";
@@ -37,7 +37,7 @@ function Traceback({ text }: { text: string }) {
   return <pre class="traceback">{folded(partsOf(text.replace(/\n$/, "")))}</pre>;
 }
 
-/** Frames of libraries that follow each other are one line that opens. */
+/** Consecutive library frames are folded into one line that can be expanded. */
 function folded(parts: readonly TracebackPart[]) {
   const shown = [];
   for (let at = 0; at < parts.length; at++) {

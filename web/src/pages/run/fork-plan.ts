@@ -1,4 +1,4 @@
-// Which results a fork takes over: those that were there when the step was first begun. The same rule as the server's.
+// Which results a fork keeps: those that existed when the step was first begun. The same rule as the server's.
 import type { TimelineStepView } from "../../api/types";
 
 export interface ForkPlan {
@@ -19,7 +19,7 @@ export function isKept(step: TimelineStepView, first: TimelineStepView | undefin
   if (step.seq === 0 || step.status === "pending" || step.status === "running") return false;
   if (first === undefined) return true;
   if (step.step_id === first.step_id) return false;
-  // of a step that was tried again only the time of its first begin is known here
+  // for a retried step only the time of its first begin is known here
   if (first.attempts.length > 0) return step.finished_at !== null && step.finished_at <= first.created_at;
   return step.seq < first.begun_seq;
 }

@@ -1,4 +1,4 @@
-// A new run with the results of this one up to a step, some of them edited: what is kept and what runs again is listed
+// Forks the run at a step, optionally with edited results. Lists which results are kept and which steps run again
 // before it is done.
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";

@@ -1,9 +1,9 @@
-// Tracebacks as people read them: which frames are their own code.
+// Parses tracebacks and recognises user code.
 export interface Frame {
   file: string;
   line: number;
   name: string;
-  /** The line of code under it, with the markers of Python 3.11. */
+  /** The source line below it, with the markers of Python 3.11. */
   code: string;
   own: boolean;
 }
@@ -17,7 +17,7 @@ export interface TracebackPart {
 const FRAME = /^\s*File "(.*)", line (\d+)(?:, in (.*))?$/;
 const LIBRARY = /site-packages|dist-packages|\/lib\/python\d|\/kagzi\/(?:sdk|core|engine|server|sync)\/|<frozen /;
 
-/** The whole text in parts, nothing left out: joined by line breaks they are the traceback again. */
+/** Splits the text without loss: joined with line breaks the parts are the traceback again. */
 export function partsOf(traceback: string): TracebackPart[] {
   const parts: TracebackPart[] = [];
   for (const line of traceback.split("\n")) {
@@ -39,7 +39,7 @@ export function partsOf(traceback: string): TracebackPart[] {
   return parts;
 }
 
-/** Where the user's code failed: the innermost frame that is theirs. */
+/** Where user code failed: its innermost frame. */
 export function ownFrame(traceback: string | null): Frame | null {
   if (traceback === null) return null;
   const own = partsOf(traceback).filter((part) => part.frame?.own === true);

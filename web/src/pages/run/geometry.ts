@@ -1,9 +1,9 @@
-// Where the parts of a row are, in pixels.
+// The positions of the parts of a row, in pixels.
 import type { TimeScale } from "../../model/time-scale";
 import { spanOf } from "../../model/intervals";
 import { stepIntervals, type Row, type Segment } from "../../model/step-rows";
 
-/** Narrower ones could not be told apart, nor be hit. */
+/** Minimum widths: narrower parts could not be distinguished or clicked. */
 const LEAST_PX: Readonly<Record<string, number>> = {
   attempt: 5,
   failed: 10,
@@ -13,7 +13,7 @@ const LEAST_PX: Readonly<Record<string, number>> = {
   paused: 5,
   queue: 2,
 };
-/** The half of a mark, which is not cut off at the end of the scale. */
+/** Half the width of a mark, so that it is not clipped at the end of the scale. */
 export const MARK_PX = 8;
 const CHARACTER_PX = 6.1;
 const NOTE_GAP_PX = 7;
@@ -21,9 +21,9 @@ const NOTE_GAP_PX = 7;
 export interface Place {
   left: number;
   width: number;
-  /** It goes on: its right end is where now is. */
+  /** Still open: its right end moves with the current time. */
   open: boolean;
-  /** Where it crosses folded time. */
+  /** Where it crosses folded gaps. */
   breaks: readonly number[];
 }
 
@@ -44,14 +44,14 @@ export function placeOf(segment: Segment, scale: TimeScale, nowMs: number): Plac
 
 export interface NotePlace {
   x: number;
-  /** The room there is. */
+  /** The available width. */
   most: number;
-  /** Before the first part instead of behind the last. */
+  /** Before the first part instead of after the last. */
   before: boolean;
 }
 
-/** Behind the last part if it fits there, else before the first, else over the end of a single part (`lone`); cut off
- * where it fits nowhere. */
+/** After the last part if it fits there, else before the first, else over the end of a single part (`lone`); clipped if
+ * it fits nowhere. */
 export function notePlace(text: string, [first, last]: readonly [number, number], width: number, lone: boolean): NotePlace {
   const needed = text.length * CHARACTER_PX + NOTE_GAP_PX;
   const behind = width - last - NOTE_GAP_PX;
@@ -62,7 +62,7 @@ export function notePlace(text: string, [first, last]: readonly [number, number]
   return { x: width - first + NOTE_GAP_PX, most: first - NOTE_GAP_PX, before: true };
 }
 
-/** From the first part to the last, marks included; null: nothing of it is shown. */
+/** From the first part to the last, including marks; null: nothing is visible. */
 export function spanOfRow(row: Row, scale: TimeScale, nowMs: number): [number, number] | null {
   if (row.kind === "fold") {
     const span = spanOf(stepIntervals(row.members, nowMs));

@@ -1,4 +1,4 @@
-// Who the run is, how it stands, whom it belongs to, and what can be done about it.
+// The header of a run: its name, state, labels and actions.
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { api } from "../../api/client";
@@ -123,7 +123,7 @@ function Relations({ run }: { run: WholeRunView }) {
   );
 }
 
-/** The address is of another site, so it opens beside this one. */
+/** Opens in a new tab, as it is another site. */
 function Trace({ id, url }: { id: string; url: string | null }) {
   return (
     <span class="run-trace">
@@ -137,7 +137,7 @@ function Trace({ id, url }: { id: string; url: string | null }) {
   );
 }
 
-/** A tree is at most some levels deep; each parent knows only its own. */
+/** Follows parents to the root; each run only knows its own parent. */
 async function goToRoot(run: RunView): Promise<void> {
   let at = run;
   for (let level = 0; level < 50 && at.parent_run_id !== null; level++) {

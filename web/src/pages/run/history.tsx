@@ -1,4 +1,4 @@
-// Everything that happened to the run, in order.
+// The events of the run, in order.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { asking } from "../../api/live";
@@ -121,7 +121,7 @@ function readPage(runId: string, after: number, payloads: boolean): Promise<Even
   return api.get<EventsView>(`/runs/${encodeURIComponent(runId)}/events`, query, { raw: ["output"] });
 }
 
-/** One event a line, values as they are stored. */
+/** One event per line, with values as they are stored. */
 async function download(runId: string): Promise<void> {
   const parts: string[] = [];
   let after = 0;

@@ -1,4 +1,4 @@
-// The step that is looked at: what came of it, how often it was tried, what it said, and what can be done.
+// Details of the selected step: its result, attempts, logs and actions.
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { api } from "../../api/client";
@@ -143,7 +143,7 @@ function Output({ step }: { step: StepView }) {
   );
 }
 
-/** All that the API says of the step, values to the byte. */
+/** The API's complete response about the step, with values to the byte. */
 function rawText(step: StepView): string {
   const { input, output, details, ...rest } = step;
   const members = Object.entries({ ...rest, details, input, output }).map(([name, value]) => {

@@ -1,4 +1,4 @@
-// What a step logged: the last lines, in their order.
+// The last log lines of a step, in order.
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { LogLineView, Paged, StepLogView, StepView } from "../../api/types";
@@ -11,7 +11,7 @@ import { ErrorBox } from "../../ui/error-box";
 import { textOf } from "./values";
 
 const LIVE_S = 2;
-/** Lines are sent on the side, and may come after the end of their step. */
+/** Log lines are sent separately, and may arrive after the end of their step. */
 const LATE_MS = 15_000;
 
 export function Logs({ runId, step }: { runId: string; step: StepView }) {

@@ -1,4 +1,4 @@
-// The words beside the bars: how long it took, or what it waits for.
+// The texts beside the bars: the duration, or what the step waits for.
 import { formatDuration, groupThousands } from "../../model/durations";
 import type { TimelineStep } from "../../model/records";
 import { type Row, stepIntervals, tookOf } from "../../model/step-rows";

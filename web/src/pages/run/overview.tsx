@@ -1,4 +1,4 @@
-// All of a long run in one strip: how much went on when, and which part is shown.
+// An overview strip of a long run: its activity over time, and the visible part.
 import { useMemo } from "preact/hooks";
 import type { TimelineStepView } from "../../api/types";
 import { densityOf } from "../../model/intervals";

@@ -1,4 +1,4 @@
-// /runs/{run}: why it is where it is, what each step did, what can be done about it.
+// /runs/{run}: the state of a run and its reason, its steps, and the possible actions.
 import { useEffect, useMemo } from "preact/hooks";
 import { asProblem } from "../../api/client";
 import { prefs } from "../../state/prefs";
@@ -39,7 +39,7 @@ function OneRun({ runId }: { runId: string }) {
   const run = store.run.value;
   const problem = store.problem.value;
   useEffect(() => {
-    // a link by workflow id is to the run that is the latest now
+    // a link with a workflow id leads to the latest run
     if (run !== null && run.run_id !== runId) go(href(`/runs/${run.run_id}`, route.peek().query), { replace: true });
   }, [run?.run_id]);
   if (run === null) {

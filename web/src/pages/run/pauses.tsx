@@ -1,5 +1,5 @@
-// When the run was paused: a hollow band behind all rows, with its name and its reason in the axis; on narrow screens,
-// which have no axis, a list.
+// The pauses of the run: a hollow band behind all rows, with a label and the reason in the axis; a list on narrow
+// screens, which have no axis.
 import type { PauseView } from "../../api/types";
 import { formatDuration } from "../../model/durations";
 import { pauseSegments } from "../../model/step-rows";
@@ -15,7 +15,7 @@ interface Drawn {
   nowMs: number;
 }
 
-/** From so many pixels on the word has room. */
+/** The minimum width for the label. */
 const WORD_FROM_PX = 48;
 
 export function PauseBands({ pauses, scale, nowMs }: Drawn) {
@@ -50,7 +50,7 @@ export function PauseNames({ pauses, scale, nowMs }: Drawn) {
   );
 }
 
-/** Says what the bands show. */
+/** Describes the bands in text. */
 export function PauseList({ pauses, nowMs }: Omit<Drawn, "scale">) {
   if (pauses.length === 0) return null;
   return (

@@ -1,4 +1,4 @@
-// One row: what it is called, how it stands, and when it did what.
+// One row: name, state and bars.
 import type { Row } from "../../model/step-rows";
 import { describeRow } from "../../model/step-rows";
 import { iconOf } from "../../model/statuses";
@@ -15,10 +15,10 @@ export interface RowProps {
   top: number | null;
   scale: TimeScale;
   selected: boolean;
-  /** Whether it is the one that Tab reaches. */
+  /** Whether Tab focuses this row. */
   focusable: boolean;
   nowMs: number;
-  /** How often it may be tried, where that is known. */
+  /** The maximum number of attempts, if known. */
   maximum: number | null;
   onToggle: (row: Row) => void;
   onSelect: (row: Row) => void;

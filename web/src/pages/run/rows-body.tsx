@@ -1,5 +1,5 @@
-// The rows themselves. Up to some hundreds all are in the document, so that the browser's own search finds them; above,
-// a pool of them is pointed at other rows as one scrolls.
+// The rows. Up to a few hundred are all in the document, so that the browser's search finds them; above that, a pool of
+// elements is reused while scrolling.
 import type { RefObject, ComponentChildren } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 
@@ -40,7 +40,7 @@ export function RowsBody({ count, rowPx, headPx, box, keyOf, render }: BodyProps
   const size = Math.max(1, last - first);
   const shown: ComponentChildren[] = [];
   for (let index = first; index < Math.min(last, count); index += 1) {
-    // a place in the pool keeps its node whatever row it shows
+    // an element of the pool keeps its node whatever row it shows
     shown.push(
       <Slot key={pooled ? `slot ${index % size}` : keyOf(index)}>{render(index, pooled ? index * rowPx : null)}</Slot>,
     );
@@ -60,7 +60,7 @@ function Slot({ children }: { children: ComponentChildren }) {
   return <>{children}</>;
 }
 
-/** Scrolls as little as is needed for a row to be seen. */
+/** Scrolls the minimum distance that makes a row visible. */
 export function scrollToRow(box: HTMLElement, index: number, rowPx: number, headPx: number): void {
   const top = index * rowPx;
   const seen = box.clientHeight - headPx;

@@ -1,4 +1,4 @@
-// What the workflow shows of itself with `ctx.set_state`.
+// The state that the workflow sets with `ctx.set_state`.
 import type { WholeRunView } from "../../api/types";
 import { toMs } from "../../model/times";
 import { Since } from "../../ui/time";

@@ -1,4 +1,4 @@
-// What the run was given and what came of it.
+// The input and output of the run.
 import type { WholeRunView } from "../../api/types";
 import { ErrorText } from "./errors";
 import { textOf, Value } from "./values";

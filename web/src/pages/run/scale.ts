@@ -1,4 +1,4 @@
-// The scale of a timeline: of all its steps, in the range that is shown.
+// The scale of a timeline: from all its steps, for the visible range.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { RefObject } from "preact";
 import type { PauseView, TimelineStepView, WholeRunView } from "../../api/types";
@@ -9,14 +9,14 @@ import { serverNow } from "../../state/clock";
 import { view } from "./view";
 
 const TICK_MS = 250;
-/** Behind now there is some room, so that the scale is made anew seldom. */
+/** Extra space after the current time, so that the scale is rebuilt less often. */
 const AHEAD_SHARE = 0.04;
 const AHEAD_LEAST_MS = 400;
 
 export interface Scales {
-  /** All of the run. */
+  /** The whole run. */
   whole: TimeScale;
-  /** What is shown of it. */
+  /** The visible range. */
   shown: TimeScale;
 }
 
@@ -56,7 +56,7 @@ function ahead(begin: number): number {
   return now + Math.max(AHEAD_LEAST_MS, (now - begin) * AHEAD_SHARE);
 }
 
-/** The next attempt is on the scale, too: one sees when it comes. */
+/** The scale includes the next retry, so that its time is visible. */
 function lastRetry(steps: readonly TimelineStepView[]): number {
   let last = 0;
   for (const step of steps)
@@ -64,7 +64,7 @@ function lastRetry(steps: readonly TimelineStepView[]): number {
   return last === 0 ? 0 : last + AHEAD_LEAST_MS;
 }
 
-/** Moves the now-line and the open ends of bars four times a second: a CSS variable, no render. */
+/** Moves the line of the current time and open bars four times a second, with a CSS variable and without a render. */
 export function useNowLine(box: RefObject<HTMLElement | null>, scale: TimeScale, live: boolean): void {
   useEffect(() => {
     const move = () => {
@@ -94,7 +94,7 @@ export function useWidth(box: RefObject<HTMLElement | null>): number {
 
 const NARROW = "(max-width: 640px)";
 
-/** Whether there is room for a list only: the same limit as in timeline.css. */
+/** Whether there is only space for a list: the same limit as in timeline.css. */
 export function useNarrow(): boolean {
   const [narrow, setNarrow] = useState(() => matchMedia(NARROW).matches);
   useEffect(() => {

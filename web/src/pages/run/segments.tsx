@@ -1,4 +1,4 @@
-// The parts of a row, told apart by shape: hues alone differ too little.
+// The parts of a row. They differ in shape, as colours alone are too similar.
 import { densityOf } from "../../model/intervals";
 import { hasFailed, stepIntervals, type Row, type Segment } from "../../model/step-rows";
 import type { TimeScale } from "../../model/time-scale";
@@ -40,7 +40,7 @@ function Part({
   grouped: boolean;
 }) {
   const shape = grouped ? "group" : segment.shape;
-  // what is tried again waits until then, and not until now
+  // a step that waits for a retry is drawn up to its retry, not up to now
   const next = !grouped && segment.mark === "next" && segment.until !== undefined ? markX(segment.until, scale) : null;
   const isOpen = place.open && next === null;
   const width = next === null ? place.width : Math.max(0, next - place.left);
@@ -82,7 +82,7 @@ function Mark({ segment, place, scale }: { segment: Segment; place: Place; scale
   ) : null;
 }
 
-/** Within what is painted; the end of the scale, if it is not shown. */
+/** Within the painted area; at the end of the scale if it is later. */
 function markX(ms: number, scale: TimeScale): number {
   const x = scale.toX(ms);
   return x > scale.width ? scale.width : Math.min(x, scale.width - MARK_PX);
@@ -95,7 +95,7 @@ export function Strip({ row, scale, nowMs }: Drawn) {
   const place = (ms: number) => scale.toX(ms);
   const all = densityOf(stepIntervals(row.members, nowMs), place, scale.width, STRIP_BUCKETS);
   const failed = densityOf(stepIntervals(row.members.filter(hasFailed), nowMs), place, scale.width, STRIP_BUCKETS);
-  // one that failed does not make thousands red: it has its own mark
+  // a single failure does not colour thousands of steps: it has a mark of its own
   const state = row.state === "failed" && row.failed < row.steps ? "completed" : row.state;
   return <Density counts={all} failed={failed} state={state} />;
 }

@@ -1,4 +1,4 @@
-// The step of the address, wherever it is: in this run, or in a child that is open in place.
+// The step in the page's address: of this run, or of an expanded child run.
 import { useMemo } from "preact/hooks";
 import type { ChildRuns } from "../../state/run-children";
 import type { RunStore } from "../../state/run-store";

@@ -1,4 +1,4 @@
-// Sending the run a signal: the value as it is typed, to the byte.
+// Sends a signal to the run, with its value to the byte.
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { SignalledView, WholeRunView } from "../../api/types";

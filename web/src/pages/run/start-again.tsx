@@ -1,4 +1,4 @@
-// The same work once more as a new run, with the input as it was or edited.
+// Starts the same workflow as a new run, with the same or an edited input.
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { StartedView, WholeRunView } from "../../api/types";

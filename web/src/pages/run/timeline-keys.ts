@@ -1,4 +1,4 @@
-// The keys of the timeline: those of a treegrid, and letters for what is done often.
+// The keys of the timeline: those of a treegrid, and letters for common actions.
 import type { Row } from "../../model/step-rows";
 import { useShortcut } from "../../ui/shortcuts";
 import { select, toggleFolding, view } from "./view";

@@ -26,7 +26,7 @@ import { select, setZoom, toggleRow, view } from "./view";
 import { useZoom } from "./zoom";
 
 const HEAD_PX = 32;
-/** The names of pauses have a line of their own. */
+/** The labels of pauses have a line of their own. */
 const PAUSES_PX = 14;
 const OVERVIEW_FROM = 200;
 
@@ -48,7 +48,7 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
   const { whole, shown } = useScales(run, steps, inside, pauses, Math.max(120, boxPx - labelsPx));
   useNowLine(wrap, shown, live);
   const maximum = maximumOf(store);
-  // counting notes are drawn each second, the others when they change
+  // texts with a countdown are drawn every second, others when they change
   const counts = live && rows.length < 2_000 && steps.some(isCounting);
   const nowMs = counts ? secondNow.value : rowsView.now;
   const selected = selectedKey();
@@ -226,7 +226,7 @@ function stepsIn(rows: readonly Row[]): number {
   return count;
 }
 
-/** Which text beside a bar says how long it still is. */
+/** Whether the text beside the bar counts time. */
 function isCounting(step: TimelineStepView): boolean {
   return step.status === "running" || step.status === "pending";
 }
@@ -238,7 +238,7 @@ function maximumOf(store: RunStore): { step: string; attempts: number } | null {
   return step !== undefined && attempts > 0 ? { step, attempts } : null;
 }
 
-/** The next one after the selected step, around the end. */
+/** The next failure after the selected step, wrapping around. */
 function failureFrom(
   failures: readonly string[],
   from: string | null,
@@ -256,7 +256,7 @@ function failureFrom(
     : (failures[failures.length - after.length - 1] ?? failures.at(-1) ?? null);
 }
 
-/** A link, or the next failure, is scrolled to once its row is there. */
+/** Scrolls to a linked step, or the next failure, once its row exists. */
 function useScrollToSelected(
   box: { current: HTMLDivElement | null },
   rows: readonly Row[],

@@ -1,4 +1,4 @@
-// Which steps are shown, and how much of the time.
+// Filters for steps, and the zoom.
 import type { StepKind } from "../../model/records";
 import { setQuery } from "../../state/route";
 import { Button } from "../../ui/button";
@@ -18,7 +18,7 @@ const KIND_WORDS: Readonly<Record<StepKind, string>> = {
 };
 
 interface ToolbarProps {
-  /** What is shown of what there is: `12 of 20,000 steps`. */
+  /** How many steps are shown: `12 of 20,000 steps`. */
   count: string;
   failures: number;
   live: boolean;

@@ -1,8 +1,8 @@
-// Values as they are stored: digits, order and duplicates stay.
+// Shows values as they are stored: with digits, key order and duplicates.
 import { RawJson } from "../../model/json-text";
 import { JsonTree } from "../../ui/json-tree";
 
-/** From so many characters on there is something to look for. */
+/** Texts of at least this length have a search field. */
 const FIND_FROM = 300;
 
 /** The text of a payload of the API; null: there is none. */

@@ -1,15 +1,15 @@
-// What is seen of a run, all of it in the address: back, reload, a pasted link and another browser show the same.
+// The view state of a run, all of it in the address: back, reload and shared links show the same.
 import { computed, type ReadonlySignal } from "@preact/signals";
 import type { StepKind } from "../../model/records";
 import { route, setQuery } from "../../state/route";
 
 export interface View {
-  /** The step that is looked at, and the run it is of: null for this one. */
+  /** The selected step, and its run: null for this one. */
   step: string | null;
   within: string | null;
   tab: string;
   page: "timeline" | "history" | "values";
-  /** Rows that are not as they are at first: groups that were closed, all others that were opened. */
+  /** Rows that were toggled: groups that are collapsed, all others that are expanded. */
   toggled: ReadonlySet<string>;
   folding: boolean;
   unfolded: ReadonlySet<string>;
@@ -17,7 +17,7 @@ export interface View {
   text: string;
   failed: boolean;
   slow: boolean;
-  /** Empty: all but patches, which no one waits for and the axis shows. */
+  /** Empty: all but patches, which are shown on the axis. */
   kind: StepKind | "all" | "";
 }
 
@@ -46,7 +46,7 @@ function readKind(text: string | null): View["kind"] {
   return text === "all" ? text : (STEP_KINDS.find((kind) => kind === text) ?? "");
 }
 
-/** `from-to` in milliseconds since the run was created, so that a link stays short. */
+/** `from-to` in milliseconds since the run was created, to keep links short. */
 function readZoom(text: string | null): readonly [number, number] | null {
   const found = /^(-?\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)$/.exec(text ?? "");
   if (found === null) return null;
@@ -63,7 +63,7 @@ function round(ms: number): string {
   return String(Math.round(ms * 1000) / 1000);
 }
 
-/** Looking at another step is a step back in the history only where a person chose it, not with every arrow key. */
+/** Adds to the browser's history only if the user chose a step, not with every arrow key. */
 export function select(step: string | null, within: string | null, options: { replace?: boolean } = {}): void {
   setQuery({ step, in: step === null ? null : within }, options);
 }

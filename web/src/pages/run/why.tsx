@@ -1,4 +1,4 @@
-// Why the run is where it is, in a sentence, and the way on as a button.
+// Why the run is in its current state, in a sentence, with the remedy as a button.
 import type { ComponentChildren } from "preact";
 import type { ExplanationView, WholeRunView } from "../../api/types";
 import { formatDuration } from "../../model/durations";
@@ -58,7 +58,7 @@ export function Why({ store }: { store: RunStore }) {
   );
 }
 
-/** What the server says, with its times in the zone that was chosen. */
+/** The server's text, with its times in the selected time zone. */
 function Sentence({ text }: { text: string }) {
   return <>{timesIn(text).map((part, index) => (typeof part === "string" ? part : <Time key={index} ms={part} />))}</>;
 }
@@ -91,7 +91,7 @@ function chipsOf(why: ExplanationView): ComponentChildren[] {
     ));
 }
 
-/** To the stored time, so that it says the same after a reload and in another browser. */
+/** Counts down to the stored time, so that it shows the same after a reload and in other browsers. */
 export function Countdown({ at }: { at: string }) {
   const ms = toMs(at);
   if (Number.isNaN(ms)) return <>{at}</>;

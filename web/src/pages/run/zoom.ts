@@ -1,10 +1,10 @@
-// How much of the time is shown: keys, the wheel with Ctrl, dragging on the axis.
+// Zoom of the timeline: keys, the wheel with Ctrl, dragging on the axis.
 import type { RefObject } from "preact";
 import { panRange, zoomRange, type TimeScale } from "../../model/time-scale";
 import { serverNow } from "../../state/clock";
 import { setZoom, view } from "./view";
 
-/** Nobody reads less than a tenth of a millisecond. */
+/** Less than a tenth of a millisecond is not useful. */
 const LEAST_MS = 0.1;
 const WHEEL_FACTOR = 1.0015;
 

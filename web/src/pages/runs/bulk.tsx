@@ -16,7 +16,7 @@ import { Skeleton } from "../../ui/skeleton";
 
 export type BulkAction = PreviewView["action"];
 
-/** What is to be changed: runs that were selected one by one, or all that a filter matches. */
+/** The runs to change: selected one by one, or all that a filter matches. */
 export interface BulkAsk {
   readonly action: BulkAction;
   readonly filter: RunFilter;
@@ -63,12 +63,12 @@ export const BULK: Readonly<Record<BulkAction, ActionWords>> = {
   },
 };
 
-/** More than these are not done by a click alone. */
+/** More runs than these need a typed confirmation. */
 const TYPED_ABOVE = 100;
 
 type Preview = { readonly body: Readonly<Record<string, unknown>>; readonly answer: PreviewView };
 
-/** Shows what an operation is about before it can be begun. What is sent is what was shown: the server compares. */
+/** Shows the affected runs before an operation can begin. The server checks that the request matches what was shown. */
 export function BulkDialog({ ask, onClose, onDone }: { ask: BulkAsk; onClose: () => void; onDone: () => void }) {
   const words = BULK[ask.action];
   const [preview, setPreview] = useState<Preview | null>(null);
@@ -130,7 +130,7 @@ export function BulkDialog({ ask, onClose, onDone }: { ask: BulkAsk; onClose: ()
 
 const ENDED = ["completed", "failed", "cancelled"];
 
-/** Without a status, only those are meant that the action makes sense for. */
+/** Without a status, only runs that the action applies to are affected. */
 function narrowed(ask: BulkAsk): boolean {
   return ask.runs !== null || ask.filter.status.length === 0;
 }
@@ -178,7 +178,7 @@ function runWords(count: number): string {
   return `${groupThousands(count)} ${count === 1 ? "run" : "runs"}`;
 }
 
-/** Without the thin space that people cannot type. */
+/** Without the thin space, which users cannot type. */
 function typedCount(answer: PreviewView): string {
   return `${answer.count}${answer.capped ? "+" : ""}`;
 }

@@ -5,7 +5,7 @@ import { A } from "../../ui/a";
 import { Progress } from "../../ui/progress";
 import { Duration, Elapsed, Until } from "../../ui/time";
 
-/** What a run does, or why it does not: the words of its code, else of its state. */
+/** What a run does, or waits for: the text set by its code, else one of its state. */
 export function Doing({ run }: { readonly run: RunView }) {
   const error = run.problem ?? run.error;
   if (error !== null) {
@@ -47,7 +47,7 @@ function signals(count: number): string {
   return count === 1 ? "a signal" : `${count} signals`;
 }
 
-/** From its first claim to its end, or up to now. */
+/** From its first claim to its end, or to now. */
 export function Took({ run }: { readonly run: RunView }) {
   if (run.started_at === null) return <span class="dim">–</span>;
   const began = toMs(run.started_at);

@@ -9,7 +9,7 @@ import { namespace } from "../../state/route";
 import { Button } from "../../ui/button";
 import { Empty } from "../../ui/empty";
 
-/** Why the list is empty, and the very command or click that changes it. */
+/** Why the list is empty, with the command or button that changes it. */
 export function EmptyRuns({ filter, onFilter }: { filter: RunFilter; onFilter: (filter: RunFilter) => void }) {
   return chipsOf(filter).length > 0 ? <NoHit filter={filter} onFilter={onFilter} /> : <NoRun />;
 }
@@ -35,7 +35,7 @@ function NoRun() {
   );
 }
 
-/** Most chips that are looked at: a question each, of one row. */
+/** The most chips that are probed, with a request of one row each. */
 const PROBED = 4;
 
 function NoHit({ filter, onFilter }: { filter: RunFilter; onFilter: (filter: RunFilter) => void }) {
@@ -63,7 +63,7 @@ function NoHit({ filter, onFilter }: { filter: RunFilter; onFilter: (filter: Run
   );
 }
 
-/** Which of the chips hides runs: by key, once it is known. */
+/** Which of the chips hides runs: by key, once known. */
 function useHits(filter: RunFilter, chips: readonly FilterChip[]): ReadonlyMap<string, boolean> {
   const [hits, setHits] = useState<ReadonlyMap<string, boolean>>(new Map());
   const asked = JSON.stringify(filter);
@@ -77,7 +77,7 @@ function useHits(filter: RunFilter, chips: readonly FilterChip[]): ReadonlyMap<s
         setHits((known) => new Map(known).set(chip.key, page.rows.length > 0));
       }
     };
-    look().catch(() => {}); // it is a hint: without it all chips are offered
+    look().catch(() => {}); // only a hint: without it all chips are offered
     return () => abort.abort();
   }, [asked]);
   return hits;

@@ -25,7 +25,7 @@ import { useShortcut } from "../../ui/shortcuts";
 
 export interface FilterBarProps {
   readonly filter: RunFilter;
-  /** `typing`: more may come, so that the history of the browser does not get a page for each letter. */
+  /** `typing`: more input may follow, so the browser's history does not get an entry for each letter. */
   readonly onFilter: (filter: RunFilter, typing: boolean) => void;
 }
 
@@ -33,7 +33,7 @@ const TYPING_MS = 300;
 const OFFERED = ["workflow", "status", "label", "since"] as const;
 const FLAGS = ["is:failing", "is:waiting"] as const;
 
-/** The box and the chips: two views of one filter. */
+/** The search box and the chips: two views of one filter. */
 export function FilterBar({ filter, onFilter }: FilterBarProps) {
   const [text, setText] = useState(() => boxText(filter));
   const [errors, setErrors] = useState<readonly FilterError[]>([]);
@@ -42,7 +42,7 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
   const box = useRef<HTMLInputElement>(null);
   useShortcut("/", "Search", () => box.current?.focus());
   useEffect(() => {
-    // What the box itself asked for is not written back: the words would change under the fingers.
+    // A filter that came from the box is not written back: the text would change while typing.
     if (sameFilter(filter, sent.current)) return;
     sent.current = filter;
     setText(boxText(filter));
@@ -129,7 +129,7 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
   );
 }
 
-/** A word more may follow at once. */
+/** The text of the search box. */
 function boxText(filter: RunFilter): string {
   return formatFilter(filter);
 }
@@ -143,7 +143,7 @@ interface ShortcutBarProps {
   readonly counts: ReadonlySignal<CountsView | null>;
 }
 
-/** The lists that people look after, each with how many are in it. */
+/** The predefined filters, each with its count. */
 export function ShortcutBar({ filter, counts: counted }: ShortcutBarProps) {
   const counts = counted.value;
   const lists: readonly (readonly [string, RunFilter, CountView | null])[] = [

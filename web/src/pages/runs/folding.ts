@@ -6,10 +6,10 @@ export type Line =
   | { readonly kind: "run"; readonly key: string; readonly row: RunRow; readonly level: 0 | 1; readonly children: number }
   | { readonly kind: "group"; readonly key: string; readonly parent: string; readonly rows: readonly RunRow[] };
 
-/** Fewer of one parent are shown as they are: a fold of two saves nothing. */
+/** Fewer children of one parent are not folded: a fold of two saves nothing. */
 const FOLDED_FROM = 3;
 
-/** Children stand folded under their parents, wherever in the list they are. What is in `open` is unfolded. */
+/** Folds children under their parents, wherever they are in the list. Those in `open` are expanded. */
 export function foldRows(rows: readonly RunRow[], open: ReadonlySet<string>): Line[] {
   const shown = new Set(rows.map((row) => row.id));
   const families = new Map<string, RunRow[]>();
@@ -40,7 +40,7 @@ function withChildren(row: RunRow, level: 0 | 1, families: ReadonlyMap<string, R
   return [line, ...family.flatMap((each) => withChildren(each, 1, families, open))];
 }
 
-/** Whether there is something to unfold: children in the list, or a wait for one. */
+/** Whether it can be expanded: it has children in the list, or waits for one. */
 export function mayHaveChildren(run: RunView, inList: number): boolean {
   return inList > 0 || run.wait_reason === "child";
 }

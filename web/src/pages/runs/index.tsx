@@ -19,7 +19,7 @@ import { type Ask, RunDialog } from "./run-actions";
 import { Strip } from "./strip";
 import { RunsTable } from "./table";
 
-/** Find the run you mean, and see at a glance whether things go well. */
+/** The list of runs, with an overview of their state. */
 export function RunsPage() {
   const query = route.value.query;
   const filterText = JSON.stringify(filterToUrl(filterFromQuery(query)));
@@ -35,7 +35,7 @@ export function RunsPage() {
     const kept = Object.fromEntries([...query.keys()].filter((name) => !KEPT.has(name)).map((name) => [name, null]));
     setQuery({ ...kept, ...listed(filterToUrl(next)) }, { replace: typing });
   };
-  // Rows are drawn again when this is another one.
+  // Rows are rendered again when this object changes.
   const context = useMemo<RowContext>(
     () => ({
       selected: selection.ids,
@@ -111,7 +111,7 @@ export function RunsPage() {
   );
 }
 
-/** By itself: how many there are changes more often than the rest of the page. */
+/** A separate component: the count changes more often than the rest of the page. */
 function NewRuns({ store }: { readonly store: RunsStore }) {
   return (
     <span class="runs-new" role="status">
@@ -124,7 +124,7 @@ function NewRuns({ store }: { readonly store: RunsStore }) {
   );
 }
 
-/** What stays in the address when another filter is set. */
+/** Parameters that stay in the address when the filter changes. */
 const KEPT: ReadonlySet<string> = new Set(["namespace", "span"]);
 
 function listed(pairs: readonly (readonly [string, string])[]): Record<string, string[]> {
@@ -146,7 +146,7 @@ function isByEnd(filter: RunFilter): boolean {
 function useRunsList(filter: RunFilter, filterText: string, token: string | null) {
   const [tokens, setTokens] = useState<PageTokens>({ next: null, prev: null });
   const store = useMemo(() => new RunsStore(), [namespace.value]);
-  // Before what is drawn so far is painted: the server answers meanwhile.
+  // Before the first paint, so that the server responds meanwhile.
   useLayoutEffect(() => {
     const query = filterToQuery(filter, serverNow());
     store.open(token === null ? firstPage(query) : laterPage(query, token, setTokens));
@@ -155,7 +155,7 @@ function useRunsList(filter: RunFilter, filterText: string, token: string | null
   return { store, tokens };
 }
 
-// --- what is selected and unfolded, in the address -------------------------------------------------------------------
+// --- selected and expanded rows, in the address ----------------------------------------------------------------------
 
 function useIds(name: string) {
   const text = route.value.query.get(name) ?? "";
@@ -194,7 +194,7 @@ function useSelection(store: RunsStore) {
   return { ids, select, selectAll, clear };
 }
 
-// --- many at once ----------------------------------------------------------------------------------------------------
+// --- bulk actions ----------------------------------------------------------------------------------------------------
 
 interface BulkMenuProps {
   readonly filter: RunFilter;
@@ -217,7 +217,7 @@ function BulkMenu({ filter, selected, onAsk }: BulkMenuProps) {
   return <Menu label={some ? `Act on ${selected.size} selected` : "Act on all matching"} align="end" items={items} />;
 }
 
-/** The server refuses these, too. */
+/** The server refuses these too. */
 function whyNot(filter: RunFilter): string | null {
   if (filter.id_prefix !== "") return "A search by id does not find all runs. Use other conditions, or select runs.";
   if (chipsOf({ ...filter, order: null }).length === 0) return "Set a filter first, or select runs.";

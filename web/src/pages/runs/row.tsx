@@ -31,7 +31,7 @@ interface RunLineProps {
   readonly context: RowContext;
 }
 
-/** One run. It is drawn when something of this run changes, and not with the list. */
+/** One run. Rendered when this run changes, not with the list. */
 export const RunLine = memo(function RunLine({ row, level, childRows, context }: RunLineProps) {
   const run = row.run.value;
   const selected = context.selected.has(run.run_id);
@@ -97,7 +97,7 @@ export const RunLine = memo(function RunLine({ row, level, childRows, context }:
   );
 });
 
-/** A click with Shift selects up to here, as in every list. */
+/** Shift and click select a range, as in other lists. */
 function onShift(event: MouseEvent, run: RunView, selected: boolean, context: RowContext): void {
   if (!event.shiftKey || selected) return;
   event.preventDefault();
@@ -122,7 +122,7 @@ function Fold({ run, childRows, context }: { run: RunView; childRows: number; co
   );
 }
 
-/** Children of a run that is further down the list. */
+/** The children of a run that is further down the list. */
 export function GroupLine({ line, context }: { line: Line & { kind: "group" }; context: RowContext }) {
   const open = context.open.has(line.parent);
   const types = [...new Set(line.rows.map((row) => row.run.peek().workflow))];

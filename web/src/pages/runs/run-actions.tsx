@@ -11,7 +11,7 @@ import type { MenuItem } from "../../ui/menu";
 
 export type RunVerb = "cancel" | "terminate" | "pause" | "resume" | "retry";
 
-/** What is asked before it is done. */
+/** A pending confirmation. */
 export interface Ask {
   readonly verb: RunVerb;
   readonly run: RunView;
@@ -93,7 +93,7 @@ export function itemsOf(run: RunView, mayAct: boolean, onAsk: (ask: Ask) => void
   return items;
 }
 
-/** Asks before one run is changed. */
+/** Asks for confirmation before one run is changed. */
 export function RunDialog({ ask, onClose }: { readonly ask: Ask; readonly onClose: () => void }) {
   const { verb, run } = ask;
   const words = VERBS[verb];

@@ -16,7 +16,7 @@ const MINUTE = 60_000;
 const STEPS = { "1m": MINUTE, "5m": 5 * MINUTE, "1h": 60 * MINUTE, "1d": 1440 * MINUTE } as const;
 type StepName = keyof typeof STEPS;
 
-/** What can be chosen: how long it is, and the step in which it is drawn. */
+/** The time ranges to choose from: their length, and the time step for drawing. */
 const SPANS: readonly { value: string; label: string; ms: number; step: StepName }[] = [
   { value: "1h", label: "Last hour", ms: 60 * MINUTE, step: "1m" },
   { value: "6h", label: "Last 6 hours", ms: 360 * MINUTE, step: "5m" },
@@ -28,14 +28,14 @@ const SPANS: readonly { value: string; label: string; ms: number; step: StepName
 interface StripProps {
   readonly filter: RunFilter;
   readonly span: string;
-  /** Ask the server: after the list, which is what people came for. */
+  /** Whether to load: after the list, which has priority. */
   readonly ready: boolean;
   readonly onSpan: (span: string) => void;
   /** Both ends, as times. */
   readonly onTime: (since: string, until: string, byEnd: boolean) => void;
 }
 
-/** How many runs ended in each stretch of time, and how. A click shows the runs of a stretch. */
+/** How many runs ended in each time step, by status. A click shows the runs of a time step. */
 export function Strip({ filter, span, ready, onSpan, onTime }: StripProps) {
   const chosen = SPANS.find((each) => each.value === span) ?? SPANS[0];
   const ms = chosen?.ms ?? 60 * MINUTE;
@@ -87,7 +87,7 @@ interface Bucket {
   cancelled: number;
 }
 
-/** All of the span, also those in which nothing happened. */
+/** All time steps, including empty ones. */
 function bucketsOf(stats: StatsView | null, ms: number, step: StepName): Bucket[] {
   const size = STEPS[step];
   const end = Math.floor(serverNow() / size) * size + size;

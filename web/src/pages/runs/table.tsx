@@ -13,7 +13,7 @@ import { GroupLine, RunLine, type RowContext } from "./row";
 interface RunsTableProps {
   readonly store: RunsStore;
   readonly context: RowContext;
-  /** Whether children stand under their parents; not in a list of children. */
+  /** Whether children are folded under their parents; not in a list of children. */
   readonly folding: boolean;
   readonly onSelectAll: (ids: readonly string[], on: boolean) => void;
 }
@@ -89,7 +89,7 @@ function draw(line: Line, context: RowContext, folding: boolean, shown: readonly
 
 const CHILDREN = 50;
 
-/** Children that are not on this page of the list: asked for when their parent is unfolded. */
+/** Children that are not on this page of the list: loaded when their parent is expanded. */
 function OtherChildren({ parent, shown, context }: { parent: string; shown: readonly string[]; context: RowContext }) {
   const children = useResource<Paged<RunView>>(
     (abort) => api.get(`/runs/${parent}/children`, { size: CHILDREN }, { abort }),
@@ -120,7 +120,7 @@ function OtherChild({ run, context }: { readonly run: RunView; readonly context:
   return <RunLine row={row} level={1} childRows={0} context={context} />;
 }
 
-/** A click beside the controls of a row opens the run; one that ends a selection of text does not. */
+/** A click outside the controls of a row opens the run, unless it ends a text selection. */
 function openRow(event: MouseEvent): void {
   const target = event.target as HTMLElement;
   if (event.defaultPrevented || event.button !== 0 || target.closest("a, button, label, input, .menu, .runs-select")) return;

@@ -16,7 +16,7 @@ const MOST = 1000;
 const SHOWN = 20;
 const PAUSE_MS = 300;
 
-/** Runs for past times that have none: the times are shown before anything is started. */
+/** Starts runs for past times that have none; shows the times first. */
 export function BackfillDialog({ schedule, onClose, onDone }: ActionProps) {
   const zone = prefs.value.zone;
   const [from, setFrom] = useState(() => toWall(serverNow() - DAY_MS, zone));
@@ -76,7 +76,7 @@ function BackfillTimes({ times, own }: { readonly times: readonly TimeView[]; re
   );
 }
 
-/** The times from `begin` up to `end`; one more than may be at most says that there are more. */
+/** The times from `begin` to `end`; one more than the limit means that there are more. */
 function useTimes(
   id: string,
   begin: number | null,
@@ -89,7 +89,7 @@ function useTimes(
     if (begin === null || end === null || begin >= end) return;
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      // the server gives those later than `after`
+      // the server returns times later than `after`
       const query = { after: toUtc(begin - 0.001), count: MOST };
       api
         .get<Paged<TimeView>>(`/schedules/${segment(id)}/preview`, query, { abort: abort.signal })

@@ -1,4 +1,4 @@
-/** Cron expressions in words. What is not understood is not explained: its times say enough. */
+/** Describes cron expressions in words. Unusual ones have no description: their preview suffices. */
 
 const LONGEST = 100;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -27,7 +27,7 @@ const SHORTHANDS: Readonly<Record<string, string>> = {
   "@annually": "0 0 1 1 *",
 };
 
-/** `0 6 * * 1-5` is `at 06:00, Monday to Friday`. Null: it is too long, or of a kind that has no short words. */
+/** `0 6 * * 1-5` is `at 06:00, Monday to Friday`. Null: too long, or without a short description. */
 export function cronWords(expression: string): string | null {
   const text = expression.trim();
   if (text.length > LONGEST) return null;
@@ -65,7 +65,7 @@ function everySeconds(second: string, minute: string): string | null {
   return minute === "*" ? everyWords(second, "second") : null;
 }
 
-/** Of a field on its own: `*`, `*` with a step, a list. */
+/** A single field: `*`, `*` with a step, or a list. */
 function everyWords(field: string, unit: string): string | null {
   if (field === "*") return `every ${unit}`;
   const step = /^(?:\*|0-59)\/(\d{1,2})$/.exec(field);
@@ -100,7 +100,7 @@ function monthWords(month: string): string | null {
   return words === null ? null : words.startsWith("every") ? words : `in ${words}`;
 }
 
-/** `1-5` is `Monday to Friday`, a list is listed, a step is said. */
+/** `1-5` is `Monday to Friday`; also lists and steps. */
 function spanWords(field: string, word: (number: string) => string, unit: string): string | null {
   const step = /^\*\/(\d{1,2})$/.exec(field);
   if (step) return `every ${step[1]} ${unit}s`;
@@ -112,7 +112,7 @@ function spanWords(field: string, word: (number: string) => string, unit: string
   return parts.some((part) => part === "" || /undefined|^ to | to $/.test(part)) ? null : listed(parts);
 }
 
-/** Names of days and months as numbers. */
+/** Replaces the names of days and months with numbers. */
 function named(field: string, names: readonly string[], first: number): string {
   return field.replace(/[A-Za-z]{3}/g, (name) => {
     const at = names.findIndex(

@@ -20,7 +20,7 @@ export interface Fired {
   readonly runs: Paged<RunView>;
 }
 
-/** The last times of a schedule, and the runs that they started. */
+/** The latest times of a schedule, and the runs that they started. */
 export async function firesOf(schedule: string, size: number, abort: AbortSignal): Promise<Fired> {
   const [fires, runs] = await Promise.all([
     api.get<Paged<FireView>>(`/schedules/${segment(schedule)}/fires`, { size }, { abort }),
@@ -31,7 +31,7 @@ export async function firesOf(schedule: string, size: number, abort: AbortSignal
 
 const IN_A_LIST = 10;
 
-/** For a line of a list: read once, and again when it has fired. */
+/** For a row of a list: loaded once, and again after it has fired. */
 export function RecentFires({ of }: { readonly of: ScheduleView }) {
   const loaded = useResource(
     (abort) => firesOf(of.schedule, IN_A_LIST, abort),
@@ -61,7 +61,7 @@ function finder(runs: readonly RunView[]): (fire: FireView) => RunView | undefin
   return (fire) => (fire.run_id === null ? undefined : byId.get(fire.run_id));
 }
 
-/** The last times: as dots, oldest first, and as a table that says why. */
+/** The latest times: as dots, oldest first, and as a table with reasons. */
 export function Fires({ fires, runs, jitter }: FiresProps) {
   const runOf = finder(runs);
   if (fires.length === 0) {

@@ -29,14 +29,14 @@ const OVERLAPS: readonly { readonly value: ScheduleView["overlap"]; readonly lab
 ];
 
 interface ScheduleFormProps {
-  /** Null: a new one. */
+  /** Null: a new schedule. */
   readonly was: ScheduleView | null;
   readonly workflow: string;
   readonly onClose: () => void;
   readonly onSaved: (id: string) => void;
 }
 
-/** Makes or changes a schedule. The times that it would have are shown before it is saved. */
+/** Creates or changes a schedule. Previews its times before it is saved. */
 export function ScheduleForm({ was, workflow, onClose, onSaved }: ScheduleFormProps) {
   const [draft, setDraft] = useState(() => draftOf(was, workflow));
   const set = (patch: Partial<Draft>): void => setDraft((before) => ({ ...before, ...patch }));
@@ -141,7 +141,7 @@ function draftOf(was: ScheduleView | null, workflow: string): Draft {
   };
 }
 
-/** What differs from how it was, if there was one: the rest is left alone. */
+/** Only the changed fields, if the schedule exists. */
 function bodyOf(draft: Draft, was: ScheduleView | null): Record<string, unknown> {
   const times =
     draft.kind === "cron" ? { cron: draft.cron, timezone: draft.timezone.trim() || null } : { every: draft.every };

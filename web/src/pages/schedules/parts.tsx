@@ -15,7 +15,7 @@ export type FireState = "ran" | "running" | "skipped" | "late" | "failed";
 
 const LATE_MS = 60_000;
 
-/** What became of a time. A run that failed is what matters most of it, then that it was late. */
+/** The result of a scheduled time. A failed run takes precedence over a late one. */
 export function fireState(fire: FireView, run: RunView | undefined, jitter: string): FireState {
   if (fire.skipped !== null) return "skipped";
   if (run?.status === "failed") return "failed";
@@ -32,7 +32,7 @@ export const FIRE_LOOKS: Readonly<Record<FireState, { readonly state: StateName;
   failed: { state: "failed", icon: "cross" },
 };
 
-/** Why it is as it is, for people. */
+/** The reason of the state, for people. */
 export function fireReason(fire: FireView, run: RunView | undefined): string {
   if (fire.skipped !== null) {
     return fire.skipped_count > 1 ? `${fire.skipped} (${fire.skipped_count} times)` : fire.skipped;
@@ -42,7 +42,7 @@ export function fireReason(fire: FireView, run: RunView | undefined): string {
   return parts.filter((part) => part !== "").join(": ");
 }
 
-/** What the change of clocks does to these times; empty: nothing. */
+/** The effect of daylight saving changes on these times; empty: none. */
 export function clockNote(times: readonly TimeView[], cron: string | null): string {
   const [minute, hour] = (cron ?? "").split(/\s+/).slice(-5);
   const wanted = /^\d{1,2}$/.test(minute ?? "") && /^\d{1,2}$/.test(hour ?? "") ? `${pad(hour)}:${pad(minute)}` : null;
@@ -57,7 +57,7 @@ export function clockNote(times: readonly TimeView[], cron: string | null): stri
   return `The clocks change before ${after.local}: ${before.zone} becomes ${after.zone}.`;
 }
 
-/** Of `Sun 2026-03-29 03:00:00`. */
+/** The time of day in `Sun 2026-03-29 03:00:00`. */
 function timeOfDay(time: TimeView): string {
   return time.local.slice(15, 20);
 }
@@ -66,14 +66,14 @@ function pad(text: string | undefined): string {
   return (text ?? "").padStart(2, "0");
 }
 
-// --- times that are typed --------------------------------------------------------------------------------------------
+// --- typed times -----------------------------------------------------------------------------------------------------
 
-/** For an input of the browser, in a zone: `2026-11-16T14:02`. */
+/** For a datetime input, in a zone: `2026-11-16T14:02`. */
 export function toWall(ms: number, zone: Zone): string {
   return new Date(ms + offsetOf(ms, zone)).toISOString().slice(0, 16);
 }
 
-/** What was typed there. Null: it is no time. */
+/** Parses the input. Null: invalid. */
 export function fromWall(text: string, zone: Zone): number | null {
   const there = Date.parse(`${text}Z`);
   if (Number.isNaN(there)) return null;

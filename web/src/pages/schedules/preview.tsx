@@ -12,7 +12,7 @@ const SHOWN = 5;
 const PAUSE_MS = 300;
 const DAY_MS = 86_400_000;
 
-/** Times to come: on the clock of the schedule, and on that of who looks. */
+/** Future times: in the schedule's time zone, and in the viewer's. */
 export function Times({ times, cron }: { readonly times: readonly TimeView[]; readonly cron: string | null }) {
   const note = clockNote(times, cron);
   return (
@@ -27,7 +27,7 @@ export function Times({ times, cron }: { readonly times: readonly TimeView[]; re
   );
 }
 
-/** `own`: the schedule has a clock of its own. What that says already is not said again. */
+/** `own`: the schedule has a time zone of its own. The viewer's time is omitted if both zones are equal. */
 export function TimeLine({ time, own }: { readonly time: TimeView; readonly own: boolean }) {
   const ms = toMs(time.utc);
   const left = ms - secondNow.value;
@@ -47,7 +47,7 @@ export function TimeLine({ time, own }: { readonly time: TimeView; readonly own:
   );
 }
 
-/** Of an expression that is being typed. */
+/** The preview of an expression that is being typed. */
 export function UnsavedPreview({ draft }: { readonly draft: Draft }) {
   const [times, setTimes] = useState<readonly TimeView[]>([]);
   const [wrong, setWrong] = useState("");

@@ -37,7 +37,7 @@ export function SchedulePage() {
     [id, namespace.value],
     { every: ASK_S },
   );
-  // the times to come are others only after one has come, or a change
+  // future times change only after one has passed, or after an edit
   const known = shown.value?.schedule;
   const times = useResource(
     (abort) => api.get<Paged<TimeView>>(`${path}/preview`, { count: NEXT }, { abort }),

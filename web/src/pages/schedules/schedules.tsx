@@ -20,7 +20,7 @@ import { whenWords } from "./parts";
 
 const ASK_S = 5;
 
-/** What fires when, and did it. */
+/** The list of schedules, with their next and latest times. */
 export function SchedulesPage() {
   const query = route.value.query;
   const workflow = query.get("workflow");

@@ -6,7 +6,7 @@ import { NamespacesTab } from "./namespaces";
 import { PreferencesTab } from "./preferences";
 import { ServerTab } from "./server";
 
-/** What can be set, and what is. Tabs that the key is not good for are not there. */
+/** The settings. Tabs that the key does not permit are hidden. */
 export function SettingsPage() {
   const tabs = [
     { id: "preferences", label: "Preferences" },

@@ -80,7 +80,7 @@ function NoKeys() {
   );
 }
 
-/** Closed, it is gone: the server keeps no more than a digest of it. */
+/** The secret cannot be shown again: the server only stores its digest. */
 function Secret({ made, onClose }: { readonly made: MadeKey; readonly onClose: () => void }) {
   return (
     <Dialog

@@ -27,7 +27,7 @@ export const LIMITS: readonly { readonly field: LimitField; readonly label: stri
 const STATUSES = ["completed", "failed", "cancelled"] as const;
 
 interface FormProps {
-  /** Null: a new one. */
+  /** Null: a new namespace. */
   readonly was: NamespaceView | null;
   readonly onClose: () => void;
   readonly onDone: () => void;
@@ -112,7 +112,7 @@ export function NamespaceForm({ was, onClose, onDone }: FormProps) {
 
 function durationText(seconds: number | undefined): string {
   if (seconds === undefined) return "";
-  // one that two units cannot say is kept as it is
+  // a duration that needs more than two units is kept as seconds
   return parseDuration(formatDuration(seconds * 1000)) === seconds * 1000
     ? formatDuration(seconds * 1000)
     : `${seconds}s`;

@@ -16,7 +16,7 @@ const DENSITIES: readonly { readonly value: Prefs["density"]; readonly label: st
   { value: "compact", label: "Compact" },
 ];
 
-/** Kept in this browser. */
+/** Preferences, stored in this browser. */
 export function PreferencesTab() {
   const { theme, density, singleKeys, mutedSignals } = prefs.value;
   return (

@@ -13,7 +13,7 @@ import { Time } from "../../ui/time";
 
 const STATES = { live: "live", asking: "polling every few seconds", lost: "lost" } as const;
 
-/** What this page talks to. */
+/** Information about the server of this page. */
 export function ServerTab() {
   useEffect(() => void loadServer().catch(() => {}), []);
   const facts = server.value;

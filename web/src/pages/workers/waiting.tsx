@@ -7,7 +7,7 @@ import { CodeBlock } from "../../ui/code-block";
 import { Icon } from "../../ui/icon";
 import { Since } from "../../ui/time";
 
-/** Of each type whose runs wait and that nobody serves. */
+/** A banner for each type with waiting runs and no worker. */
 export function WaitingBanners({ queues }: { readonly queues: readonly QueueView[] }) {
   return (
     <>

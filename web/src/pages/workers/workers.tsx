@@ -21,7 +21,7 @@ interface Shown {
   readonly queues: Paged<QueueView>;
 }
 
-/** Who does the work, and is anyone missing. */
+/** The list of workers, and of types without workers. */
 export function WorkersPage() {
   const query = route.value.query;
   const status = query.get("status");

@@ -1,4 +1,4 @@
-// What stands in the page that starts a run. The text and the form are one state: whoever changes one changes both.
+// The draft of a run to start. The text and the form are one state: a change of one changes both.
 import { RawJson, checkSyntax } from "../../model/json-text";
 import {
   type Field,
@@ -30,10 +30,10 @@ export const NO_OPTIONS: Options = {
 };
 
 export interface Draft {
-  /** What is sent, to the byte. */
+  /** The text to send, to the byte. */
   readonly text: string;
   readonly form: FormValue;
-  /** The JSON is not complete: the form has what was there before. */
+  /** The JSON is incomplete: the form still shows the previous value. */
   readonly behind: boolean;
 }
 
@@ -42,23 +42,23 @@ export function firstDraft(field: Field): Draft {
   return { text: formToText(field, form), form, behind: false };
 }
 
-/** Typed as JSON: the form follows, unless it is no JSON yet. */
+/** After an edit of the JSON: updates the form, unless the text is not valid JSON yet. */
 export function withText(field: Field, draft: Draft, text: string): Draft {
   const behind = checkSyntax(text) !== null;
   return { text, form: behind ? draft.form : textToForm(field, text), behind };
 }
 
-/** Changed in the form: the text is written anew. */
+/** After an edit of the form: rewrites the text. */
 export function withForm(field: Field, form: FormValue): Draft {
   return { text: formToText(field, form), form, behind: false };
 }
 
-/** What is wrong with it. That something is not filled in is told once somebody has `asked` for a start. */
+/** The errors of the draft. Empty required fields are reported only after the user `asked` to start. */
 export function errorsOf(field: Field, draft: Draft, asked: boolean): FieldError[] {
   return validateForm(field, draft.form).filter((each) => asked || !each.missing);
 }
 
-/** The error that the server found, at the field that it names: `input.items[0].price: expected ...`. */
+/** The server's error, at the field that it names: `input.items[0].price: expected ...`. */
 export function serverError(problem: { readonly field: string | null; readonly detail: string }): FieldError | null {
   if (!problem.field?.startsWith("input")) return null;
   const found = /\binput((?:\.[^\s.:[]+|\[[^\]]*\])*): (.+)/.exec(problem.detail);

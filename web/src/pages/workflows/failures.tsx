@@ -19,7 +19,7 @@ interface Group {
   readonly runs: readonly RunView[];
 }
 
-/** What went wrong since yesterday, by type of error. */
+/** Failures of the last 24 hours, by error type. */
 export function FailuresTab({ workflow }: { readonly workflow: string }) {
   const failed = useResource(
     (abort) => {

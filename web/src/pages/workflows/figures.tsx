@@ -9,7 +9,7 @@ import { Since } from "../../ui/time";
 export const HOUR_MS = 3_600_000;
 export const HOURS = 24;
 
-/** The begin of the first of the last 24 hours. Of whole hours: asking again asks the same. */
+/** The begin of the last 24 hours, rounded to hours so that repeated requests are equal. */
 export function dayBefore(now: number): number {
   return Math.floor(now / HOUR_MS) * HOUR_MS - (HOURS - 1) * HOUR_MS;
 }
@@ -54,7 +54,7 @@ export function Took({ ms }: { readonly ms: number | null }) {
   return ms === null ? <span class="dim none">–</span> : <span class="nowrap">{formatDuration(ms)}</span>;
 }
 
-/** How many wait, since when, and what holds them back. */
+/** How many runs wait, since when, and why. */
 export function QueueCell({ queues }: { readonly queues: readonly QueueView[] }) {
   const waiting = queues.reduce((sum, each) => sum + each.waiting, 0);
   if (waiting === 0) return <span class="dim none">–</span>;

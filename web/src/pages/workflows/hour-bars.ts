@@ -4,7 +4,7 @@ import { formatTime, toMs } from "../../model/times";
 import type { Bar } from "../../ui/bars";
 import { surroundings } from "../../ui/surroundings";
 
-/** What ended in each hour, by how. */
+/** The runs that ended in each hour, by status. */
 export function hourBars(minutes: readonly StatsMinuteView[], from: number, stepMs: number, steps: number): Bar[] {
   const counts = (of: (each: StatsMinuteView) => number): number[] =>
     countsByStep(minutes, from, stepMs, steps, (each) => of(each as StatsMinuteView), toMs);

@@ -93,7 +93,7 @@ function draftOf(type: WorkflowTypeView): Record<LimitName, string> {
   };
 }
 
-/** Null: none. Undefined: it is no limit at all. */
+/** Null: no limit. Undefined: invalid. */
 function limitOf(text: string): number | null | undefined {
   if (text.trim() === "") return null;
   const limit = Number(text);

@@ -64,7 +64,7 @@ export function OptionFields({ options, version, type, onOptions }: OptionFields
   );
 }
 
-/** Also one that the address names and nobody knows: the server says so. */
+/** Includes an unknown version in the address: the server reports the error. */
 function versionsOf({ versions, default_version: fallback }: WorkflowTypeView, version: string): Option[] {
   const named = version === "" || versions.includes(version) ? versions : [version, ...versions];
   const first = { value: "", label: fallback === null ? "Default" : `Default, ${fallback}` };

@@ -9,7 +9,7 @@ import { JsonTree } from "../../ui/json-tree";
 import { Loaded } from "../../ui/loaded";
 import { Time } from "../../ui/time";
 
-/** What a type takes, returns and waits for, as its workers registered it. */
+/** The input, output and signals of a type, as its workers registered them. */
 export function SchemaTab({ workflow }: { readonly workflow: string }) {
   const path = `/workflows/${segment(workflow)}/schema`;
   const schema = useResource(

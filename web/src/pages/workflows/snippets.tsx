@@ -12,7 +12,7 @@ const TABS = [
   { id: "python", label: "Python" },
 ];
 
-/** The same from a shell and from code. */
+/** The same action from a shell and from code. */
 export function Snippets({ of }: { readonly of: Snippet }) {
   const [tab, setTab] = useState("cli");
   const place = {

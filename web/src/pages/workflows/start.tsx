@@ -31,7 +31,7 @@ import { OptionFields } from "./options";
 import { textOf } from "./schema-tab";
 import { Snippets } from "./snippets";
 
-/** Starts a run: a form from what the workflow takes, and the same as JSON. */
+/** Starts a run: a form for the workflow's input, and the same as JSON. */
 export function StartPage() {
   const workflow = route.value.segments[1] ?? "";
   const version = route.value.query.get("version") ?? "";
@@ -47,7 +47,7 @@ export function StartPage() {
     },
     [path, version, namespace.value],
   );
-  // another version may take something else: what was typed is there all the same
+  // keeps what was typed when the version, and so the schema, changes
   const typed = useRef<Typed | null>(null);
   return (
     <>
@@ -130,7 +130,7 @@ function StartForm({ workflow, version, schema, type, typed }: StartFormProps) {
           Start
         </Button>
         {asked && known.length > 0 && syntax === null && (
-          // readers may accept more than their schema says; the server decides
+          // code may accept more than its schema says; the server decides
           <Button onClick={() => void send(bodyOf(workflow, version, draft, options))}>Start anyway</Button>
         )}
       </p>
@@ -204,7 +204,7 @@ function focusFirstError(): void {
   requestAnimationFrame(() => document.querySelector<HTMLElement>(".start [aria-invalid=true]")?.focus());
 }
 
-/** Sends a start once: again with the same key if the answer was lost, with another one if something was changed. */
+/** Sends a start once: with the same key if the response was lost, with a new key after an edit. */
 function useStart(workflow: string) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);

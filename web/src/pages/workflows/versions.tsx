@@ -20,7 +20,7 @@ const ASK_S = 5;
 
 type Change = "default" | "deprecate" | "undo" | "highest";
 
-/** The versions of a type: which new runs get, and which take none any more. */
+/** The versions of a type: the default for new runs, and deprecated ones. */
 export function VersionsTab({ workflow }: { readonly workflow: string }) {
   const token = route.value.query.get("token");
   const path = `/workflows/${segment(workflow)}/versions`;

@@ -28,14 +28,14 @@ interface Shown {
 
 interface Line {
   readonly type: WorkflowTypeView;
-  /** Null: it is not among the busiest, of which figures are told. */
+  /** Null: not among the busiest types, for which there are figures. */
   readonly minutes: readonly StatsMinuteView[] | null;
   readonly queues: readonly QueueView[];
-  /** Null: not known yet. */
+  /** Null: not loaded yet. */
   readonly workers: number | null;
 }
 
-/** Which kinds of work exist, how they do, start one. */
+/** The list of workflow types, with their figures and a start button. */
 export function WorkflowsPage() {
   const token = route.value.query.get("token");
   const shown = useResource<Shown>(
@@ -51,7 +51,7 @@ export function WorkflowsPage() {
     [token, namespace.value],
     { every: ASK_S },
   );
-  // who serves what changes seldom, and is asked for when the rest is there
+  // workers change rarely, so this is loaded last
   const versions = useResource<Paged<VersionView> | null>(
     async (abort) => (shown.value === null ? null : api.get<Paged<VersionView>>("/versions", { size: 200 }, { abort })),
     [namespace.value, shown.value === null],
@@ -103,14 +103,14 @@ function linesOf(found: Shown, versions: Paged<VersionView> | null): Line[] {
   }));
 }
 
-/** A worker may serve several versions: the most that one has are there at least. */
+/** A worker may serve several versions, so the highest count of a version is a lower bound. */
 function workersOf(workflow: string, versions: Paged<VersionView> | null): number | null {
   if (versions === null) return null;
   const counts = versions.rows.filter((each) => each.workflow === workflow).map((each) => each.workers);
   return Math.max(0, ...counts);
 }
 
-/** Nobody serves it, and nothing of it is open, waits or began within a day. */
+/** No worker serves it, and no run of it is open, waiting, or was started within a day. */
 function isStale({ type, minutes, queues, workers }: Line): boolean {
   return workers === 0 && type.open_runs === 0 && queues.length === 0 && minutes?.length === 0;
 }

@@ -1,1 +1,1 @@
-"""One gRPC service, or one part of it, a file: read the message, ask the engine, write the answer."""
+"""One file for each gRPC service, or part of one: decode the request, call the engine, encode the response."""

@@ -1,4 +1,4 @@
-"""AdminService: what people who run Kagzi look at."""
+"""AdminService: the views for operators."""
 
 from ....core.errors import InvalidArgument
 from ....core.providers import Clock

@@ -1,4 +1,4 @@
-"""KeyService: who may call, and what administrators did."""
+"""KeyService: API keys and the audit log."""
 
 from ....engine import Engine
 from ....v1 import key_pb2 as pb

@@ -1,4 +1,4 @@
-"""NamespaceService: tenants and what they may do."""
+"""NamespaceService: tenants and their limits."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ class NamespaceService:
         self._namespaces = engine.namespaces
 
     async def CreateNamespace(self, request: pb.CreateNamespaceRequest) -> pb.CreateNamespaceResponse:
-        """A new one is enabled: who wants another thing updates it."""
+        """A new namespace is always enabled; update it to change that."""
         record = read_new_namespace(request.namespace, request.namespace_id)
         _refuse_answers(request.namespace)
         created = await self._namespaces.create(msgspec.structs.replace(record, enabled=True))
@@ -43,7 +43,7 @@ class NamespaceService:
 
 
 def _refuse_answers(message: pb.Namespace) -> None:
-    """Raises InvalidArgument for what is only ever said by the server."""
+    """Raises InvalidArgument for fields that only the server sets."""
     for field in ("created_at", "stored_bytes", "stored_bytes_at"):
         if message.HasField(field):
             raise InvalidArgument(f"namespace.{field} cannot be set. Leave it out.", field=f"namespace.{field}")

@@ -1,4 +1,4 @@
-"""WorkflowScheduleService: runs started by the clock."""
+"""WorkflowScheduleService: runs started on a schedule."""
 
 from ....core.errors import InvalidArgument
 from ....core.schedules.changes import changed
@@ -53,7 +53,7 @@ class WorkflowScheduleService:
         )
 
     async def _warning(self, record: ScheduleRecord) -> str:
-        """What to say if nobody serves what it starts."""
+        """The warning if no worker serves the workflow that the schedule starts."""
         named = Named(record.namespace, record.spec.workflow_type, record.spec.version)
         return await self._served.warning(named, RUNS_WAIT)
 
@@ -117,7 +117,7 @@ class WorkflowScheduleService:
     async def BackfillWorkflowSchedule(
         self, request: pb.BackfillWorkflowScheduleRequest
     ) -> pb.BackfillWorkflowScheduleResponse:
-        """`request_id` needs no memory: a time that has become a run becomes no other."""
+        """`request_id` is not stored: a scheduled time that has a run never gets another."""
         fires = await self._schedules.backfill(
             request.namespace_id,
             request.schedule_id,
@@ -148,7 +148,7 @@ class WorkflowScheduleService:
 
 
 def _unsaved(request: pb.PreviewWorkflowScheduleRequest) -> ScheduleSpec | None:
-    """An expression to look at, if there is one."""
+    """The unsaved schedule to preview, if the request contains one."""
     if not (request.cron_expr or request.timezone or request.HasField("interval")):
         return None
     return ScheduleSpec(

@@ -13,16 +13,16 @@ from .waiting import Submit, park_for
 
 
 async def sleep(submit: Submit, request: pb.SleepRequest) -> pb.SleepResponse:
-    """Sets the timer when first called, and parks the run unless the time has come.
+    """Sets the timer on the first call, and parks the run unless the timer is due.
 
-    Results that came meanwhile do not keep the run awake: its caller asks for each wait when it reaches it.
+    Other results that have arrived do not keep the run awake: its caller requests each wait when it reaches it.
     """
     operation = _read_sleep(request)
     step_id = operation.step_id
     outcome = await submit(request, pb.Operation(sleep=operation))
     if isinstance(outcome, Recorded):
         return pb.SleepResponse(remaining_ms=0, wake_at=write_time(outcome.at))
-    if isinstance(outcome, Known):  # nothing else is known of a sleep that was begun
+    if isinstance(outcome, Known):  # a sleep that has begun can only be known as the loser of a race
         raise error_of(lost_race(step_id).error)
     timer = require(outcome, TimerSet)
     wake_at = timer.wake_at
@@ -49,7 +49,7 @@ def _read_sleep(request: pb.SleepRequest) -> pb.SleepOperation:
         raise InvalidArgument(f"{' and '.join(fields)} are both set. Set one of them.", field=fields[1])
     duration_us = request.duration_seconds * US_PER_S + read_duration_us(request.duration)
     until_us = read_time(request.until)
-    check_duration(duration_us, fields[0] if fields else "duration")  # what an operation can hold
+    check_duration(duration_us, fields[0] if fields else "duration")  # the range of an operation
     check_time(until_us, "until")
     return pb.SleepOperation(
         step_id=request.step_id or request.step_name,

@@ -1,4 +1,4 @@
-"""The part of WorkflowService about taking runs out and in."""
+"""The part of WorkflowService that exports and imports runs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from ..answer_budget import Answers
 from ..interceptor import RETRY_HINT, Context, read_message
 
 SILENCE_S = 60.0
-"""How long the other side may say nothing in the middle of a run."""
+"""How long the client may be silent during a transfer."""
 
 
 class TransferService:
@@ -25,7 +25,7 @@ class TransferService:
         request = read_message(await context.read(), pb.ExportWorkflowRequest)
         namespace = read_namespace(request.namespace_id)
         buffer = bytearray()
-        # Held throughout: what was read waits while the other side does not keep up.
+        # Held for the whole export: data that was read stays in memory while the client is slow.
         async with self._exports.reserve(namespace, limits.EXPORT_RESERVED_BYTES):
             async for line in self._transfers.export(namespace, request.run_id):
                 buffer += line
@@ -42,7 +42,7 @@ class TransferService:
 
 
 async def _write(context: Context, data: bytes) -> None:
-    """Waits while the other side does not keep up, for a while."""
+    """Waits while the client is slow, for a limited time."""
     try:
         async with asyncio.timeout(SILENCE_S):
             await context.write(pb.ExportWorkflowResponse(json=data).SerializeToString())

@@ -1,4 +1,4 @@
-"""The unary WaitSignal and StartChild: what a session does with an operation and, later, a notice."""
+"""The unary WaitSignal and StartChild, for which a session uses an operation and, later, a notice."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,18 +14,18 @@ from ....wire.worker_messages import RunRequest, operation_of
 from ..require import require
 
 Submit = Callable[[RunRequest, pb.Operation], Awaitable[Outcome]]
-"""Has an operation done for the run that a request is about."""
+"""Performs an operation on the run of a request."""
 
 
 async def wait_signal(submit: Submit, request: pb.WaitSignalRequest) -> pb.WaitSignalResponse:
-    """The signal if it has come, or that it did not come in time. Neither: the run is parked, its lease is gone, and it
-    is handed out again when there is something to go on with.
+    """Returns the signal if it has arrived, or that the wait timed out. Otherwise the run is parked, its lease ends,
+    and it is handed out again when it can continue.
 
-    Other results that came meanwhile do not keep the run awake: its caller asks for each wait when it reaches it.
+    Other results that have arrived do not keep the run awake: its caller requests each wait when it reaches it.
     """
     step_id = request.step_id or request.signal_name
     timeout_us = read_duration_us(request.timeout) if request.HasField("timeout") else None
-    check_duration(timeout_us, "timeout")  # what an operation can hold
+    check_duration(timeout_us, "timeout")  # the range of an operation
     wait = pb.WaitSignalOperation(step_id=step_id, signal_name=request.signal_name, timeout_us=timeout_us)
     if request.HasField("input"):
         wait.input.CopyFrom(request.input)
@@ -40,7 +40,7 @@ async def park_for(
     submit: Submit, request: RunRequest, step_id: str, known_seq: int
 ) -> tuple[Parked | NotParked, HistoryStep | None]:
     """Parks the run until the step has a result, unless it has one. Neither parked nor a result: a retry is due, so the
-    run has something to do before this wait."""
+    run has work to do before this wait."""
     while True:
         park = pb.Operation(park=pb.ParkOperation(waits=(step_id,), known_seq=known_seq))
         outcome = await submit(request, park)
@@ -69,7 +69,7 @@ def _write_result(step: HistoryStep) -> pb.WaitSignalResponse:
 
 
 async def start_child(submit: Submit, request: pb.StartChildRequest) -> pb.StartChildResponse:
-    """Raises AlreadyExists if the child's workflow_id is active and not to be attached to."""
+    """Raises AlreadyExists if the child's workflow_id is in use and the request does not attach to it."""
     start = operation_of(request, pb.StartChildOperation, step_id=request.step_id or request.start.workflow_type)
     outcome = await submit(request, pb.Operation(start_child=start))
     if isinstance(outcome, ChildStarted):

@@ -1,4 +1,4 @@
-"""WorkerService: what workers do, one call each or all on one stream. Both build the same commands and meet in the
+"""WorkerService: the operations of workers, as single calls or on one stream. Both build the same commands for the
 engine."""
 
 from google.protobuf.empty_pb2 import Empty
@@ -106,11 +106,11 @@ class WorkerService:
         await self._workers.deregister(request.namespace_id, request.worker_id, drain=request.drain)
         return Empty()
 
-    # --- execution, one call each -------------------------------------------------------------------------------------
+    # --- execution, single calls --------------------------------------------------------------------------------------
 
     async def PollTask(self, request: pb.PollTaskRequest, remaining_s: float | None) -> pb.PollTaskResponse:
         namespace, workflow_types = request.namespace_id, [*map(read_type, request.workflow_types)]
-        if request.task_queue:  # a queue is a type by another name: of the types, this one only
+        if request.task_queue:  # a task queue is another name for a type: polls for this one only
             queue = read_type(request.task_queue)
             refuse_foreign_queue(queue, workflow_types or [queue])
             workflow_types = [queue]
@@ -184,7 +184,7 @@ class WorkerService:
         return await start_child(self._submit, request)
 
     async def _submit(self, request: RunRequest, operation: pb.Operation) -> Outcome:
-        """Read as an operation of a session is. Raises what it is refused with."""
+        """Decodes and submits an operation as a session does. Raises the refusal."""
         command = read_operation(operation, read_run_key(request), read_lease_of(request), self._clock.now())
         if isinstance(command, Refused):
             raise error_of(command.error)
@@ -225,7 +225,7 @@ def _read_wait_ms(request: pb.PollTaskRequest) -> int:
 
 
 def write_poll(tasks: list[pb.Task]) -> pb.PollTaskResponse:
-    """The first contract's fields hold the first task."""
+    """Puts the first task also into the fields of the first contract."""
     if not tasks:
         return pb.PollTaskResponse()
     first = tasks[0]
@@ -246,7 +246,7 @@ def _refuse_other_kinds(request: pb.BeginStepRequest) -> None:
 
 
 def _write_known(known: Known) -> pb.BeginStepResponse:
-    """The step has a result, or waits for its retry."""
+    """The response for a step that has a result, or waits for its retry."""
     step = known.step
     return pb.BeginStepResponse(
         step_id=step.step_id,

@@ -1,4 +1,4 @@
-"""WorkflowService: what clients do with runs. Read the message, ask the engine, write the answer."""
+"""WorkflowService: what clients do with runs. Decodes the request, calls the engine, encodes the response."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypedDict
@@ -37,7 +37,7 @@ from .transfers import TransferService
 
 
 class WorkflowService(BulkService, TransferService):
-    """`url_of` gives the address of a run's page."""
+    """`url_of` returns the URL of a run's page."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class WorkflowService(BulkService, TransferService):
         return response
 
     def _subscribe(self, request: pb.StartBatchRequest, items: Sequence[pb.StartBatchResponse.Item]) -> bool:
-        """Whether the ends of the runs that are waited for come on the caller's stream of waits."""
+        """Returns whether the caller's wait stream now waits for the started runs."""
         run_ids = [run_id for place in request.waited if (run_id := items[place].started.run_id)]
         return bool(run_ids) and self._wait_streams.subscribe(request.namespace_id, request.wait_stream_id, run_ids)
 
@@ -105,13 +105,13 @@ class WorkflowService(BulkService, TransferService):
         return pb.ListWorkflowsResponse(workflows=runs, page=write_page(page))
 
     async def CancelWorkflow(self, request: pb.CancelWorkflowRequest) -> pb.CancelWorkflowResponse:
-        """`request_id` needs no memory: asking twice for the same end is asking once, and a run that is to end does not
-        continue as a new one."""
+        """`request_id` is not stored: the operation is idempotent, and a run with a cancellation request cannot
+        continue as new."""
         status = await self._control.cancel(**_run_of(request), reason=request.reason)
         return pb.CancelWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
     async def TerminateWorkflow(self, request: pb.TerminateWorkflowRequest) -> pb.TerminateWorkflowResponse:
-        """`request_id`: as with a cancellation."""
+        """`request_id`: as in CancelWorkflow."""
         status = await self._control.terminate(**_run_of(request), reason=request.reason)
         return pb.TerminateWorkflowResponse(status=RUN_STATUS_TO_WIRE[status])
 
@@ -201,7 +201,7 @@ class WorkflowService(BulkService, TransferService):
         ).serve()
 
     async def _warn(self, started: Sequence[tuple[StartRequest, pb.StartWorkflowResponse]]) -> None:
-        """Names that nobody serves are said in the answer. What a worker has got already costs nothing here."""
+        """Adds a warning for types that no worker serves. Costs nothing for runs that a worker already has."""
         waiting = [
             (start, answer)
             for start, answer in started

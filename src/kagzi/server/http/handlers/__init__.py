@@ -1,1 +1,1 @@
-"""What answers the routes of the HTTP API, one file a noun."""
+"""The handlers of the HTTP API, one file for each noun."""

@@ -1,4 +1,4 @@
-"""/audit: what administrators did. `namespace=*` is every namespace."""
+"""/audit: the changes that administrators made. `namespace=*` is every namespace."""
 
 from ....core.access import Scope
 from ..route import ApiRequest, Route

@@ -1,4 +1,4 @@
-"""What waits for somebody to answer, in one request: the runs and what they wait for."""
+"""/inbox: runs that wait for a signal from people, and the signals they wait for, in one request."""
 
 from ....core.access import Scope
 from ....core.records import RunFilter

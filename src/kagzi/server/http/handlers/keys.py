@@ -1,4 +1,4 @@
-"""/keys: who may call. `namespace=*` is every namespace."""
+"""/keys: API keys. `namespace=*` is every namespace."""
 
 from ....core.access import Scope
 from ....core.error_details import ErrorCode
@@ -8,13 +8,13 @@ from ..views.keys import KeyView, MadeKey, NewKeyBody, Rotation, key_view, made_
 
 
 async def list_keys(request: ApiRequest[PageQuery, None]) -> Paged[KeyView]:
-    """Newest first, also those that are not good any more. Secrets are never shown."""
+    """Newest first, including keys that are no longer valid. Secrets are never shown."""
     return paged(await request.data.engine.keys.list(request.namespace, request.query.page), key_view)
 
 
 async def create(request: ApiRequest[NoQuery, NewKeyBody]) -> MadeKey:
-    """The secret is shown once. A repeat with the same Idempotency-Key makes no second key: its answer has another
-    secret, and both are good."""
+    """The secret is shown once. Repeating the request with the same Idempotency-Key creates no second key; its response
+    contains another secret, and both are valid."""
     body = request.body
     made = await request.data.engine.keys.create(
         request.namespace,
@@ -27,7 +27,7 @@ async def create(request: ApiRequest[NoQuery, NewKeyBody]) -> MadeKey:
 
 
 async def rotate(request: ApiRequest[NoQuery, Rotation]) -> MadeKey:
-    """A new secret, shown once; older ones are good for the grace."""
+    """A new secret, shown once; older ones stay valid for the grace period."""
     made = await request.data.engine.keys.rotate(
         request.namespace,
         request.path["key_id"],
@@ -38,7 +38,7 @@ async def rotate(request: ApiRequest[NoQuery, Rotation]) -> MadeKey:
 
 
 async def revoke(request: ApiRequest[NoQuery, None]) -> KeyView:
-    """For good, on every server within 10 s, also for what is open."""
+    """Permanent. Takes effect on every server within 10 s, also for open streams."""
     return key_view(await request.data.engine.keys.revoke(request.namespace, request.path["key_id"]))
 
 

@@ -1,4 +1,4 @@
-"""/namespaces: tenants, and what they may use."""
+"""/namespaces: tenants and their limits."""
 
 from ....core.access import Scope
 from ....core.error_details import ErrorCode

@@ -20,8 +20,8 @@ async def list_operations(request: ApiRequest[PageQuery, None]) -> Paged[Operati
 
 
 async def begin(request: ApiRequest[NoQuery, OperationIn]) -> Answer:
-    """202: it goes on in the background. With `dry_run` 200: what it would be about, and the `filter_digest` that the
-    operation itself must carry."""
+    """202: it runs in the background. With `dry_run` 200: the runs that it would affect, and the `filter_digest` to
+    send with the operation itself."""
     body, engine = request.body, request.data.engine
     where, action = body.filter.where, body.action
     engine.bulk.check(request.namespace, where, body.reason)
@@ -61,12 +61,12 @@ async def _preview(
 
 
 async def get(request: ApiRequest[NoQuery, None]) -> OperationView:
-    """How far it is."""
+    """The operation and its progress."""
     return operation_view(await request.data.engine.bulk.get(request.namespace, request.path["operation"]))
 
 
 async def stop(request: ApiRequest[NoQuery, None]) -> OperationView:
-    """What is done stays done."""
+    """Changes already made are kept."""
     return operation_view(await request.data.engine.bulk.stop(request.namespace, request.path["operation"]))
 
 

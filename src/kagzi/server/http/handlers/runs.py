@@ -1,4 +1,4 @@
-"""Runs: start, list, look at, wait for, take out and in."""
+"""Runs: start, list, get, wait for, export and import."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -49,7 +49,7 @@ from ..views.verbs import SignalWithStartIn, signal_of
 NDJSON = "application/x-ndjson"
 BYTES = "application/octet-stream"
 WAIT_MS = 50_000
-"""The longest wait: a connection that is silent for longer may be taken for a dead one."""
+"""The longest wait: a connection that is silent for longer may be closed as dead."""
 
 Plain: TypeAlias = ApiRequest[NoQuery, None]
 
@@ -58,8 +58,8 @@ Plain: TypeAlias = ApiRequest[NoQuery, None]
 
 
 async def start(request: ApiRequest[NoQuery, StartIn]) -> Answer:
-    """201 and `created` true for a new run; 200 for one that has the workflow id already, as `on_conflict` says. A
-    repeat with the same Idempotency-Key is answered as the first one was, with the run's status of now."""
+    """201 and `created` true for a new run; 200 for an existing run with the workflow id, depending on `on_conflict`.
+    Repeating the request with the same Idempotency-Key gives the same response, with the run's current status."""
     start_request = _in_trace(start_of(request.body, request.namespace, request.request_id), request.headers)
     return await _started(request.data, start_request, await request.data.engine.runs.start(start_request))
 
@@ -74,7 +74,7 @@ async def signal_with_start(request: ApiRequest[NoQuery, SignalWithStartIn]) -> 
 
 
 async def batch(request: ApiRequest[NoQuery, BatchIn]) -> BatchView:
-    """Of each the Idempotency-Key is that of the request with its place behind it."""
+    """Each start has the Idempotency-Key of the request followed by its index."""
     data, namespace = request.data, request.namespace
     read = [
         _read_or_refuse(each, namespace, f"{request.request_id}/{place}", request.headers)
@@ -92,7 +92,7 @@ async def batch(request: ApiRequest[NoQuery, BatchIn]) -> BatchView:
 
 
 def _in_trace(start_request: StartRequest, headers: Mapping[str, str]) -> StartRequest:
-    """Part of the trace that the request is part of."""
+    """Makes the run part of the request's trace."""
     context = context_from(headers, start_request.context)
     return start_request if context is start_request.context else replace(start_request, context=context)
 
@@ -120,7 +120,7 @@ async def _started(data: PageData, start_request: StartRequest, outcome: Started
 
 
 def _waits(start_request: object, outcome: object) -> bool:
-    """Whether nobody may be there to take it. What a worker has got already costs nothing here."""
+    """Whether the run may lack a worker. Costs nothing for a run that a worker already has."""
     return isinstance(outcome, Started) and outcome.status is not RunStatus.RUNNING
 
 
@@ -134,11 +134,11 @@ async def _warnings(data: PageData, started: Sequence[tuple[Any, Any]]) -> Seque
     return await data.engine.served.warnings(named, RUN_WAITS)
 
 
-# --- looking ----------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 async def list_runs(request: ApiRequest[RunsQuery, None]) -> Paged[RunView]:
-    """The latest first, without their values."""
+    """Newest first, without their values."""
     where = filter_of(request.query, labels_of(request.query.label))
     page = await request.data.engine.runs.list(request.namespace, where, request.query.page, order=request.query.order)
     return paged(page, lambda run: run_view(run, request.data))
@@ -165,20 +165,20 @@ async def get_context(request: Plain) -> bytes:
 
 
 async def explain(request: Plain) -> ExplanationView:
-    """Why it is where it is, and what to do about it."""
+    """Why the run is in its current state, and what to do about it."""
     explanation = await request.data.engine.explanations.explain(**run_of(request))
     return explanation_view(await run_id_of(request), explanation)
 
 
 async def children(request: ApiRequest[PageQuery, None]) -> Paged[RunView]:
-    """Runs that it started, newest first, without their values."""
+    """Runs that this run started, newest first, without their values."""
     parent = await run_id_of(request)
     page = await request.data.engine.runs.list(request.namespace, RunFilter(parent_run_id=parent), request.query.page)
     return paged(page, lambda run: run_view(run, request.data))
 
 
 async def wait(request: ApiRequest[WaitQuery, None]) -> OutcomeView:
-    """Waits for its end, for a while."""
+    """Waits for the end of the run, for a limited time."""
     wait_ms = (microseconds(request.query.timeout, "timeout") or 0) // US_PER_MS
     if wait_ms > WAIT_MS:
         raise InvalidArgument(
@@ -203,17 +203,17 @@ def _bytes(payload: Payload | None, what: str, request: ApiRequest[Any, Any]) ->
     return payload.data
 
 
-# --- out and in -------------------------------------------------------------------------------------------------------
+# --- export and import ------------------------------------------------------------------------------------------------
 
 
 async def export(request: Plain) -> AsyncGenerator[bytes]:
-    """Lines of JSON, which `POST /runs/import` takes."""
+    """JSON lines, which `POST /runs/import` accepts."""
     return _parts(request, await run_id_of(request))
 
 
 async def _parts(request: Plain, run_id: str) -> AsyncGenerator[bytes]:
     buffer = bytearray()
-    # Held throughout: what was read waits while the other side does not keep up.
+    # Held for the whole export: data that was read stays in memory while the client is slow.
     async with request.data.exports.reserve(request.namespace, limits.EXPORT_RESERVED_BYTES):
         async for line in request.data.engine.transfers.export(request.namespace, run_id):
             buffer += line
@@ -224,7 +224,7 @@ async def _parts(request: Plain, run_id: str) -> AsyncGenerator[bytes]:
 
 
 async def import_run(request: ApiRequest[NoQuery, AsyncIterator[bytes]]) -> ImportedView:
-    """A run that `GET /runs/{run}/export` gave. What is there already stays as it is."""
+    """Imports the result of `GET /runs/{run}/export`. An existing run is left unchanged."""
     answer = await request.data.engine.transfers.import_run(request.namespace, request.body)
     return ImportedView(run_id=answer.run_id, created=not answer.already_exists)
 

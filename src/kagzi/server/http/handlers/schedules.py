@@ -1,4 +1,4 @@
-"""/schedules: runs started by the clock."""
+"""/schedules: runs started on a schedule."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ from ..views.schedules import (
     unsaved_spec,
 )
 
-# --- making and changing ----------------------------------------------------------------------------------------------
+# --- creating and changing --------------------------------------------------------------------------------------------
 
 
 async def create(request: ApiRequest[NoQuery, NewSchedule]) -> SavedSchedule:
@@ -93,7 +93,7 @@ async def delete(request: ApiRequest[NoQuery, None]) -> DeletedSchedule:
     return DeletedSchedule(schedule=schedule_id, deleted=deleted)
 
 
-# --- looking ----------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 async def list_schedules(request: ApiRequest[ScheduleListQuery, None]) -> Paged[ScheduleView]:
@@ -128,7 +128,7 @@ async def preview_unsaved(request: ApiRequest[NoQuery, PreviewIn]) -> Paged[Time
     return whole(times, time_view(spec.timezone))
 
 
-# --- beside its times -------------------------------------------------------------------------------------------------
+# --- outside of its times ---------------------------------------------------------------------------------------------
 
 
 async def trigger(request: ApiRequest[NoQuery, None]) -> TriggeredView:

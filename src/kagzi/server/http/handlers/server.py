@@ -1,4 +1,4 @@
-"""/server: what this server is, and whether it serves."""
+"""/server: information about this server, and its health."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ async def get(request: ApiRequest[NoQuery, None]) -> ServerView:
 
 
 async def _turn_s() -> float:
-    """How long this process takes for whatever else it has to do at the moment: others who ask wait as long."""
+    """How long this process needs for everything else that is due now: other requests wait as long."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     await asyncio.sleep(0)
@@ -25,7 +25,7 @@ async def _turn_s() -> float:
 
 
 async def health(request: ApiRequest[HealthQuery, None]) -> HealthView:
-    """Answered also by a server that does not serve: /readyz is for probes that go by the status."""
+    """Responds with 200 even if the server is unhealthy. Use /readyz for probes that check the status code."""
     problem = request.data.health.problem(request.query.service)
     return HealthView(
         status="serving" if problem is None else "not_serving",

@@ -15,7 +15,7 @@ async def get(request: ApiRequest[NoQuery, None]) -> SessionView:
 
 
 async def log_in(request: ApiRequest[NoQuery, LogIn]) -> Answer:
-    """Sets a cookie that is good for 12 hours, and not longer than the key."""
+    """Sets a cookie that is valid for 12 hours, but not longer than the key."""
     access = request.data.access
     if not access.asks:
         raise PreconditionFailed("this server does not require keys (--auth off), so there is no need to log in.")
@@ -27,7 +27,7 @@ async def log_in(request: ApiRequest[NoQuery, LogIn]) -> Answer:
 
 
 async def log_out(request: ApiRequest[NoQuery, None]) -> Answer:
-    """Ends the session of the cookie. What is open with it ends within seconds."""
+    """Ends the session of the cookie. Its open streams end within seconds."""
     if token := session_token(request.headers):
         await request.data.access.log_out(token)
     cookie = set_cookie("", 0, plain=is_plain(request.headers, request.data.info.listens_at))

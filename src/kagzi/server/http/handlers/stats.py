@@ -1,4 +1,4 @@
-"""/stats: what happens, in figures."""
+"""/stats: figures about runs."""
 
 from ....core.access import Scope
 from ....core.workflow_types.names import canonical_type

@@ -32,13 +32,13 @@ async def list_steps(request: ApiRequest[StepsQuery, None]) -> Paged[StepView]:
 
 
 async def get(request: ApiRequest[StepQuery, None]) -> StepView:
-    """With its values and earlier attempts."""
+    """The step with its values and earlier attempts."""
     run_id = await run_id_of(request)
     return step_view(await request.data.engine.steps.get(request.namespace, run_id, request.query.id))
 
 
 async def list_logs(request: ApiRequest[StepLogsQuery, None]) -> Paged[StepLogView]:
-    """What its steps logged last, by step id; or one of them."""
+    """The last log lines of each step, by step id; or of one step."""
     page = await request.data.engine.workers.step_logs.list(
         request.namespace, await run_id_of(request), step_id=request.query.id, page=request.query.page
     )
@@ -46,7 +46,7 @@ async def list_logs(request: ApiRequest[StepLogsQuery, None]) -> Paged[StepLogVi
 
 
 async def wake(request: ApiRequest[WakeQuery, NothingIn]) -> WokenView:
-    """A retry, a sleep or a delayed start is due now."""
+    """Makes a retry, a sleep or a delayed start due now."""
     woken = await request.data.engine.control.wake(
         **run_of(request), step_id=request.query.id, request_id=request.request_id
     )

@@ -1,4 +1,4 @@
-"""What happens to runs, as it happens."""
+"""Live streams of runs."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 
 class _Request(NamedTuple):
-    """`started`: whether the caller knows of the start, which has the number 0."""
+    """`started`: whether the caller already has the event of the start, whose number is 0."""
 
     run_id: str
     after: int
@@ -40,10 +40,10 @@ class _Request(NamedTuple):
 
 
 class _Frames:
-    """Frames of events that several readers are told of, made once: who watches a run is given the same events."""
+    """Caches the encoded frame of each event: all who watch a run receive the same event objects."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, bool], tuple[RunEvent, bytes]] = {}  # an id is good while what has it is held
+        self._known: dict[tuple[int, bool], tuple[RunEvent, bytes]] = {}  # by id(), valid while the event is kept
 
     def get(self, each: RunEvent, wanted: _Request) -> bytes:
         key = (id(each), wanted.payloads)
@@ -63,10 +63,10 @@ _frames_known = _Frames()
 
 
 async def events(request: ApiRequest[EventsQuery, None]) -> Any:
-    """Everything that has happened to the run beyond `after`, and then what happens, until it has ended: server-sent
-    events with `id` (the seq), `event` (the kind) and `data`, and at last `event: end`. Whoever connects again with
-    Last-Event-ID, to any server, misses nothing and gets nothing twice. With `Accept: application/json` what there is
-    now, once."""
+    """All events of the run after `after`, then new ones as they happen, until the run has ended: server-sent events
+    with `id` (the seq), `event` (the kind) and `data`, and finally `event: end`. A client that reconnects with
+    Last-Event-ID, to any server, misses nothing and receives nothing twice. With `Accept: application/json`: the
+    current events, once."""
     wanted = _Request(await run_id_of(request), *_place(request), request.query.payloads)
     watch = request.data.engine.watching.watch(request.namespace, wanted.run_id, wanted.after)
     if JSON not in request.headers.get("accept", ""):
@@ -76,7 +76,7 @@ async def events(request: ApiRequest[EventsQuery, None]) -> Any:
 
 
 def _place(request: ApiRequest[EventsQuery, None]) -> tuple[int, bool]:
-    """Where to go on, and whether the start is known."""
+    """Where to continue, and whether the caller already has the start."""
     last_id = request.headers.get("last-event-id", "")
     if not last_id:
         after = request.query.after
@@ -123,7 +123,7 @@ async def _frames(watch: AsyncGenerator[WatchUpdate], wanted: _Request) -> Async
 
 
 def _joined(parts: list[bytes]) -> list[bytes]:
-    """Several events in one part, as long as it is not large."""
+    """Joins events into larger parts, up to a limit."""
     frames: list[bytes] = []
     buffer = bytearray()
     for each in parts:
@@ -142,9 +142,9 @@ def _standing(mark: RunMark) -> dict[str, Any]:
 
 
 async def list_events(request: ApiRequest[LiveQuery, None]) -> Any:
-    """The first page of a list, and then how it changes: `rows` (the whole page), `row` (one that is shown, as it is
-    now), `gone`, `new` (how many are not shown), and every 5 s `stats`. It is state and not a log: there is nothing to
-    resume, and whoever connects again begins with `rows`. With `Accept: application/json` how it is now, once."""
+    """The first page of a list, then its changes: `rows` (the whole page), `row` (the new state of a row on it),
+    `gone`, `new` (how many are not shown), and every 5 s `stats`. It is state, not a log: it cannot be resumed, and a
+    new connection begins with `rows`. With `Accept: application/json`: the current state, once."""
     where = filter_of(request.query, labels_of(request.query.label))
     watch = request.data.engine.live_lists.watch(request.namespace, where, order=request.query.order)
     if JSON not in request.headers.get("accept", ""):
@@ -167,7 +167,7 @@ async def _list_frames(
 
 
 async def ticking(source: AsyncGenerator[Item], every_s: float) -> AsyncGenerator[Item | None]:
-    """What the source gives, and None at first and every so many seconds."""
+    """Yields the items of the source, and None at the beginning and every `every_s` seconds."""
     loop = asyncio.get_running_loop()
     due_at: float | None = None
     async with aclosing(source):
@@ -186,7 +186,7 @@ async def ticking(source: AsyncGenerator[Item], every_s: float) -> AsyncGenerato
                 if not following.done():
                     following.cancel()
                     await asyncio.wait((following,))
-            if due_at is None:  # what the source begins with goes first
+            if due_at is None:  # the first item of the source comes first
                 due_at = loop.time()
 
 

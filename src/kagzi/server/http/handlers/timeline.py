@@ -1,4 +1,4 @@
-"""/runs/{run}/timeline: its steps, by columns."""
+"""/runs/{run}/timeline: the steps of a run, as columns."""
 
 from ....core.access import Scope
 from ..route import ApiRequest, Route
@@ -7,7 +7,7 @@ from ..views.timeline import TimelineQueryIn, TimelineView, timeline_query, time
 
 
 async def get(request: ApiRequest[TimelineQueryIn, None]) -> TimelineView:
-    """Up to 2,000 steps, without what they hold."""
+    """Up to 2,000 steps, without their values."""
     query = timeline_query(request.query)
     return timeline_view(await request.data.engine.steps.timeline(request.namespace, await run_id_of(request), query))
 

@@ -1,4 +1,4 @@
-"""What is done to a run: signals, cancellation, pause, adoption, retry, fork. All can be repeated."""
+"""Actions on a run: signal, cancel, pause, adopt, retry, fork. All are idempotent."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..views.verbs import (
 
 
 async def signal(request: ApiRequest[NoQuery, SignalIn]) -> SignalledView:
-    """By workflow id: to the run that has not ended. The same Idempotency-Key is the same signal."""
+    """With a workflow id: to its open run. The same Idempotency-Key is the same signal."""
     control = request.data.engine.control
     sent = signal_of(request.body, request.request_id, request.headers)
     signalled = await control.signal(**run_of(request), signal=sent)
@@ -34,7 +34,7 @@ async def signal(request: ApiRequest[NoQuery, SignalIn]) -> SignalledView:
 
 
 async def replace_signal(request: ApiRequest[NoQuery, ReplaceSignalIn]) -> ReplacedView:
-    """A run that was paused because of the value goes on."""
+    """A run that was paused because of the value resumes."""
     control = request.data.engine.control
     change = replacement_of(request.body, request.request_id)
     replaced = await control.replace_signal(**run_of(request), change=change)
@@ -42,43 +42,43 @@ async def replace_signal(request: ApiRequest[NoQuery, ReplaceSignalIn]) -> Repla
 
 
 async def cancel(request: ApiRequest[NoQuery, ReasonIn]) -> StatusView:
-    """Asks it to stop; it may clean up first."""
+    """Asks the run to stop; it may clean up first."""
     control = request.data.engine.control
     return StatusView(status=await control.cancel(**run_of(request), reason=request.body.reason))
 
 
 async def terminate(request: ApiRequest[NoQuery, ReasonIn]) -> StatusView:
-    """Ends it at once, without cleanup."""
+    """Ends the run at once, without cleanup."""
     control = request.data.engine.control
     return StatusView(status=await control.terminate(**run_of(request), reason=request.body.reason))
 
 
 async def pause(request: ApiRequest[NoQuery, ReasonIn]) -> StatusView:
-    """A run that a worker holds pauses when its worker lets go."""
+    """A run that a worker holds pauses when the worker releases it."""
     control = request.data.engine.control
     return StatusView(status=await control.pause(**run_of(request), reason=request.body.reason))
 
 
 async def resume(request: ApiRequest[NoQuery, NothingIn]) -> StatusView:
-    """Of a run that is not paused nothing changes."""
+    """Has no effect on a run that is not paused."""
     return StatusView(status=await request.data.engine.control.resume(**run_of(request)))
 
 
 async def adopt(request: ApiRequest[NoQuery, AdoptIn]) -> StatusView:
-    """A paused run goes on, with that build only. Audited."""
+    """Resumes a paused run, on workers of that build only. Audited."""
     control, body = request.data.engine.control, request.body
     return StatusView(status=await control.adopt(**run_of(request), build_id=body.build_id, reason=body.reason))
 
 
 async def retry(request: ApiRequest[NoQuery, RetryRunIn]) -> StatusView:
-    """A failed run goes on from the step that failed."""
+    """Continues a failed run at the step that failed."""
     control = request.data.engine.control
     status = await control.retry(**run_of(request), from_step=request.body.from_step, request_id=request.request_id)
     return StatusView(status=status)
 
 
 async def fork(request: ApiRequest[NoQuery, ForkIn]) -> Answer:
-    """A new run that begins with results of this one."""
+    """Starts a new run with the recorded results of this one."""
     forked = await request.data.engine.control.fork(
         request.namespace,
         await run_id_of(request),

@@ -1,4 +1,4 @@
-"""/workers: who executes runs, and what happened to them."""
+"""/workers: workers and their events."""
 
 from ....core.access import Scope
 from ....core.error_details import ErrorCode

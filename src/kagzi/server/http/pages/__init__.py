@@ -1,1 +1,1 @@
-"""What browsers get: the dashboard, and plain pages where it is not there or not wanted."""
+"""Pages for browsers: the dashboard, and plain pages where it is missing or not wanted."""

@@ -1,7 +1,7 @@
-"""Below which path the site is, as browsers see it. Every link of a page begins with it.
+"""The path prefix of the site, as browsers see it. Every link of a page begins with it.
 
-It is set (`--http-base-path`), or a proxy says it (`X-Forwarded-Prefix`), if it is one that is trusted: whoever else
-could say it might lead the links of a page elsewhere.
+It is configured (`--http-base-path`) or comes from a trusted proxy (`X-Forwarded-Prefix`). From anybody else it could
+redirect the links of a page to another site.
 """
 
 import re
@@ -19,8 +19,8 @@ _FIT = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
 
 class BasePath:
-    """Takes the path that is set off requests, if their proxy has left it there. What is below `app` sees paths as if
-    there were none, and asks `base_of`."""
+    """Strips the configured prefix from requests, if their proxy has not. `app` sees paths without a prefix, and gets
+    it from `base_of`."""
 
     def __init__(self, app: ASGIApp, path: str, proxies: Iterable[str]) -> None:
         self._app = app
@@ -38,7 +38,7 @@ class BasePath:
         await self._app(scope, receive, send)
 
     def _forwarded(self, scope: Scope) -> str:
-        """What a proxy that is trusted says; empty: none does. Anything but a path is ignored."""
+        """The prefix from a trusted proxy; empty if there is none. Anything but a path is ignored."""
         prefix = Headers(scope=scope).get(_FORWARDED, "").rstrip("/")
         if not _FIT.fullmatch(prefix) or not self._is_trusted(scope.get("client")):
             return ""
@@ -49,7 +49,7 @@ class BasePath:
 
 
 def base_of(scope: Scope) -> str:
-    """Begins and ends with a slash."""
+    """The prefix; begins and ends with a slash."""
     return cast("str", scope[_KEY])
 
 

@@ -1,5 +1,5 @@
-"""The dashboard as it was built (`make web`): a few files with stable names, which are looked at with every request, so
-that what is built anew is served at once."""
+"""The built dashboard (`make web`): a few files with stable names, checked on every request, so that a new build is
+served at once."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z]+(\.[a-z]+)+")
 
 
 class File(NamedTuple):
-    """`zipped`: the same for those who take gzip; empty if there is none."""
+    """`zipped`: the gzip encoding; empty if there is none."""
 
     content: bytes
     zipped: bytes
@@ -39,7 +39,7 @@ class Bundle:
         return (DIRECTORY / INDEX).is_file()
 
     async def file(self, name: str, build: str | None = None) -> File | None:
-        """None: it is none of the bundle's, or of another build than the one that is asked for."""
+        """None: not a file of the bundle, or of another build than requested."""
         if not _NAME.fullmatch(name) or Path(name).suffix not in TYPES:
             return None
         if build is not None:
@@ -49,8 +49,8 @@ class Bundle:
         return await self._read(DIRECTORY / name)
 
     async def page(self, base: str, auth: str) -> File | None:
-        """The page that loads the others from below `base`. `auth`: what callers are asked for. None: the bundle was
-        not built."""
+        """The page that loads the other files from below `base`. `auth`: the server's setting. None: the bundle was not
+        built."""
         file = await self._read(DIRECTORY / INDEX)
         if file is None:
             return None
@@ -81,5 +81,5 @@ def _read(path: Path) -> File:
 
 
 def _etag(content: bytes) -> str:
-    """Weak, as it is the same for both encodings."""
+    """Weak, as both encodings have the same tag."""
     return f'W/"{hashlib.sha256(content).hexdigest()[:24]}"'

@@ -1,5 +1,5 @@
-"""The dashboard: one page for all its paths, and the files that it loads. They hold nothing that is worth a key: what
-they show comes from the API, which asks."""
+"""The dashboard: one page for all its paths, and the files that it loads. They contain no data and need no key: their
+data come from the API, which requires one."""
 
 from urllib.parse import quote, urlencode
 
@@ -21,7 +21,7 @@ from .plain import PlainPages
 NOUNS = ("runs", "workflows", "schedules", "workers", "inbox", "operations", "settings", "login")
 """The first segments of its paths."""
 SHORT = "/r/"
-"""Below it: how a run's id begins."""
+"""Prefix of links with the beginning of a run id."""
 STATIC = "/static/"
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -30,13 +30,13 @@ CONTENT_SECURITY_POLICY = (
 
 
 def is_public(path: str) -> bool:
-    """Whether the bundle answers it, if there is one."""
+    """Whether the bundle serves this path, if there is one."""
     first = path.split("/", 2)[1]
     return path == "/" or first in NOUNS or path.startswith((STATIC, SHORT))
 
 
 class Dashboard:
-    """Without a bundle, the plain pages answer for it."""
+    """Falls back to the plain pages if there is no bundle."""
 
     def __init__(self, data: PageData, bundle: Bundle, plain: PlainPages) -> None:
         self._data = data
@@ -62,8 +62,8 @@ class Dashboard:
         return _response(request, file)
 
     async def short(self, request: Request) -> Response:
-        """To the run whose id begins so; to a list of them if they are several, or none. Whoever may not see runs is
-        asked for a key by the dashboard."""
+        """Redirects to the run whose id begins so, or to a list if several do, or none. If the caller may not see runs,
+        the dashboard asks for a key."""
         namespace = request.query_params.get("namespace") or DEFAULT_NAMESPACE
         prefix = request.path_params["prefix"]
         try:

@@ -1,4 +1,4 @@
-"""Pages that show something ask for keys as the API does; probes do not, nor does the dashboard, which asks the API."""
+"""Requires keys for pages with data, like the API. Probes need none, nor does the dashboard, which uses the API."""
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -16,13 +16,13 @@ from .dashboard import SHORT, STATIC, is_public
 from .plain import PLAIN, PlainPages
 
 PUBLIC = frozenset({"/healthz", "/readyz"})
-"""By exact name: whoever looks after the process has no key."""
+"""Exact paths: process supervisors and load balancers have no key."""
 _ANY_KEY = ("/", PLAIN)
 _OF_A_NAMESPACE = ("/runs", f"{PLAIN}/runs")
 
 
 class PageGuard:
-    """The front page: any key will do. Runs: `read` in their namespace. Anything else, such as `/metrics`, is about the
+    """The front page: any valid key. Runs: `read` in their namespace. Anything else, such as `/metrics`, concerns the
     whole server: `read` everywhere."""
 
     def __init__(self, app: ASGIApp, data: PageData, bundle: Bundle, plain: PlainPages) -> None:
@@ -41,7 +41,7 @@ class PageGuard:
         await app(scope, receive, send)
 
     def _is_public(self, path: str) -> bool:
-        """What is below /r/ asks by itself, as it has two answers."""
+        """Paths below /r/ check keys themselves, as they have two responses."""
         if path in PUBLIC or path.startswith((STATIC, SHORT)):
             return True
         return is_public(path) and self._bundle.is_there

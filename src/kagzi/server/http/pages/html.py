@@ -1,4 +1,4 @@
-"""The HTML of the plain pages. Everything that is not ours is escaped; links begin with `base`, which is."""
+"""The HTML of the plain pages. All external text is escaped; links begin with `base`, which is already escaped."""
 
 from collections.abc import Sequence
 from html import escape

@@ -1,4 +1,4 @@
-"""The plain pages: HTML without a script, for browsers that run none and for servers without the dashboard."""
+"""The plain pages: HTML without scripts, for browsers without JavaScript and servers without the dashboard."""
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -30,7 +30,7 @@ class PlainPages:
         ]
 
     async def instead(self, request: Request) -> Response:
-        """Of a page of the dashboard, which was not built."""
+        """The replacement for a dashboard page if the dashboard was not built."""
         path: str = request.scope["path"]
         rest: str = request.path_params.get("rest", "")
         if path == "/":

@@ -1,1 +1,1 @@
-"""What requests and answers of the HTTP API look like, one file a noun."""
+"""The structs of requests and responses of the HTTP API, one file for each noun."""

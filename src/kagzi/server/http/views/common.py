@@ -1,5 +1,5 @@
-"""What views of all nouns are made of. The words are those of `kagzi --json`: keys are always there, what is not known
-is null, times are RFC 3339 in UTC with microseconds."""
+"""Building blocks of all views. Names match `kagzi --json`: keys are always present, unknown values are null, times are
+RFC 3339 in UTC with microseconds."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -19,7 +19,7 @@ Row = TypeVar("Row")
 Shown = TypeVar("Shown")
 
 Moment: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
-"""A point in time in an answer: `moment(at)`."""
+"""A point in time in a response: `moment(at)`."""
 MomentIn: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 """A point in time in a request: RFC 3339 with a zone. `timestamp(at)` reads it."""
 DurationIn: TypeAlias = Annotated[str, msgspec.Meta(description='A duration with its unit, such as "90s" or "5m 30s".')]
@@ -40,7 +40,7 @@ def microseconds(duration: str | None, field: str) -> int | None:
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of what is answered."""
+    """Base of responses."""
 
 
 # --- errors and retries -----------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def error_view(error: ErrorDetail | None) -> ErrorView | None:
 
 
 class RetryIn(Input, frozen=True, kw_only=True):
-    """A retry policy. What it leaves out is as the server's default has it."""
+    """A retry policy. Fields that are left out have the server's defaults."""
 
     maximum_attempts: int = SERVER_DEFAULT.maximum_attempts
     initial_interval_ms: int = SERVER_DEFAULT.initial_interval_ms
@@ -101,7 +101,7 @@ PageSize: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=limits.PAGE_MAX_ROWS)
 
 
 class PageQuery(Input, frozen=True, kw_only=True):
-    """Base of the queries of lists. `token`: `next` or `prev` of another page. `count`: count the whole list, too."""
+    """Base of the queries of lists. `token`: `next` or `prev` of another page. `count`: also count the whole list."""
 
     size: PageSize = limits.PAGE_DEFAULT_ROWS
     token: str = ""
@@ -113,7 +113,7 @@ class PageQuery(Input, frozen=True, kw_only=True):
 
 
 class Paged(msgspec.Struct, Generic[Shown], frozen=True, kw_only=True):
-    """A page of a list. `next`, `prev`: tokens of the pages around it. `count`: of the whole list, if it was asked for;
+    """A page of a list. `next`, `prev`: tokens of the pages around it. `count`: of the whole list, if requested;
     `capped`: there are more."""
 
     rows: tuple[Shown, ...]
@@ -134,5 +134,5 @@ def paged(page: Page[Row], view: Callable[[Row], Any]) -> Paged[Any]:
 
 
 def whole(rows: Iterable[Row], view: Callable[[Row], Any]) -> Paged[Any]:
-    """A list that is short enough to be its only page."""
+    """A list that fits on a single page."""
     return Paged(rows=tuple(map(view, rows)), next=None, prev=None, count=None, capped=False)

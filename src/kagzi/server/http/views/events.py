@@ -1,4 +1,4 @@
-"""Events of a run as they are told: the words of docs/reference/events.md."""
+"""The events of a run; docs/reference/events.md describes them."""
 
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ class EventErrorView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What happened. What an event does not have is left out."""
+    """An event. Fields that do not apply are left out."""
 
     kind: EventKind
     run_id: str
@@ -37,7 +37,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StandingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the run stands. What it does not have is left out."""
+    """The state of the run. Fields that do not apply are left out."""
 
     status: RunStatus
     progress: float | None = None
@@ -49,8 +49,8 @@ class StandingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class EventsView(msgspec.Struct, frozen=True, kw_only=True):
-    """Events after those that were asked for, as many as there are at once. `after`: where to go on. `ended`: with
-    these it is over."""
+    """The events after `after` of the request, up to a limit. `after`: where to continue. `ended`: the run has ended,
+    and these are its last events."""
 
     run_id: str
     standing: StandingView
@@ -60,7 +60,7 @@ class EventsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventsQuery(Input, frozen=True, kw_only=True):
-    """`after`: the last `seq` that is known; Last-Event-ID goes before it. `payloads`: with values of results."""
+    """`after`: the last known `seq`; Last-Event-ID takes precedence. `payloads`: include the values of results."""
 
     after: Annotated[int, msgspec.Meta(ge=0, le=LAST_SEQ)] = 0
     payloads: bool = True

@@ -1,4 +1,4 @@
-"""What fields are called here. The engine refuses by the names of gRPC; a caller of the API reads of those that it
+"""Translates field names. The engine's errors use the names of gRPC; callers of this API must see the names that they
 sent: `cron`, not `cron_expr`."""
 
 import re
@@ -35,8 +35,8 @@ def field_name(field: str) -> str:
 
 
 def in_words(message: str, field: str) -> str:
-    """A refusal of `field`, with names of this API outside of quotes. A name that is a plain word too is one only if
-    the refusal is of it."""
+    """The message of a refusal of `field`, with the names of this API outside of quotes. A name that is also a plain
+    word is translated only if the refusal is about that field."""
     return _pattern(field).sub(lambda match: _NAMES.get(match[0], match[0]), message)
 
 

@@ -1,4 +1,4 @@
-"""What waits for somebody to answer."""
+"""Runs that wait for a signal from people."""
 
 import msgspec
 
@@ -11,14 +11,14 @@ from .runs import RunView, run_view
 
 
 class InboxQuery(PageQuery, frozen=True, kw_only=True):
-    """`workflow`: of these types only."""
+    """`workflow`: only these types."""
 
     workflow: tuple[str, ...] = ()
 
 
 class SignalWaitView(View, frozen=True, kw_only=True):
-    """A step that waits for a signal. `expires_at`: when it gives up. `schema`: JSON Schema of the value; null: none is
-    known."""
+    """A step that waits for a signal. `expires_at`: when the wait times out. `schema`: JSON Schema of the value; null
+    if unknown."""
 
     step_id: str
     signal: str
@@ -28,8 +28,8 @@ class SignalWaitView(View, frozen=True, kw_only=True):
 
 
 class InboxRow(View, frozen=True, kw_only=True):
-    """A run and what it waits for, at most 10 signals, the oldest first. None: so much is before it on the page that
-    its own page has to be asked."""
+    """A run and at most 10 signals that it waits for, oldest first. `waits` is empty if the page has no
+    space left for it: then get the run itself."""
 
     run: RunView
     waits: tuple[SignalWaitView, ...]

@@ -1,4 +1,4 @@
-"""API keys and browser sessions, and what administrators did."""
+"""API keys, browser sessions and the audit log."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from .common import DurationIn, Moment, MomentIn, PageQuery, View, moment
 
 
 class KeyView(View, frozen=True, kw_only=True):
-    """A key, without its secret. `namespace` "*": of every one. `last_used_at` is true to the minute or so."""
+    """A key, without its secret. `namespace` "*": every namespace. `last_used_at` is accurate to about a minute."""
 
     key_id: str
     namespace: str
@@ -27,7 +27,7 @@ class KeyView(View, frozen=True, kw_only=True):
 
 
 class MadeKey(KeyView, frozen=True, kw_only=True):
-    """`secret`: the whole key, which is never shown again."""
+    """`secret`: the whole key; it is never shown again."""
 
     secret: str
 
@@ -39,13 +39,13 @@ class NewKeyBody(Input, frozen=True, kw_only=True):
 
 
 class Rotation(Input, frozen=True, kw_only=True):
-    """`grace`: how long older secrets stay good; left out: not at all."""
+    """`grace`: how long older secrets stay valid; left out: not at all."""
 
     grace: DurationIn | None = None
 
 
 class AuditView(View, frozen=True, kw_only=True):
-    """A change. `key_id` and `key_name` are empty if no keys were asked for."""
+    """A change. `key_id` and `key_name` are empty if no keys were required."""
 
     audit_id: str
     at: Moment
@@ -69,7 +69,7 @@ class LogIn(Input, frozen=True, kw_only=True):
 
 
 class SessionView(View, frozen=True, kw_only=True):
-    """Who is logged in, and what for. `auth` "off": no keys are asked for, and everybody may do everything."""
+    """Who is logged in, and with which scopes. `auth` "off": no keys are required, and everybody may do everything."""
 
     auth: str
     key_id: str

@@ -1,4 +1,4 @@
-"""A live list as it is told: its rows, what changes in it, and counts of what people look after."""
+"""A live list: its rows, its changes, and counts for an overview."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .runs import FilterIn, RunView, run_view
 
 
 class LiveQuery(FilterIn, frozen=True, kw_only=True):
-    """The filters of the list, which is told down to its first page."""
+    """The filters of the list. Only its first page is streamed."""
 
     label: tuple[str, ...] = ()
     order: RunOrder | None = None
@@ -25,8 +25,8 @@ class CountView(View, frozen=True, kw_only=True):
 
 
 class CountsView(View, frozen=True, kw_only=True):
-    """Of all runs of the namespace. `failing`: a step is tried again, or the engine paused it; `waiting`: for a signal;
-    `failed`: ended so within the last 24 hours."""
+    """Counts of all runs of the namespace. `failing`: a step is being retried, or the engine paused the run; `waiting`:
+    for a signal; `failed`: ended as failed within the last 24 hours."""
 
     in_flight: CountView
     failing: CountView
@@ -36,7 +36,7 @@ class CountsView(View, frozen=True, kw_only=True):
 
 
 class RowsView(View, frozen=True, kw_only=True):
-    """`more`: there are others behind the last one."""
+    """`more`: the list continues after the last row."""
 
     rows: tuple[RunView, ...]
     more: bool
@@ -64,7 +64,7 @@ def rows_view(rows: ListRows, data: PageData) -> RowsView:
 
 
 def change_view(change: ListChange, data: PageData) -> tuple[str, Any]:
-    """What it is called, and what is new."""
+    """The name of the event, and its data."""
     match change:
         case ListRows():
             return "rows", rows_view(change, data)

@@ -1,4 +1,4 @@
-"""Namespaces: what they may use, and how long their runs are kept."""
+"""Namespaces: their limits, and how long their runs are kept."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +15,8 @@ LIMITS = ("open_runs", "running_runs", "starts_per_second", "stored_bytes", "ses
 
 
 class NamespaceView(View, frozen=True, kw_only=True):
-    """A namespace. A limit of null is none. `retention_seconds`: how long ended runs are kept, by status; others as
-    long as the server says. `stored_bytes`: of payloads and errors, measured only if they are limited."""
+    """A namespace. A limit of null means no limit. `retention_seconds`: how long ended runs are kept, by status; the
+    server's default for other statuses. `stored_bytes`: of payloads and errors, measured only if they are limited."""
 
     namespace: str
     enabled: bool
@@ -34,7 +34,7 @@ class NamespaceView(View, frozen=True, kw_only=True):
 
 
 class NamespaceSettings(Input, frozen=True, kw_only=True):
-    """What is left out stays as it is, or is not limited if the namespace is new; a limit of null is removed."""
+    """Fields that are left out stay unchanged, or unlimited for a new namespace; null removes a limit."""
 
     max_open_runs: int | UnsetType | None = UNSET
     max_running_runs: int | UnsetType | None = UNSET
@@ -50,7 +50,7 @@ class NewNamespace(NamespaceSettings, frozen=True, kw_only=True):
 
 
 class NamespaceChanges(NamespaceSettings, frozen=True, kw_only=True):
-    """`enabled` false: no new runs; those that are there go on."""
+    """`enabled` false: no new runs; existing ones continue."""
 
     enabled: bool | UnsetType = UNSET
 
@@ -85,7 +85,7 @@ def new_namespace(body: NewNamespace) -> NamespaceRecord:
 
 
 def namespace_changes(namespace: str, body: NamespaceChanges) -> tuple[NamespaceRecord, frozenset[str]]:
-    """What is to be, and which fields of the record were named. Raises InvalidArgument if none was."""
+    """The new record, and the names of its changed fields. Raises InvalidArgument if there are none."""
     settings = _settings(body)
     if not isinstance(body.enabled, UnsetType):
         settings["enabled"] = body.enabled

@@ -1,4 +1,4 @@
-"""Operations on many runs as they are shown and asked for: the words of `kagzi bulk --json`."""
+"""Bulk operations: their views and requests, with the names of `kagzi bulk --json`."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from .runs import FilterIn, RunView, filter_of
 
 
 class OperationFilterIn(FilterIn, frozen=True, kw_only=True):
-    """Which runs. Names no status: those that the action makes sense for."""
+    """Selects runs. Without a status: those that the action applies to."""
 
     labels: Mapping[str, str] = NO_LABELS
 
@@ -21,8 +21,8 @@ class OperationFilterIn(FilterIn, frozen=True, kw_only=True):
 
 
 class OperationIn(Input, frozen=True, kw_only=True):
-    """What to do with all runs that match. First with `dry_run`, which changes nothing and answers a `filter_digest`;
-    then with that digest: so what is done is what was shown."""
+    """An action on all runs that match. Send it first with `dry_run`, which changes nothing and returns a
+    `filter_digest`; then with that digest, so that the operation affects what was shown."""
 
     action: BulkAction
     filter: OperationFilterIn
@@ -32,7 +32,7 @@ class OperationIn(Input, frozen=True, kw_only=True):
 
 
 class FilterView(View, frozen=True, kw_only=True):
-    """What an operation is about; a status is always there, unless any will do."""
+    """The filter of an operation; it always has a status, unless any matches."""
 
     status: tuple[RunStatus, ...]
     workflow: tuple[str, ...]
@@ -78,7 +78,7 @@ def filter_view(where: RunFilter) -> FilterView:
 
 
 class OperationView(View, frozen=True, kw_only=True):
-    """`matched` is `done` and `failed` so far and, once it has finished, all there were."""
+    """`matched` is `done` plus `failed` so far and, once it has finished, the total."""
 
     operation_id: str
     action: BulkAction
@@ -112,7 +112,7 @@ def operation_view(operation: BulkOperation) -> OperationView:
 
 
 class PreviewView(View, frozen=True, kw_only=True):
-    """What an operation would be about. `capped`: there are more. `samples`: the newest of them."""
+    """The runs that an operation would affect. `capped`: there are more. `samples`: the newest of them."""
 
     action: BulkAction
     filter: FilterView

@@ -6,14 +6,14 @@ from .common import Moment, View, moment
 
 
 class QueueQuery(Input, frozen=True, kw_only=True):
-    """`workflow`: of this type only."""
+    """`workflow`: only this type."""
 
     workflow: str | None = None
 
 
 class QueueView(View, frozen=True, kw_only=True):
-    """Runs of a type that wait for a worker. `version` null: pinned to none. `limit_reason`: why none begins although
-    slots are free; null: nothing is in the way."""
+    """Runs of a type that wait for a worker. `version` null: not pinned. `limit_reason`: why none begins although slots
+    are free; null: no limit applies."""
 
     workflow: str
     version: str | None

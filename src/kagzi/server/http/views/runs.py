@@ -1,4 +1,4 @@
-"""Runs as they are shown and sent: the words of `kagzi get --json` and `kagzi list --json`."""
+"""Runs: their views and requests, with the names of `kagzi get --json` and `kagzi list --json`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,8 +37,8 @@ from .common import (
 
 
 class RunView(View, frozen=True, kw_only=True):
-    """A run, as lists have it. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: for their
-    next attempt."""
+    """A run, as in lists. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: how many wait for
+    their next attempt."""
 
     run_id: str
     workflow_id: str
@@ -81,8 +81,8 @@ class RunView(View, frozen=True, kw_only=True):
 
 
 class WholeRunView(RunView, frozen=True, kw_only=True):
-    """A run with its values, as they are stored. `trace_id`: of the trace that its context names; `trace_url`: where
-    that is shown, if the server knows."""
+    """A run with its values, as they are stored. `trace_id`: of the trace in its context; `trace_url`: the page of that
+    trace, if the server has it configured."""
 
     waits: tuple[str, ...]
     scheduled_at: Moment | None
@@ -164,11 +164,11 @@ def _fields(view: RunView) -> dict[str, Any]:
 
 
 class FilterIn(Input, frozen=True, kw_only=True):
-    """Which runs: all conditions must hold. `id` is a workflow id, `id_prefix` how that or the run id begins, `run` the
-    run ids of which it must have one (at most 1,000), `key` a concurrency key, `worker` who holds it now. `since` and
-    `until` are about the creation, `ended_since` and `ended_until` about the end; the first of both is inclusive.
-    `problem`: whether the engine paused it because of one; `failing`: that, or a step is tried again; `waiting`: for a
-    signal."""
+    """Selects runs; all conditions must hold. `id` is a workflow id, `id_prefix` the beginning of the workflow id or
+    run id, `run` a list of run ids (at most 1,000), `key` a concurrency key, `worker` the worker that holds the run
+    now. `since` and `until` apply to the creation, `ended_since` and `ended_until` to the end; lower bounds are
+    inclusive, upper bounds exclusive. `problem`: whether the engine paused it because of a problem; `failing`: that, or
+    a step is being retried; `waiting`: for a signal."""
 
     status: tuple[RunStatus, ...] = ()
     workflow: tuple[str, ...] = ()
@@ -190,8 +190,8 @@ class FilterIn(Input, frozen=True, kw_only=True):
 
 
 class RunsQuery(FilterIn, frozen=True, kw_only=True):
-    """`label`: `key=value`, all of which a run must have. `order`: by creation or by end, the latest first; lists of
-    runs that ended in a span are by end."""
+    """`label`: `key=value`; a run must have all of them. `order`: by creation or by end, latest first; lists of runs
+    that ended within a time range are ordered by end."""
 
     label: tuple[str, ...] = ()
     order: RunOrder | None = None
@@ -245,7 +245,7 @@ def labels_of(pairs: tuple[str, ...]) -> dict[str, str]:
 
 class StartIn(Input, frozen=True, kw_only=True):
     """A run to start. `input` is stored to the byte. `start_at` and `delay` exclude each other; `timeout` counts from
-    now, `deadline_at` and it include the time in the queue."""
+    now. Both `timeout` and `deadline_at` include the time in the queue."""
 
     workflow: str
     input: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -285,7 +285,7 @@ def start_of(start: StartIn, namespace: str, request_id: str) -> StartRequest:
 
 
 class StartedView(View, frozen=True, kw_only=True):
-    """`created` false: the run was there before the request. `warning`: for people, if no worker serves it."""
+    """`created` false: the run existed before the request. `warning`: for people, if no worker serves it."""
 
     run_id: str
     workflow_id: str
@@ -307,13 +307,13 @@ def started_view(outcome: Started | Existing, url: str, warning: str = "") -> St
 
 
 class BatchIn(Input, frozen=True, kw_only=True):
-    """Runs to start. One that is refused leaves the others untouched."""
+    """Runs to start. A refused one does not affect the others."""
 
     starts: tuple[StartIn, ...]
 
 
 class BatchItem(View, frozen=True, kw_only=True):
-    """Either of them."""
+    """Either the started run or an error."""
 
     started: StartedView | None = None
     error: Problem | None = None
@@ -325,7 +325,7 @@ class BatchView(View, frozen=True, kw_only=True):
     items: tuple[BatchItem, ...]
 
 
-# --- looking ----------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 class WaitQuery(Input, frozen=True, kw_only=True):
@@ -335,7 +335,7 @@ class WaitQuery(Input, frozen=True, kw_only=True):
 
 
 class OutcomeView(View, frozen=True, kw_only=True):
-    """`ended` false: it was still going on when the time was over. Ask again."""
+    """`ended` false: the run was still open when the timeout ended. Ask again."""
 
     run_id: str
     ended: bool
@@ -361,7 +361,7 @@ def outcome_view(end: RunEnd | RunStatus, run_id: str) -> OutcomeView:
 
 
 class ExplanationView(View, frozen=True, kw_only=True):
-    """Why the run is where it is. `reason` is a stable word for programs."""
+    """Why the run is in its current state. `reason` is a stable identifier for programs."""
 
     run_id: str
     sentence: str

@@ -1,4 +1,4 @@
-"""Schedules, and what became of their times."""
+"""Schedules, and the results of their scheduled times."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -21,13 +21,13 @@ Value = TypeVar("Value")
 _UTC = "UTC"
 _DEFAULT = ScheduleSpec(workflow_type="")
 
-# --- what is answered -------------------------------------------------------------------------------------------------
+# --- responses --------------------------------------------------------------------------------------------------------
 
 
 class ScheduleView(View, frozen=True, kw_only=True):
     """A schedule. It has a cron expression (`cron`, `timezone`) or an interval (`every`). `next_at`: its next time;
-    null while it is paused and after its end. `input` and `context`: what each run is given; null in lists, unless they
-    are asked for. `owner`: whose code declares it."""
+    null while it is paused and after its end. `input` and `context`: for each run; null in lists, unless requested.
+    `owner`: the code that declares it."""
 
     schedule: str
     workflow: str
@@ -56,22 +56,22 @@ class ScheduleView(View, frozen=True, kw_only=True):
 
 
 class SavedSchedule(ScheduleView, frozen=True, kw_only=True):
-    """`created`: it is new. `warning`: for people, if no worker serves what it starts."""
+    """`created`: it is new. `warning`: for people, if no worker serves its workflow."""
 
     created: bool
     warning: str | None
 
 
 class DeletedSchedule(View, frozen=True, kw_only=True):
-    """`deleted`: there was one."""
+    """`deleted`: whether it existed."""
 
     schedule: str
     deleted: bool
 
 
 class FireView(View, frozen=True, kw_only=True):
-    """What became of a time: a run, or `skipped`, which says why not. A skip may stand for several times, up to
-    `skipped_until`; `skipped_count` is how many, 0 if they were not counted."""
+    """The result of a scheduled time: a run, or `skipped` with the reason. A skip may cover several times, up to
+    `skipped_until`; `skipped_count` is their number, 0 if they were not counted."""
 
     nominal_at: Moment
     at: Moment
@@ -83,7 +83,7 @@ class FireView(View, frozen=True, kw_only=True):
 
 
 class TimeView(View, frozen=True, kw_only=True):
-    """A time to come: on the clock of the schedule, with the name of its zone then, and in UTC."""
+    """A future time: in the schedule's time zone, with the zone's abbreviation at that time, and in UTC."""
 
     local: str
     zone: str
@@ -145,7 +145,7 @@ def fire_view(fire: Fire) -> FireView:
 
 
 def time_view(timezone: str) -> Callable[[Timestamp], TimeView]:
-    """Of times of a schedule on the clock of this zone."""
+    """Formats times of a schedule in this time zone."""
 
     def view(at: Timestamp) -> TimeView:
         local, zone = local_time(to_datetime(at), timezone or _UTC)
@@ -158,19 +158,19 @@ def _duration(us: int | None) -> str | None:
     return None if us is None else format_duration(timedelta(microseconds=us))
 
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------------
 
 
 class ScheduleListQuery(PageQuery, frozen=True, kw_only=True):
-    """`workflow`: those that start this type. `payloads`: with their inputs and contexts."""
+    """`workflow`: those that start this type. `payloads`: include their inputs and contexts."""
 
     workflow: str | None = None
     payloads: bool = False
 
 
 class UpsertIn(Input, frozen=True, kw_only=True):
-    """A schedule as it should be: `cron` with its `timezone`, or `every`. `paused`: leave it out to leave that as it
-    is; a new one is not paused. `owner`: whose code declares it; leave it out to leave that as it is."""
+    """The desired schedule: `cron` with its `timezone`, or `every`. `paused`: left out, it stays unchanged; a new
+    schedule is not paused. `owner`: the code that declares it; left out, it stays unchanged."""
 
     workflow: str
     cron: str | None = None
@@ -197,15 +197,15 @@ class UpsertIn(Input, frozen=True, kw_only=True):
 
 
 class NewSchedule(UpsertIn, frozen=True, kw_only=True):
-    """`schedule`: its id; leave it out to have one drawn."""
+    """`schedule`: its id; left out, one is generated."""
 
     schedule: str | None = None
 
 
 class ScheduleChanges(Input, frozen=True, kw_only=True):
-    """What is left out stays as it is; null sets it to its default, or removes it. A cron expression takes the place of
-    an interval and the other way round. `labels` replace all labels. `next_at`: go on with the first time at or after
-    it; those before it are skipped."""
+    """Fields that are left out stay unchanged; null resets or removes them. A cron expression replaces an interval, and
+    vice versa. `labels` replace all labels. `next_at`: continue with the first time at or after it; earlier times are
+    skipped."""
 
     workflow: str | UnsetType = UNSET
     cron: str | UnsetType | None = UNSET
@@ -237,7 +237,7 @@ class ScheduleChanges(Input, frozen=True, kw_only=True):
 
 
 class PauseIn(Input, frozen=True, kw_only=True):
-    """`reason`: kept with the schedule."""
+    """`reason`: stored with the schedule."""
 
     reason: str = ""
 
@@ -257,7 +257,7 @@ class PreviewQuery(Input, frozen=True, kw_only=True):
 
 
 class PreviewIn(PreviewQuery, frozen=True, kw_only=True):
-    """A cron expression with its zone, or an interval, that is not saved."""
+    """An unsaved cron expression with its time zone, or an unsaved interval."""
 
     cron: str | None = None
     timezone: str | None = None
@@ -270,17 +270,17 @@ def spec_of(body: UpsertIn) -> ScheduleSpec:
 
 
 def changes_of(body: ScheduleChanges) -> dict[str, Any]:
-    """The fields of a spec that are to be changed. Raises InvalidArgument."""
+    """The fields of a spec to change. Raises InvalidArgument."""
     changes = _changes(body)
     if changes.get("interval_us") is not None and not changes.get("cron_expr"):
-        changes.pop("cron_expr", None)  # null beside an interval says nothing
+        changes.pop("cron_expr", None)  # null beside an interval has no effect
     elif changes.get("interval_us") is None and "cron_expr" in changes:
         changes.pop("interval_us", None)
     return changes
 
 
 def unsaved_spec(body: PreviewIn) -> ScheduleSpec:
-    """Of something that starts nothing. Raises InvalidArgument."""
+    """A spec for previews, which starts nothing. Raises InvalidArgument."""
     interval_us = microseconds(body.every, "every")
     return ScheduleSpec(
         workflow_type="-", cron_expr=body.cron or "", timezone=body.timezone or "", interval_us=interval_us
@@ -288,7 +288,7 @@ def unsaved_spec(body: PreviewIn) -> ScheduleSpec:
 
 
 def _changes(body: UpsertIn | ScheduleChanges) -> dict[str, Any]:
-    """What a body says, in the words of a spec; null is what a schedule has that says nothing of it."""
+    """The fields of a body as fields of a spec; null becomes the default of a schedule."""
     changes: dict[str, Any] = {}
     for field, (name, read) in _READ.items():
         value = getattr(body, field)
@@ -310,11 +310,11 @@ def _labels(value: Mapping[str, str], field: str) -> Mapping[str, str]:
 
 
 def _payload(value: msgspec.Raw, field: str) -> Payload | None:
-    """None for null: runs cannot tell them apart."""
+    """None for null: runs cannot distinguish them."""
     return None if bytes(value) == b"null" else payload_of(value, field)
 
 
-# Fields of a body: what they are called in a spec, and how they are read.
+# Fields of a body: their names in a spec, and how to read them.
 _READ: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "workflow": ("workflow_type", _type),
     "cron": ("cron_expr", _as_it_is),

@@ -9,13 +9,13 @@ from .common import Moment, View
 
 
 class HealthQuery(Input, frozen=True, kw_only=True):
-    """`service`: one of them, by its full name; default: all."""
+    """`service`: a service by its full name; default: all."""
 
     service: str = ""
 
 
 class HealthView(View, frozen=True, kw_only=True):
-    """`message`: "serving", or why it does not serve."""
+    """`message`: "serving", or why the server does not serve."""
 
     status: Literal["serving", "not_serving"]
     message: str
@@ -23,11 +23,11 @@ class HealthView(View, frozen=True, kw_only=True):
 
 
 class ServerView(View, frozen=True, kw_only=True):
-    """`store_problem`: why the database does not do what it is asked; null: all is well. `http_url`, `websocket_url`:
-    where pages, and calls as WebSocket messages, are served; null: nowhere. `listener_id`: of who listens there.
-    `schema_version`: of the database when the server came; null: it is in memory. `loop_lag_ms`: how long this process
-    needed just now before it went on with this request. `store_lag_ms`: how long the database took to answer the last
-    poll, which comes every few seconds; null: it has not answered yet."""
+    """`store_problem`: why the database fails; null: no problem. `http_url`, `websocket_url`: where pages, and calls
+    over WebSocket, are served; null: not at all. `listener_id`: of the WebSocket listener. `schema_version`: of the
+    database when the server started; null: in-memory. `loop_lag_ms`: how long this request just waited for the event
+    loop of the process. `store_lag_ms`: how long the database took for the last poll, which runs every few seconds;
+    null: no response yet."""
 
     version: str
     api_version: str
@@ -48,7 +48,7 @@ class ServerView(View, frozen=True, kw_only=True):
 
 
 class Lags(NamedTuple):
-    """How long what is asked for has to wait: in this process, and for the store (None: not known)."""
+    """How long requests wait: for the event loop, and for the store (None: unknown)."""
 
     loop_lag_ms: float
     store_lag_ms: float | None

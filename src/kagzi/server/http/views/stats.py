@@ -1,4 +1,4 @@
-"""Figures: what was started and ended, and what is open."""
+"""Figures: runs that started, ended, and are open."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,8 @@ from .common import Moment, MomentIn, View
 
 class StatsQuery(Input, frozen=True, kw_only=True):
     """`since`: from this minute on; default: 60 steps before `until`. `until`: up to the minute before; default: now.
-    `workflow`: of this type only. `step`: how long a step of time is; at most 200 of them are shown, of each the ten
-    busiest workflows and the others as one. Without: every minute of every workflow."""
+    `workflow`: only this type. `step`: the length of a time step; at most 200 of them are shown, each with the ten
+    busiest workflows and the others combined. Without `step`: every minute of every workflow."""
 
     since: MomentIn | None = None
     until: MomentIn | None = None
@@ -21,10 +21,10 @@ class StatsQuery(Input, frozen=True, kw_only=True):
 
 
 class StatsMinuteView(View, frozen=True, kw_only=True):
-    """Runs of a type (empty: all that are not named) that were started or ended in the time that begins at `minute`.
-    `p50_ms`, `p95_ms`: how long those that ended took from their first claim, exact of a minute, within a factor of two
-    of more; null if none of them was ever claimed. `took`: how many took below 1 ms, 2 ms, 4 ms and so on; counts of
-    several can be added."""
+    """Runs of a type (empty: all others combined) that started or ended in the time step that begins at `minute`.
+    `p50_ms`, `p95_ms`: duration of the ended runs since their first claim; exact for a single minute, otherwise within
+    a factor of two; null if none of them was ever claimed. `took`: how many took less than 1 ms, 2 ms, 4 ms and so on;
+    these counts can be added up."""
 
     minute: Moment
     workflow: str

@@ -1,4 +1,4 @@
-"""Steps as they are shown: the words of `kagzi get --steps --json`."""
+"""Steps, with the names of `kagzi get --steps --json`."""
 
 import msgspec
 
@@ -13,8 +13,8 @@ from .common import ErrorView, Moment, PageQuery, View, error_view, moment
 
 
 class AttemptView(View, frozen=True, kw_only=True):
-    """An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: what it was
-    called with. `before_retry`: the run was tried again since, and attempts are counted afresh."""
+    """An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: its arguments.
+    `before_retry`: the run was retried since, and its attempts are counted from the beginning."""
 
     attempt: int
     started_at: Moment | None
@@ -26,7 +26,7 @@ class AttemptView(View, frozen=True, kw_only=True):
 
 
 class RetryView(View, frozen=True, kw_only=True):
-    """How often a step is tried, and how long it waits between attempts. `maximum_attempts` -1: without a limit."""
+    """How often a step is tried, and how long it waits between attempts. `maximum_attempts` -1: unlimited."""
 
     maximum_attempts: int
     initial_interval_ms: int
@@ -35,8 +35,8 @@ class RetryView(View, frozen=True, kw_only=True):
 
 
 class StepView(View, frozen=True, kw_only=True):
-    """A step. `retry` is that of a function. `attempts` are the earlier ones. Lists leave `input`, `output` and
-    `details` (of its last heartbeat) out, and `input` of attempts, unless they are asked for."""
+    """A step. Only functions have `retry`. `attempts` are the earlier ones. Lists omit `input`, `output`, `details` (of
+    its last heartbeat) and `input` of attempts, unless requested."""
 
     step_id: str
     name: str
@@ -118,33 +118,33 @@ def _not_retried(step: StepRecord) -> str:
 
 
 class StepsQuery(PageQuery, frozen=True, kw_only=True):
-    """`name`: steps of this name only. `payloads`: with their values."""
+    """`name`: only steps of this name. `payloads`: include their values."""
 
     name: str = ""
     payloads: bool = False
 
 
 class StepQuery(Input, frozen=True, kw_only=True):
-    """`id`: the step id, which may have `/`, `[` and `#` in it."""
+    """`id`: the step id, which may contain `/`, `[` and `#`."""
 
     id: str
 
 
 class StepLogsQuery(PageQuery, frozen=True, kw_only=True):
-    """`id`: of this step only."""
+    """`id`: only this step."""
 
     id: str = ""
 
 
 class WakeQuery(Input, frozen=True, kw_only=True):
-    """`id`: the step. Without it the run itself, if it waits to begin or to be tried again, else its only step that
+    """`id`: the step. Without it: the run itself, if it waits to begin or for its retry; otherwise its only step that
     waits for a time."""
 
     id: str = ""
 
 
 class LogLineView(View, frozen=True, kw_only=True):
-    """A line that the body of a step logged. `text` is a string, or what can be said about it if a codec changed it."""
+    """A line that the body of a step logged. `text` is a string, or a description of it if a codec changed it."""
 
     at: Moment
     attempt: int
@@ -153,7 +153,7 @@ class LogLineView(View, frozen=True, kw_only=True):
 
 
 class StepLogView(View, frozen=True, kw_only=True):
-    """The last lines of a step, the oldest first. `dropped`: how many came and are not here."""
+    """The last lines of a step, oldest first. `dropped`: how many lines were discarded."""
 
     step_id: str
     lines: tuple[LogLineView, ...]
@@ -169,7 +169,7 @@ def step_log_view(log: StepLog) -> StepLogView:
 
 
 class WokenView(View, frozen=True, kw_only=True):
-    """`woken` false: it did not wait any more. `step` null: it was the run itself. `due_at`: when it would have been
+    """`woken` false: it was no longer waiting. `step` null: the run itself was woken. `due_at`: when it would have been
     due."""
 
     run_id: str

@@ -1,4 +1,4 @@
-"""Steps as a timeline draws them: columns, without what they hold."""
+"""Steps for drawing a timeline: columns, without their values."""
 
 from ....core.pages.pauses import Pause
 from ....core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery, TimelineStep
@@ -8,8 +8,8 @@ from .common import Moment, View, moment
 
 
 class TimelineQueryIn(Input, frozen=True, kw_only=True):
-    """The newest steps; or those begun `after`, or `before`, a `begun_seq`; or those `around` a step id: one of the
-    three. Of them those of this `name`, these `status` and these `kind`; at most `size`."""
+    """The newest steps; or those begun `after` or `before` a `begun_seq`; or those `around` a step id: one of the
+    three. Filtered by `name`, `status` and `kind`; at most `size`."""
 
     after: int | None = None
     before: int | None = None
@@ -29,7 +29,7 @@ class TimelineAttemptView(View, frozen=True, kw_only=True):
 
 
 class TimelineStepView(View, frozen=True, kw_only=True):
-    """A step without its values. `attempts`: the latest 20 that another followed. `error`: its first line."""
+    """A step without its values. `attempts`: the latest 20 earlier attempts. `error`: its first line."""
 
     step_id: str
     name: str
@@ -52,7 +52,7 @@ class TimelineStepView(View, frozen=True, kw_only=True):
 
 
 class PauseView(View, frozen=True, kw_only=True):
-    """`started_at`: when it was paused, or asked to pause while a worker had it. `finished_at` null: it goes on."""
+    """`started_at`: when it was paused, or asked to pause while a worker had it. `finished_at` null: still paused."""
 
     started_at: Moment
     finished_at: Moment | None
@@ -60,8 +60,8 @@ class PauseView(View, frozen=True, kw_only=True):
 
 
 class TimelineView(View, frozen=True, kw_only=True):
-    """`rows`: newest first; with `after`, oldest first. `older`, `newer`: there are more on that side. `pauses`: of
-    the run, the latest 100, oldest first."""
+    """`rows`: newest first; with `after`, oldest first. `older`, `newer`: whether there are more on that side.
+    `pauses`: of the run, the latest 100, oldest first."""
 
     rows: tuple[TimelineStepView, ...]
     older: bool

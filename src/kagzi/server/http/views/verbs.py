@@ -1,4 +1,4 @@
-"""What is done to runs, and what comes of it: requests and answers."""
+"""Requests and responses of the actions on runs."""
 
 from collections.abc import Mapping
 
@@ -32,16 +32,16 @@ class RetryRunIn(Input, frozen=True, kw_only=True):
 
 
 class AdoptIn(Input, frozen=True, kw_only=True):
-    """`build_id`: of the workers that alone may take the run; empty: every worker may again, and a paused run stays
-    paused. `reason` is kept in the audit."""
+    """`build_id`: only workers of this build may take the run; empty: every worker may again, and a paused run stays
+    paused. `reason` is stored in the audit log."""
 
     build_id: str
     reason: str = ""
 
 
 class ForkIn(Input, frozen=True, kw_only=True):
-    """The new run has the results before `from_step` (empty: all of them), with `outputs` in their place where they are
-    given, by step id."""
+    """The new run has the results before `from_step` (empty: all of them). `outputs`, by step id, replace some of
+    them."""
 
     from_step: str = ""
     outputs: Mapping[str, msgspec.Raw] = {}
@@ -62,20 +62,20 @@ class ForkedView(View, frozen=True, kw_only=True):
 
 
 class StatusView(View, frozen=True, kw_only=True):
-    """The status that the run has then."""
+    """The resulting status of the run."""
 
     status: RunStatus
 
 
 class SignalIn(Input, frozen=True, kw_only=True):
-    """`payload` is stored to the byte; none is null."""
+    """`payload` is stored to the byte; null if it is left out."""
 
     name: str
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def signal_of(signal: SignalIn, request_id: str, headers: Mapping[str, str]) -> SendSignal:
-    """`headers`: of the request, which may say in which span it was made."""
+    """`headers`: of the request, which may contain the span of its caller."""
     payload = payload_of(signal.payload, "payload") or Payload(_NULL)
     sent = Payload(payload.data, {**(payload.metadata or {}), **(metadata_from(headers) or {})} or None)
     return SendSignal(name=signal.name, payload=sent, request_id=request_id)
@@ -89,7 +89,7 @@ class SignalledView(View, frozen=True, kw_only=True):
 
 
 class ReplaceSignalIn(Input, frozen=True, kw_only=True):
-    """Another value for a signal that no code has received, or `drop`: none, and its wait goes on."""
+    """Another value for a signal that no code has received yet; or `drop`: removes it, and the step keeps waiting."""
 
     name: str
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -105,7 +105,7 @@ def replacement_of(change: ReplaceSignalIn, request_id: str) -> SignalReplacemen
 
 
 class ReplacedView(View, frozen=True, kw_only=True):
-    """`resumed`: the run was paused because of the value."""
+    """`resumed`: the run had been paused because of the value."""
 
     run_id: str
     status: RunStatus
@@ -113,7 +113,7 @@ class ReplacedView(View, frozen=True, kw_only=True):
 
 
 class SignalWithStartIn(Input, frozen=True, kw_only=True):
-    """The run that `start` answers gets the signal, in the same transaction."""
+    """The run that `start` returns gets the signal, in the same transaction."""
 
     start: StartIn
     signal: SignalIn

@@ -7,7 +7,7 @@ from .common import Moment, PageQuery, View
 
 
 class VersionListQuery(PageQuery, frozen=True, kw_only=True):
-    """`workflow`: of this type only."""
+    """`workflow`: only this type."""
 
     workflow: str | None = None
 
@@ -19,8 +19,8 @@ class DeprecateIn(Input, frozen=True, kw_only=True):
 
 
 class VersionView(View, frozen=True, kw_only=True):
-    """`is_default`: new runs that ask for none get it. `is_set`: because somebody said so, and not because it is the
-    highest. `open_is_capped`: there may be more open runs than were counted."""
+    """`is_default`: new runs without a version get it. `is_set`: it was set as the default, and is not just the highest
+    version. `open_is_capped`: there may be more open runs than were counted."""
 
     workflow: str
     version: str

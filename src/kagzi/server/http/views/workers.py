@@ -1,4 +1,4 @@
-"""Workers, and what happened to them."""
+"""Workers and their events."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ class WorkerListQuery(PageQuery, frozen=True, kw_only=True):
 
 
 class WorkerEventQuery(PageQuery, frozen=True, kw_only=True):
-    """`worker_id`: of this worker only."""
+    """`worker_id`: only this worker."""
 
     worker_id: str | None = None
 
@@ -28,7 +28,7 @@ class ServedView(View, frozen=True, kw_only=True):
 
 
 class WorkerView(View, frozen=True, kw_only=True):
-    """A worker. `active` of `max_concurrent` slots are in use; `completed` and `failed` are runs that ended on it."""
+    """A worker. `active` of `max_concurrent` slots are in use; `completed` and `failed` count runs that ended on it."""
 
     worker_id: str
     status: WorkerStatus

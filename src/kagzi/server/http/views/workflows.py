@@ -16,7 +16,7 @@ from .common import Moment, View, moment
 
 
 class WorkflowTypeView(View, frozen=True, kw_only=True):
-    """A workflow type. A limit of null is none. `open_runs` is counted up to a cap."""
+    """A workflow type. A limit of null means no limit. `open_runs` is counted up to a cap."""
 
     workflow: str
     paused: bool
@@ -37,7 +37,7 @@ class ChangedWorkflowType(WorkflowTypeView, frozen=True, kw_only=True):
 
 
 class WorkflowTypeChanges(Input, frozen=True, kw_only=True):
-    """What is left out stays as it is; a limit of null is removed."""
+    """Fields that are left out stay unchanged; null removes a limit."""
 
     paused: bool | UnsetType = UNSET
     max_running: int | UnsetType | None = UNSET
@@ -48,14 +48,14 @@ class WorkflowTypeChanges(Input, frozen=True, kw_only=True):
 
 
 class SchemaQuery(Input, frozen=True, kw_only=True):
-    """`version`: default: that of new runs."""
+    """`version`: default: the version of new runs."""
 
     version: str = ""
 
 
 class SchemaView(View, frozen=True, kw_only=True):
-    """What the workers of a type registered about it. Schemas are JSON Schema; null: none is known, and every value is
-    accepted. `registered_at`: since when they register these; null: they never registered any."""
+    """What workers registered about a type. Schemas are JSON Schema; null: unknown, and every value is accepted.
+    `registered_at`: since when these are registered; null: never."""
 
     workflow: str
     version: str
@@ -79,7 +79,7 @@ def schema_view(record: SchemaRecord) -> SchemaView:
 
 
 def _schema(text: str) -> msgspec.Raw:
-    """Workers are free to register what is not JSON."""
+    """Workers may register text that is not JSON."""
     return payload_view(Payload(text.encode()) if is_json(text.encode()) else None)
 
 
@@ -102,7 +102,7 @@ def _fields(record: WorkflowTypeRecord) -> dict[str, Any]:
 
 
 def type_changes(body: WorkflowTypeChanges) -> tuple[TypeLimits, list[str]]:
-    """What is to be, and which fields of it were named. Raises InvalidArgument if none was."""
+    """The new limits, and the names of the changed fields. Raises InvalidArgument if there are none."""
     named = {field: value for field, value in msgspec.structs.asdict(body).items() if value is not UNSET}
     if not named:
         known = ", ".join(body.__struct_fields__)
