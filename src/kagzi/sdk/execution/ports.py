@@ -129,7 +129,8 @@ class RunPort(Protocol):
 
 
 class Execution(Protocol):
-    """A run in the hands of the executor, as the session sees it."""
+    """A run in the hands of the executor, as the session sees it until the run calls `port.close()`: after that
+    nothing of it may be called."""
 
     def abandon(self, reason: str) -> None:
         """The lease is lost: stop at once, record nothing more, free everything. Ends with `port.close()`."""
