@@ -286,14 +286,16 @@ class FakeServer(FakeStore):
 
     def cancel(self, run: FakeRun, reason: str = "not needed") -> bool:
         holds = super().cancel(run, reason)
-        if holds and run.port is not None and run.port.execution is not None:
-            run.port.execution.cancel(reason)
+        execution = _holder(run)
+        if holds and execution is not None:
+            execution.cancel(reason)
         return holds
 
     def pause(self, run: FakeRun) -> bool:
         holds = super().pause(run)
-        if holds and run.port is not None and run.port.execution is not None:
-            run.port.execution.pause("")
+        execution = _holder(run)
+        if holds and execution is not None:
+            execution.pause("")
         return holds
 
     def _notify(self, run: FakeRun) -> None:
@@ -328,6 +330,13 @@ class FakeServer(FakeStore):
             while run.status is RunStatus.RUNNING:
                 run.changed.clear()
                 await run.changed.wait()
+
+
+def _holder(run: FakeRun) -> Execution | None:
+    """Who is to hear what others do to the run. A worker forgets an execution when it closes its port, which may be
+    before the server knows that the lease is free: nobody hears what is sent to it then."""
+    port = run.port
+    return None if port is None or port.closed.is_set() else port.execution
 
 
 async def _at_once(_: FakePort) -> None: ...

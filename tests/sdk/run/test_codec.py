@@ -14,7 +14,9 @@ import attrs
 import msgspec
 import pydantic
 import pytest
+import typing_extensions
 
+from kagzi import Context, workflow
 from kagzi.core.errors import InvalidArgument, ResourceExhausted
 from kagzi.sdk.workflow.codec import ANY, codec_for
 from kagzi.sdk.workflow.signatures import facts_of
@@ -25,6 +27,11 @@ class Colour(Enum):
 
 
 class Address(TypedDict):
+    street: str
+    number: int
+
+
+class Place(typing_extensions.TypedDict):
     street: str
     number: int
 
@@ -219,6 +226,21 @@ def test_a_type_without_json_form_is_refused_when_it_is_looked_at() -> None:
         codec_for(list[Envelope | Event])
     with pytest.raises(InvalidArgument, match="may not contain any additional types"):
         codec_for(object | int)
+
+
+def test_a_typed_dict_in_a_union_with_a_model_is_read_or_refused_with_the_one_to_use() -> None:
+    data = b'{"street": "a", "number": 1}'
+    assert codec_for(Place | Group).decode(data, what="it") == {"street": "a", "number": 1}
+
+    async def visit(ctx: Context, to: Address | Group) -> None: ...
+
+    if sys.version_info >= (3, 12):
+        assert workflow("visit")(visit).input_codec.decode(data, what="it") == {"street": "a", "number": 1}
+        return
+    with pytest.raises(InvalidArgument) as caught:
+        workflow("visit")(visit)
+    assert "Please use `typing_extensions.TypedDict` instead of `typing.TypedDict`" in str(caught.value)
+    assert "Use dataclasses" not in str(caught.value)
 
 
 @pytest.mark.parametrize("data", [b"null", b'{"a": null}', b"123456789012345678901234567890", b" [1] "])

@@ -8,7 +8,7 @@ import os
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from kagzi.core.states import RunStatus
@@ -56,6 +56,13 @@ def test_a_crash_at_any_moment_changes_nothing(program: Program, seed: int) -> N
 
 
 @given(program=PROGRAMS, seed=SEEDS)
+@example(  # a child is cancelled between the death of its worker and the end of its lease
+    program=[
+        ("tasks", [[("step", "a"), ("child", False), ("nothing", "b")], [("child", False), ("step", "a")]]),
+        ("step", "a"),
+    ],
+    seed=0,
+)
 @SOME
 def test_a_cancellation_at_any_moment_stops_the_run(program: Program, seed: int) -> None:
     player = Player(program)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict, Uni
 import attrs
 import msgspec
 import pydantic
+import typing_extensions
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -139,6 +140,8 @@ def _fields(fields: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]
 
 
 _typed_dict: Any = TypedDict  # made at run time, as type checkers do not know them
+_typed_dict_for_pydantic: Any = typing_extensions.TypedDict  # on Python 3.11 pydantic reads this one only
+_UNKNOWN_TO_PYDANTIC = ("schema-for-unknown-type", "typed-dict-version")  # msgspec's own types; TypedDict on 3.11
 _union: Any = Union
 _create_model: Any = pydantic.create_model
 _optional: Any = Optional
@@ -166,19 +169,14 @@ def _struct(kind: str, fields: list[Typed], wild: bool) -> Typed:
             return made, st.tuples(*values.values()).map(list) | st.lists(_ANY_JSON, max_size=3)
         case "typed-dict":
             made = _typed_dict(name, dict(zip(names, types, strict=True)), total=not wild)
+        case "typed-dict-for-pydantic":
+            made = _typed_dict_for_pydantic(name, dict(zip(names, types, strict=True)), total=not wild)
         case "attrs":
             made = attrs.make_class(
                 name, {each: attrs.field(type=kind) for each, kind in zip(names, types, strict=True)}
             )
         case _:
-            alias = {
-                each: (kind, pydantic.Field(alias=each.upper()) if wild else ...)
-                for each, kind in zip(names, types, strict=True)
-            }
-            try:
-                made = _create_model(name, **alias)
-            except pydantic.errors.PydanticSchemaGenerationError:  # of msgspec's own types
-                made = int
+            made = _model(name, dict(zip(names, types, strict=True)), wild)
             if wild:
                 values |= {each.upper(): value for each, value in values.items()}
     _made.append(made)
@@ -186,8 +184,20 @@ def _struct(kind: str, fields: list[Typed], wild: bool) -> Typed:
     return made, whole | _fields(values)
 
 
+def _model(name: str, types: dict[str, Any], wild: bool) -> Any:
+    fields = {each: (kind, pydantic.Field(alias=each.upper()) if wild else ...) for each, kind in types.items()}
+    try:
+        return _create_model(name, **fields)
+    except pydantic.errors.PydanticUserError as error:
+        if error.code not in _UNKNOWN_TO_PYDANTIC:
+            raise
+        return int
+
+
 def _containers(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
-    kinds = st.sampled_from(["dataclass", "struct", "tagged", "array", "typed-dict", "attrs", "pydantic"])
+    kinds = st.sampled_from(
+        ["dataclass", "struct", "tagged", "array", "typed-dict", "typed-dict-for-pydantic", "attrs", "pydantic"]
+    )
     return st.one_of(
         inner.map(lambda typed: (list[typed[0]], st.lists(typed[1] | _ANY_JSON, max_size=3))),
         inner.map(lambda typed: (dict[str, typed[0]], st.dictionaries(st.just("a"), typed[1]))),

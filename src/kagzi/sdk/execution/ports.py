@@ -128,7 +128,7 @@ class RunPort(Protocol):
 
 
 class Execution(Protocol):
-    """A run in the executor, as the session sees it."""
+    """A run in the executor, as the session sees it. None of its methods may be called after `port.close()`."""
 
     def abandon(self, reason: str) -> None:
         """The lease is lost: stop at once, record nothing more, free everything. Ends with `port.close()`."""

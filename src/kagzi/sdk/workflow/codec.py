@@ -25,6 +25,7 @@ _CODEC_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.M
 _NULL = b"null"
 _EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # values that decode to exactly what was encoded
 _NUMBER_ADVICE = "JSON has neither NaN nor infinity. Use None, or a string"
+_TYPES_ADVICE = "Use dataclasses, msgspec.Struct (tagged, in unions), TypedDict, attrs or pydantic models."
 
 
 class Codec(Generic[T]):
@@ -186,12 +187,9 @@ def type_name(annotation: Any) -> str:
 
 def _unreadable(annotation: Any, error: Exception) -> InvalidArgument:
     reason = str(error).partition("\n")[0].rstrip(".")
-    return InvalidArgument(
-        f"{type_name(annotation)} cannot be read from JSON: {reason}. Use dataclasses, msgspec.Struct (tagged, in "
-        "unions), "
-        f"TypedDict, attrs or pydantic models.",
-        field="annotation",
-    )
+    # Python 3.11: pydantic says which TypedDict to use, and the general advice would name the one that it refuses.
+    advice = "" if getattr(error, "code", "") == "typed-dict-version" else f" {_TYPES_ADVICE}"
+    return InvalidArgument(f"{type_name(annotation)} cannot be read from JSON: {reason}.{advice}", field="annotation")
 
 
 def _too_large(size: int, what: str) -> ResourceExhausted:
