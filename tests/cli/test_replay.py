@@ -115,7 +115,7 @@ def test_replay_tells_of_another_end(shop: Shop, tmp_path: Path) -> None:
         (["replay", "declined", "--code", CODE, "--at", "x"], 2, "--at needs --pdb"),
         (["replay", "--code", CODE], 2, "give a RUN, or a file with one run"),
         (["replay", "nobody", "--code", CODE], 3, "run nobody not found"),
-        (["replay", "declined", "--code", "nowhere"], 2, "nowhere cannot be loaded"),
+        (["replay", "declined", "--code", "nowhere"], 2, "There is no module 'nowhere'"),
         (["replay", "declined", "--code", "kagzi.cli.bench.flows"], 3, "'process-order' version 1, which is not here"),
         (["replay", "declined"], 2, "missing option --code\nhint: add --code MODULE"),
         (["diff", "declined"], 2, "is not a fork"),

@@ -183,6 +183,13 @@ class FakeExplanation(NamedTuple):
 
 
 FAKES = {
+    "delivering": FakeExplanation(
+        "It is on its way to worker 3f2a, which has not received it after 40 s: the connection is slow, or much else "
+        "is sent before it.",
+        "Check the connection from the server to the worker.",
+        {"delivering_s": "40"},
+        None,
+    ),
     "quarantined": FakeExplanation(
         "It is quarantined: it lost 10 workers.", "Find out why it kills its workers.", {}, "Resume…"
     ),

@@ -219,7 +219,7 @@ def test_pauses_and_handovers_have_a_place_in_time(dashboard: Dashboard, page: P
     page.get_by_role("tab", name="Attempts").click()
     for attempt in (1, 2):
         page.get_by_label(f"Compare attempt {attempt}").check()
-    compared = page.get_by_role("region", name="Attempts 1 and 2")
+    compared = page.get_by_role("region", name="attempt 1 and attempt 2")
     expect(compared.locator(".diff-added")).to_contain_text("no money there")
     expect(compared.get_by_role("group", name="Arguments")).to_contain_text("amount")
 

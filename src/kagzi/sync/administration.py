@@ -18,7 +18,7 @@ from .background import Background, same
 
 
 class Namespaces:
-    """`client.namespaces`: what namespaces there are and what they may use."""
+    """`client.namespaces`: the namespaces of the server, and their limits."""
 
     def __init__(self, background: Background, client: AsyncNamespaces) -> None:
         self._background = background
@@ -36,32 +36,31 @@ class Namespaces:
         return self._background.call(lambda: self._client.get(name))
 
     def create(self, name: str, **options: Unpack[NamespaceKeywords]) -> NamespaceInfo:
-        """Create the namespace `name` with these `options`: see [NamespaceKeywords](#namespacekeywords). What is not
-        given is not limited. Raises AlreadyExists."""
+        """Create the namespace `name` with these `options`: see [NamespaceKeywords](#namespacekeywords). A limit that
+        is not given means no limit. Raises AlreadyExists."""
         return self._background.call(lambda: self._client.create(name, **options))
 
     def update(self, name: str, **options: Unpack[NamespaceKeywords]) -> NamespaceInfo:
-        """Set `options` of the namespace `name`: see [NamespaceKeywords](#namespacekeywords). What is not given stays.
+        """Set `options` of the namespace `name`: see [NamespaceKeywords](#namespacekeywords). Others stay unchanged.
         They take effect on every server at once. Raises NotFound."""
         return self._background.call(lambda: self._client.update(name, **options))
 
     def enable(self, name: str) -> NamespaceInfo:
-        """Let the namespace `name` take new runs again."""
+        """Let the namespace `name` accept new runs again."""
         return self._background.call(lambda: self._client.enable(name))
 
     def disable(self, name: str) -> NamespaceInfo:
-        """Let the namespace `name` take no new runs; those it has go on, with the children they start."""
+        """Let the namespace `name` refuse new runs. Its open runs continue, and may start children."""
         return self._background.call(lambda: self._client.disable(name))
 
     def delete(self, name: str, *, confirm: str) -> None:
-        """Delete the namespace `name` with all its runs, for good: `confirm` repeats the name. It is removed in the
-        background, and then the name is free. Raises PreconditionFailed while runs are open or schedules enabled."""
+        """Delete the namespace `name` with all its runs, for good. `confirm` must repeat the name. It is deleted in the
+        background; then the name is free. Raises PreconditionFailed while runs are open or schedules enabled."""
         self._background.call(lambda: self._client.delete(name, confirm=confirm))
 
 
 class Versions:
-    """`client.versions`: which versions of workflows there are, which one new runs get, and which build may take a
-    run."""
+    """`client.versions`: the versions of workflows, which of them new runs get, and which build may take a run."""
 
     def __init__(self, background: Background, client: AsyncVersions) -> None:
         self._background = background
@@ -71,32 +70,32 @@ class Versions:
         return repr(self._client)
 
     def list(self, workflow: Workflow[Any, Any] | str | None = None) -> Iterator[VersionInfo]:
-        """Versions of a `workflow`, or of all; the latest one first."""
+        """Versions of one `workflow`, or of all; the latest first."""
         return self._background.iterate(lambda: self._client.list(workflow), same)
 
     def counts(self, workflow: Workflow[Any, Any] | str) -> dict[str, int]:
-        """Open runs of a `workflow` by version: a version with none left can be taken out of service."""
+        """Open runs of a `workflow` by version. A version without open runs can be removed."""
         return self._background.call(lambda: self._client.counts(workflow))
 
     def set_default(self, workflow: Workflow[Any, Any] | str, version: int | str | None) -> VersionInfo:
-        """Let new runs of a `workflow` that ask for no version get this `version`; None: the highest that is not
+        """Give new runs of a `workflow` without an explicit version this `version`; None: the highest that is not
         deprecated. Returns the default. Raises NotFound, and PreconditionFailed for a deprecated one."""
         return self._background.call(lambda: self._client.set_default(workflow, version))
 
     def deprecate(self, workflow: Workflow[Any, Any] | str, version: int | str, *, undo: bool = False) -> VersionInfo:
-        """Let a `version` of a `workflow` take no new runs; those that are there finish. `undo` allows new runs again.
-        Raises NotFound, and PreconditionFailed for one that was set as the default."""
+        """Let a `version` of a `workflow` accept no new runs; its open runs finish. `undo` allows new runs again.
+        Raises NotFound, and PreconditionFailed for the version that was set as the default."""
         return self._background.call(lambda: self._client.deprecate(workflow, version, undo=undo))
 
     def adopt(self, run: str, build_id: str | None, *, reason: str = "") -> RunStatus:
-        """Let only workers with this `build_id` take a `run` from now on, for example a worker with repaired code; if
-        it is paused, it goes on. The run stays pinned to that build until you adopt it again, or until the code of that
-        build does not fit its history either. Kept in the audit. Returns the status that the run has then.
+        """Let only workers with this `build_id` take a `run` from now on, for example a worker with repaired code; a
+        paused run resumes. The run stays pinned to that build until you adopt it again, or until that code does not
+        match its history either. Recorded in the audit log. Returns the resulting status of the run.
 
         Args:
             run: The run id, or the workflow_id.
-            build_id: Of the workers. None: every worker may take the run again, and a paused run stays paused.
-            reason: Kept in the audit.
+            build_id: Of the workers. None: any worker may take the run again, and a paused run stays paused.
+            reason: Recorded in the audit log.
 
         Raises NotFound; PreconditionFailed if the run has ended, or is being executed: pause it first.
         """
@@ -104,7 +103,7 @@ class Versions:
 
 
 class Workers:
-    """`client.workers`: who executes runs, and what happened to them."""
+    """`client.workers`: the workers of the namespace, and their events."""
 
     def __init__(self, background: Background, client: AsyncWorkers) -> None:
         self._background = background
@@ -120,7 +119,7 @@ class Workers:
         workflow: Workflow[Any, Any] | str | None = None,
         limit: int | None = None,
     ) -> Iterator[WorkerInfo]:
-        """Workers, the newest registration first. Those that left stay in the list for 30 days.
+        """Workers, the newest registration first. Workers that left stay in the list for 30 days.
 
         Args:
             status: "online", "draining" or "offline". Default: any.
@@ -140,12 +139,12 @@ class Workers:
 
     def drain(self, id: str) -> WorkerInfo:
         """Ask the worker `id` to stop: it takes no more work, finishes what it can within its `shutdown_grace`, hands
-        back the rest and leaves. Returns at once: its status is "offline" when it has left. Raises NotFound."""
+        back the rest and exits. Returns at once; its status is "offline" when it has left. Raises NotFound."""
         return self._background.call(lambda: self._client.drain(id))
 
 
 class WorkflowTypes:
-    """`client.workflow_types`: workflow types as queues, with their limits."""
+    """`client.workflow_types`: the queues of workflow types, with their limits."""
 
     def __init__(self, background: Background, client: AsyncWorkflowTypes) -> None:
         self._background = background
@@ -163,24 +162,24 @@ class WorkflowTypes:
         return self._background.call(lambda: self._client.get(workflow))
 
     def schema(self, workflow: Workflow[Any, Any] | str, *, version: int | str | None = None) -> WorkflowSchema:
-        """What workers registered about the input, output and signals of a `workflow`, at a `version`; None: the one
-        that new runs get. Raises NotFound if no worker has registered it."""
+        """The schemas that workers registered for the input, output and signals of a `workflow`, at a `version`; None:
+        the version that new runs get. Raises NotFound if no worker has registered it."""
         return self._background.call(lambda: self._client.schema(workflow, version=version))
 
     def update(self, workflow: Workflow[Any, Any] | str, **limits: Unpack[TypeLimitKeywords]) -> WorkflowTypeInfo:
-        """Set `limits` of a `workflow`, by name or itself: see [TypeLimitKeywords](#typelimitkeywords). They take
+        """Set `limits` of a `workflow`, given itself or by name: see [TypeLimitKeywords](#typelimitkeywords). They take
         effect on every server at once."""
         return self._background.call(lambda: self._client.update(workflow, **limits))
 
     def pause(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
-        """Let no run of a `workflow` begin or go on until it is resumed: starts are accepted and wait. What runs now
-        runs on."""
+        """Let no run of a `workflow` begin or continue until it is resumed. Starts are accepted and wait. Runs that a
+        worker executes now continue."""
         return self._background.call(lambda: self._client.pause(workflow))
 
     def resume(self, workflow: Workflow[Any, Any] | str) -> WorkflowTypeInfo:
-        """Let runs of a `workflow` begin and go on again."""
+        """Let runs of a `workflow` begin and continue again."""
         return self._background.call(lambda: self._client.resume(workflow))
 
     def queue_depth(self, workflow: Workflow[Any, Any] | str | None = None) -> tuple[QueueInfo, ...]:
-        """How many runs wait, by type and version: of one `workflow`, or of all with runs that wait."""
+        """How many runs wait, by type and version: of one `workflow`, or of all that have waiting runs."""
         return self._background.call(lambda: self._client.queue_depth(workflow))

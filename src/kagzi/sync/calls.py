@@ -71,8 +71,8 @@ class KagziCalls:
         labels: Mapping[str, str] | None = None,
         on_conflict: OnConflict = "existing",
     ) -> Run[Any]:
-        """Send a `signal` with a `value` to the run with this workflow_id, the `id`, and start it first if it is not
-        active: both or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
+        """Send a `signal` with a `value` to the open run with the workflow_id `id`, or start that run and send it: both
+        happen or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
         return Run(
             self._background,
             self._background.call(
@@ -103,20 +103,20 @@ class KagziCalls:
         id: str | None = None,
         timeout: Duration | None = None,
     ) -> Any:
-        """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`; after the `timeout`
-        waiting stops with TimeoutError, and the run goes on. Raises what `start()` and `Run.result()` raise."""
+        """Start a run and wait for its result. `workflow`, `input` and `id` are as in `start`. After the `timeout` it
+        raises TimeoutError, and the run continues. Raises what `start()` and `Run.result()` raise."""
         return self._background.call(lambda: cast("Any", self._client).run(workflow, input, id=id, timeout=timeout))
 
     def list(
         self, *, limit: int | None = None, order: RunOrder | None = None, **matching: Unpack[Matching]
     ) -> Iterator[Run[Any]]:
-        """Runs that match everything given, newest first: `for run in client.list(status="failed"):`.
+        """Runs that match all the conditions, newest first: `for run in client.list(status="failed"):`.
 
         Args:
             limit: Return at most this many. Default: all.
-            order: "ended": those that ended last come first, without runs that have not ended. Default: "created",
-                but "ended" with ended_since or ended_until.
-            matching: Which runs: see [Matching](#matching). Default: any.
+            order: "ended": the latest end first, without open runs. Default: "created", but "ended" with ended_since
+                or ended_until.
+            matching: The conditions: see [Matching](#matching). Default: all runs.
         """
         return self._background.iterate(
             lambda: self._client.list(limit=limit, order=order, **matching), lambda row: Run(self._background, row)
@@ -127,7 +127,7 @@ class KagziCalls:
         return self._background.call(lambda: self._client.count(**matching))
 
     def explain(self, id: str) -> Explanation:
-        """Why the run `id` is where it is, in words: `print(client.explain(id))`."""
+        """Explain in words why the run `id` is in its state: `print(client.explain(id))`."""
         return self._background.call(lambda: self._client.explain(id))
 
     @overload
@@ -138,7 +138,7 @@ class KagziCalls:
 
     def signal(self, id: str, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False) -> bool:
         """Send a `signal` with a `value` to the run `id`, or `replace` a value that no code has received. A workflow_id
-        means the run that has not ended. See `Run.signal`."""
+        means its open run. See `Run.signal`."""
         answer: bool = self._background.call(
             lambda: cast("Any", self._client).signal(id, signal, value, replace=replace)
         )
@@ -153,19 +153,19 @@ class KagziCalls:
         self._background.call(lambda: self._client.terminate(id, reason))
 
     def pause(self, id: str, reason: str = "") -> None:
-        """Let the run `id` begin no more steps, for a `reason`. See `Run.pause`."""
+        """Keep the run `id` from beginning further steps, for a `reason`. See `Run.pause`."""
         self._background.call(lambda: self._client.pause(id, reason))
 
     def resume(self, id: str) -> None:
-        """Let the paused run `id` go on. See `Run.resume`."""
+        """Resume the paused run `id`. See `Run.resume`."""
         self._background.call(lambda: self._client.resume(id))
 
     def wake(self, id: str, step: str = "") -> bool:
-        """Wake the run `id`, or a `step` of it that waits for a time. See `Run.wake`."""
+        """Wake the run `id`, or one `step` of it that waits for a time. See `Run.wake`."""
         return self._background.call(lambda: self._client.wake(id, step))
 
     def retry(self, id: str, *, from_step: str = "") -> None:
-        """Reopen the failed run `id`, at the step that failed or `from_step`. See `Run.retry`."""
+        """Reopen the failed run `id`, at the step that failed or at `from_step`. See `Run.retry`."""
         self._background.call(lambda: self._client.retry(id, from_step=from_step))
 
     def fork(
@@ -177,7 +177,7 @@ class KagziCalls:
         version: int | str | None = None,
         workflow_id: str | None = None,
     ) -> Run[Any]:
-        """Start a new run, with this `workflow_id` and `version`, from the history of the run `id`: `from_step` on,
+        """Start a new run, with this `workflow_id` and `version`, from the history of the run `id` before `from_step`,
         with `outputs` replaced by step id. See `Run.fork`."""
         return Run(
             self._background,
@@ -189,12 +189,12 @@ class KagziCalls:
         )
 
     def export(self, id: str) -> Iterator[bytes]:
-        """The run `id` with its whole history as lines of JSON. See `Run.export`."""
+        """The run `id` with its whole history, as lines of JSON. See `Run.export`."""
         return self._background.iterate(lambda: self._client.export(id), same)
 
     def import_runs(self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str]) -> Iterator[ImportedRun]:
-        """Import runs that were exported from `lines`, such as an open file. Each is imported whole or not at all;
-        importing the same run again changes nothing. Raises InvalidArgument, which names line and field, and
+        """Import exported runs from `lines`, such as an open file. Each is imported completely or not at all; importing
+        the same run again changes nothing. Raises InvalidArgument, which names the line and the field, and
         AlreadyExists."""
         return self._background.iterate(lambda: self._client.import_runs(lines), same)
 
@@ -206,7 +206,7 @@ class KagziCalls:
         until: datetime | Duration | None = None,
         step: str = "",
     ) -> Stats:
-        """What happened minute by minute, and what is open now: of a `workflow`, or of all, `since` a moment or that
-        long ago (default: 60 steps), `until` a moment or that long ago (default: now). In steps of "1m", "5m", "1h" or
-        "1d" (`step`) the ten busiest workflows are named, and the others are one. Up to 5 seconds old."""
+        """Counts of started and ended runs over time, and of open runs now: for a `workflow` or all, `since` a time or
+        duration ago (default: 60 steps), `until` a time or duration ago (default: now). With a `step` of "1m", "5m",
+        "1h" or "1d", the ten busiest workflows are named and the others summed. Up to 5 seconds old."""
         return self._background.call(lambda: self._client.stats(workflow=workflow, since=since, until=until, step=step))

@@ -10,7 +10,7 @@ from .background import Background, same
 
 
 class Keys:
-    """`client.keys`: who may call a server that asks for keys. `everywhere` needs a key of every namespace."""
+    """`client.keys`: who may call a server that requires keys. `everywhere` needs a key that is valid everywhere."""
 
     def __init__(self, background: Background, client: AsyncKeys) -> None:
         self._background = background
@@ -20,8 +20,8 @@ class Keys:
         return repr(self._client)
 
     def list(self, *, everywhere: bool = False, limit: int | None = None) -> Iterator[KeyInfo]:
-        """Keys of the namespace (of all namespaces: `everywhere`), newest first, at most `limit`. Those that are not
-        good any more stay in the list for a year."""
+        """Keys of the namespace (of all namespaces: `everywhere`), newest first, at most `limit`. Expired and revoked
+        keys stay in the list for a year."""
         return self._background.iterate(lambda: self._client.list(everywhere=everywhere, limit=limit), same)
 
     def create(
@@ -30,24 +30,24 @@ class Keys:
         """Create a key.
 
         Args:
-            name: What people call it.
-            scopes: What it is good for: "read" looks, "client" starts and changes runs and schedules, "worker" executes
+            name: Its name.
+            scopes: What it permits: "read" reads, "client" starts and changes runs and schedules, "worker" executes
                 runs, "admin" changes limits, versions, namespaces and keys. "client" includes "read", and "admin" all.
-            expires_in: It is good for so long. Default: until it is revoked.
-            everywhere: It is good for every namespace.
+            expires_in: How long it is valid. Default: until it is revoked.
+            everywhere: It is valid in every namespace.
         """
         return self._background.call(
             lambda: self._client.create(name, scopes=scopes, expires_in=expires_in, everywhere=everywhere)
         )
 
     def rotate(self, id: str, *, grace: Duration | None = None, everywhere: bool = False) -> NewKey:
-        """Give the key `id` a new secret. The old one is good for another `grace`, by default not at all; `everywhere`:
-        the key may be of any namespace. Raises NotFound, and PreconditionFailed if it was revoked."""
+        """Give the key `id` a new secret. The old one stays valid for `grace`, by default not at all. `everywhere`: the
+        key may be of any namespace. Raises NotFound, and PreconditionFailed if it was revoked."""
         return self._background.call(lambda: self._client.rotate(id, grace=grace, everywhere=everywhere))
 
     def revoke(self, id: str, *, everywhere: bool = False) -> KeyInfo:
-        """End the key `id`, for good: within 10 seconds on every server, also for what is open with it. `everywhere`:
-        it may be of any namespace. Raises NotFound."""
+        """Revoke the key `id` for good: within 10 seconds on every server, also for open connections. `everywhere`: it
+        may be of any namespace. Raises NotFound."""
         return self._background.call(lambda: self._client.revoke(id, everywhere=everywhere))
 
     def audit(
@@ -58,8 +58,8 @@ class Keys:
         everywhere: bool = False,
         limit: int | None = None,
     ) -> Iterator[AuditRecord]:
-        """Administrative changes in the namespace (in all: `everywhere`), latest first, at most `limit`; from `since`
-        on, and before `until`. They are kept for a year."""
+        """Administrative changes in the namespace (in all: `everywhere`), latest first, at most `limit`, at or after
+        `since` and before `until`. They are kept for a year."""
         return self._background.iterate(
             lambda: self._client.audit(since=since, until=until, everywhere=everywhere, limit=limit), same
         )

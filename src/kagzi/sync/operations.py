@@ -20,8 +20,8 @@ from .run import Run
 
 
 class BulkOperation:
-    """An operation on many runs. The server goes on with it also when this program ends: `client.bulk.get(id)` finds
-    it."""
+    """An operation on many runs. The server continues it even after this program ends: find it with
+    `client.bulk.get(id)`."""
 
     def __init__(self, background: Background, operation: AsyncBulkOperation) -> None:
         self._background = background
@@ -31,24 +31,24 @@ class BulkOperation:
         return repr(self._operation)
 
     def progress(self) -> BulkProgress:
-        """Ask how far it is. Raises NotFound."""
+        """Read its progress from the server. Raises NotFound."""
         return self._background.call(self._operation.progress)
 
     def wait(self, timeout: Duration | None = None) -> BulkProgress:
-        """Wait until it has finished or was stopped; raises TimeoutError after `timeout`, and the operation goes on."""
+        """Wait until it has finished or was stopped. After `timeout` raises TimeoutError; the operation continues."""
         return self._background.call(lambda: self._operation.wait(timeout))
 
     def stop(self) -> BulkProgress:
-        """End it where it is; what is done stays done."""
+        """Stop it. Runs that it has already changed stay changed."""
         return self._background.call(self._operation.stop)
 
 
 class Bulk:
-    """`client.bulk`. Every call returns at once; the server works in the background on the runs that exist at that
-    moment.
+    """`client.bulk`. Every call returns at once; the server processes the runs that exist at that time in the
+    background.
 
-    The keywords of `matching` say which runs, as in `client.list`; at least one is needed. Without `status`, cancel and
-    terminate mean runs that have not ended, retry means failed ones, resume means paused ones.
+    The keywords of `matching` select the runs, as in `client.list`; at least one is required. Without `status`, cancel
+    and terminate select open runs, retry failed ones, and resume paused ones.
     """
 
     def __init__(self, background: Background, client: AsyncBulk) -> None:
@@ -59,43 +59,43 @@ class Bulk:
         return repr(self._client)
 
     def cancel(self, *, reason: str = "", **matching: Unpack[Matching]) -> "BulkOperation":
-        """Cancel the runs that are `matching`, for a `reason`. See `Run.cancel`."""
+        """Cancel all runs `matching` the conditions, for a `reason`. See `Run.cancel`."""
         return BulkOperation(
             self._background, self._background.call(lambda: self._client.cancel(reason=reason, **matching))
         )
 
     def terminate(self, *, reason: str = "", **matching: Unpack[Matching]) -> "BulkOperation":
-        """Terminate the runs that are `matching`, for a `reason`. See `Run.terminate`."""
+        """Terminate all runs `matching` the conditions, for a `reason`. See `Run.terminate`."""
         return BulkOperation(
             self._background, self._background.call(lambda: self._client.terminate(reason=reason, **matching))
         )
 
     def retry(self, *, reason: str = "", **matching: Unpack[Matching]) -> "BulkOperation":
-        """Retry the runs that are `matching`, for a `reason`. See `Run.retry`."""
+        """Retry all runs `matching` the conditions, for a `reason`. See `Run.retry`."""
         return BulkOperation(
             self._background, self._background.call(lambda: self._client.retry(reason=reason, **matching))
         )
 
     def resume(self, *, reason: str = "", **matching: Unpack[Matching]) -> "BulkOperation":
-        """Resume the runs that are `matching`, for a `reason`. `problem=True` means those that the engine paused. See
-        `Run.resume`."""
+        """Resume all runs `matching` the conditions, for a `reason`. `problem=True` selects those that Kagzi paused.
+        See `Run.resume`."""
         return BulkOperation(
             self._background, self._background.call(lambda: self._client.resume(reason=reason, **matching))
         )
 
     def delete(self, *, reason: str = "", **matching: Unpack[Matching]) -> "BulkOperation":
-        """Delete ended runs that are `matching`, with their history, for a `reason`. Open ones are left alone and count
-        as failed."""
+        """Delete the ended runs `matching` the conditions, with their history, for a `reason`. Open runs are not
+        deleted and count as failed."""
         return BulkOperation(
             self._background, self._background.call(lambda: self._client.delete(reason=reason, **matching))
         )
 
     def get(self, id: str) -> "BulkOperation":
-        """A handle to the operation with this `id`. No call is made yet."""
+        """A handle to the operation with this `id`. Makes no call yet."""
         return BulkOperation(self._background, self._client.get(id))
 
     def list(self, limit: int | None = None) -> "Iterator[BulkOperation]":
-        """Operations, newest first, at most `limit`; `operation.last` says how far each is."""
+        """Operations, newest first, at most `limit`; `operation.last` is the progress of each."""
         return self._background.iterate(
             lambda: self._client.list(limit), lambda row: BulkOperation(self._background, row)
         )
@@ -105,12 +105,12 @@ class Bulk:
         return self._background.call(lambda: self._client.stop(id))
 
     def start(self, action: BulkAction, where: RunFilter, reason: str = "") -> "BulkOperation":
-        """Start an `action` on the runs that a filter `where` matches, for a `reason`."""
+        """Start an `action` on the runs that the filter `where` selects, for a `reason`."""
         return BulkOperation(self._background, self._background.call(lambda: self._client.start(action, where, reason)))
 
 
 class Schedules:
-    """`client.schedules`. Every method raises NotFound for a schedule that does not exist; all can be repeated."""
+    """`client.schedules`. Every method raises NotFound for an unknown schedule. All methods can be repeated."""
 
     def __init__(self, background: Background, client: AsyncSchedules) -> None:
         self._background = background
@@ -120,37 +120,37 @@ class Schedules:
         return repr(self._client)
 
     def get(self, id: str) -> Schedule:
-        """The schedule with this `id` as it is now."""
+        """The current state of the schedule with this `id`."""
         return self._background.call(lambda: self._client.get(id))
 
     def list(self, *, workflow: Workflow[Any, Any] | str | None = None, limit: int | None = None) -> Iterator[Schedule]:
-        """Schedules, newest first, at most `limit`: those of a `workflow`, or all."""
+        """Schedules, newest first, at most `limit`: those of one `workflow`, or all."""
         return self._background.iterate(lambda: self._client.list(workflow=workflow, limit=limit), same)
 
     def runs(self, id: str, *, limit: int | None = None) -> Iterator[ScheduleFire]:
-        """What became of the times of schedule `id`, newest first, at most `limit`: runs, and skips with the reason."""
+        """The results of the times of schedule `id`, newest first, at most `limit`: runs, and skips with the reason."""
         return self._background.iterate(lambda: self._client.runs(id, limit=limit), same)
 
     def pause(self, id: str, reason: str = "") -> Schedule:
-        """Stop the schedule `id` for a `reason`. Times that come while it is paused are not caught up with."""
+        """Pause the schedule `id` for a `reason`. Times that pass while it is paused are not caught up."""
         return self._background.call(lambda: self._client.pause(id, reason))
 
     def resume(self, id: str) -> Schedule:
-        """Let the paused schedule `id` go on with the next time from now."""
+        """Resume the paused schedule `id`, from its next time on."""
         return self._background.call(lambda: self._client.resume(id))
 
     def trigger(self, id: str) -> Run[Any]:
-        """Start a run of schedule `id` now, also of a paused one. Raises PreconditionFailed if a run is open and
+        """Start a run of schedule `id` now, even if it is paused. Raises PreconditionFailed if a run is open and
         overlap is "skip"."""
         return Run(self._background, self._background.call(lambda: self._client.trigger(id)))
 
     def backfill(self, id: str, start: datetime, end: datetime) -> tuple[ScheduleFire, ...]:
-        """Start runs for times that have none yet, at most 1,000. Returns what became of each time in the range.
+        """Start runs for past times without a run, at most 1,000. Returns the result of each time in the range.
 
         Args:
             id: The schedule.
-            start: The first time that may be meant.
-            end: Times are before this.
+            start: The first time of the range.
+            end: The end of the range, exclusive.
         """
         return self._background.call(lambda: self._client.backfill(id, start, end))
 
@@ -164,15 +164,15 @@ class Schedules:
         count: int = 10,
         after: datetime | None = None,
     ) -> tuple[datetime, ...]:
-        """The next times, in UTC: of a schedule, or of an expression that is not saved.
+        """The next times, in UTC, of a schedule or of an expression that is not saved.
 
         Args:
             id: The schedule; else give `cron` or `every`.
             cron: A cron expression.
-            timezone: Its zone. Default: UTC.
+            timezone: The time zone of the expression. Default: UTC.
             every: An interval.
             count: How many times, at most 1,000.
-            after: Times later than this moment. Default: now.
+            after: Only times later than this. Default: now.
         """
         return self._background.call(
             lambda: self._client.preview(id, cron=cron, timezone=timezone, every=every, count=count, after=after)
@@ -187,34 +187,34 @@ class Schedules:
         owner: str | None = None,
         **changes: Unpack[ScheduleKeywords],
     ) -> Schedule:
-        """Change what is given of the schedule `id`; the times are computed anew from now on.
+        """Change the given options of the schedule `id`; its times are recomputed from now on.
 
         Args:
             workflow: The workflow to start, or its name.
-            next_at: Go on with the first time at or after this; those before it are recorded as skipped.
-            owner: Whose code declares it from now on; "" for nobody's.
-            changes: See [ScheduleKeywords](#schedulekeywords). Labels replace all that were set.
+            next_at: Continue with the first time at or after this; earlier times are recorded as skipped.
+            owner: The program that declares it from now on; "" for none.
+            changes: See [ScheduleKeywords](#schedulekeywords). Labels replace all previous labels.
         """
         return self._background.call(
             lambda: self._client.update(id, workflow=workflow, next_at=next_at, owner=owner, **changes)
         )
 
     def delete(self, id: str) -> bool:
-        """Delete the schedule `id`. Returns whether there was one. Its runs stay."""
+        """Delete the schedule `id`. Returns whether it existed. Its runs stay."""
         return self._background.call(lambda: self._client.delete(id))
 
     def apply(self, declared: DeclaredSchedule) -> Schedule:
-        """Create or change a schedule as it is `declared` with `kagzi.schedule(...)`; no change, no effect."""
+        """Create or change a schedule as `declared` with `kagzi.schedule(...)`. Has no effect if nothing differs."""
         return self._background.call(lambda: self._client.apply(declared))
 
     def sync(self, declared: Iterable[DeclaredSchedule], *, owner: str, prune: Prune = "report") -> SyncedSchedules:
-        """Apply all schedules that a program declares, and find those that it no longer does.
+        """Apply all schedules that a program declares, and find those that it no longer declares.
 
         Args:
-            declared: Made with `kagzi.schedule(...)`: all of this owner.
-            owner: Whose they are: the name of a program, or of a part of it. It is kept with each of them.
-            prune: What to do with schedules of the same owner that are not declared any more: `"report"` (the default)
-                only returns and logs them, and they go on; `"pause"` pauses, `"delete"` deletes them. Their runs stay.
+            declared: All schedules of this owner, made with `kagzi.schedule(...)`.
+            owner: The name of the program, or of a part of it. It is stored with each schedule.
+            prune: What to do with schedules of the same owner that are no longer declared: `"report"` (the default)
+                only returns and logs them; `"pause"` pauses, `"delete"` deletes them. Their runs stay.
 
         Raises PreconditionFailed, and changes nothing, if a schedule belongs to another owner.
         """

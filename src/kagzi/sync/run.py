@@ -18,10 +18,10 @@ O_co = TypeVar("O_co", covariant=True)
 
 
 class Run(Generic[O_co]):
-    """A handle to a run. Made by `client.start`, `client.get` and `client.list`, without a call of its own.
+    """A handle to a run. Made by `client.start`, `client.get` and `client.list`. Creating it makes no call.
 
-    From `client.get(id)` the run is looked up with the first call: the run with that id, else the latest with that
-    workflow_id.
+    A handle from `client.get(id)` looks up the run with its first call: the run with that id, else the latest run with
+    that workflow_id.
     """
 
     def __init__(self, background: Background, run: AsyncRun[O_co]) -> None:
@@ -38,22 +38,22 @@ class Run(Generic[O_co]):
 
     @property
     def id(self) -> str:
-        """The run id. Raises PreconditionFailed for a handle by workflow_id until the first call was made."""
+        """The run id. Raises PreconditionFailed for a handle by workflow_id before the first call."""
         return self._run.id
 
     @property
     def workflow_id(self) -> str:
-        """The workflow_id. Raises PreconditionFailed for a handle by run id until the first call was made."""
+        """The workflow_id. Raises PreconditionFailed for a handle by run id before the first call."""
         return self._run.workflow_id
 
     @property
     def url(self) -> str:
-        """The address of the run's page; empty if the server has no pages."""
+        """The URL of the run's page; empty if the server has no pages."""
         return self._run.url
 
     @property
     def created(self) -> bool:
-        """Whether `start()` made this run; False if it returned one that was there already."""
+        """Whether `start()` created this run; False if it returned an existing one."""
         return self._run.created
 
     @property
@@ -63,13 +63,12 @@ class Run(Generic[O_co]):
 
     @property
     def last_info(self) -> RunInfo | None:
-        """The run as the last `status()` or `info()` found it, or the list that it comes from; None before the
-        first."""
+        """The run as the last `status()`, `info()` or list returned it; None before the first call."""
         return self._run.last_info
 
     @property
     def status_text(self) -> str:
-        """What the workflow last said with `ctx.set_status`, as of the last `status()` or `info()`."""
+        """The text that the workflow last set with `ctx.set_status`, as of the last `status()` or `info()`."""
         return self._run.status_text
 
     @property
@@ -79,15 +78,15 @@ class Run(Generic[O_co]):
         return self._run.progress
 
     def status(self) -> RunStatus:
-        """Ask the server for the state of the run. Raises NotFound."""
+        """Read the status of the run from the server. Raises NotFound."""
         return self._background.call(self._run.status)
 
     def info(self) -> RunInfo:
-        """Everything about the run but its steps. Raises NotFound."""
+        """Everything about the run except its steps. Raises NotFound."""
         return self._background.call(self._run.info)
 
     def explain(self) -> Explanation:
-        """Why the run is where it is, in words: `print(run.explain())`."""
+        """Explain in words why the run is in its state: `print(run.explain())`."""
         return self._background.call(self._run.explain)
 
     @overload
@@ -97,12 +96,12 @@ class Run(Generic[O_co]):
     def state(self, model: type[T]) -> T | None: ...
 
     def state(self, model: Any = Any) -> Any:
-        """Ask the server for what the workflow last set with `ctx.set_state`; None if it has set nothing.
+        """Read the value that the workflow last set with `ctx.set_state`; None if it has set none.
 
         Args:
-            model: What to read it as: the class of what the workflow sets, for example. Default: plain JSON.
+            model: The type to decode it to, for example the class that the workflow uses. Default: plain JSON.
 
-        Raises NotFound, and InvalidArgument if the state does not fit the model.
+        Raises NotFound, and InvalidArgument if the state does not match the model.
         """
         return self._background.call(lambda: self._run.state(model))
 
@@ -113,48 +112,48 @@ class Run(Generic[O_co]):
     def states(self, model: type[T]) -> Iterator[T]: ...
 
     def states(self, model: Any = Any) -> Iterator[Any]:
-        """The state of the run, if there is one, and then each new one, until the run has ended. Those that are
-        replaced before they could be read are left out. `model` is as in `state`."""
+        """The state of the run, if it has one, and then each new one, until the run has ended. States that are replaced
+        before they could be read are left out. `model` is as in `state`."""
         return self._background.iterate(lambda: self._run.states(model), same)
 
     def result(self, *, timeout: Duration | None = None) -> O_co:
-        """Wait for the end and return the output; of a run that was continued as new, the output of the last one.
+        """Wait for the end and return the output. For a run that was continued as new: the output of the last run.
 
         Args:
-            timeout: Stop waiting after this time with TimeoutError; the run goes on. Default: wait for ever.
+            timeout: Raise TimeoutError after this time; the run continues. Default: no limit.
 
         Raises RunError if the run did not complete, NotFound.
         """
         return self._background.call(lambda: self._run.result(timeout=timeout))
 
     def wait(self, *, timeout: Duration | None = None) -> RunInfo:
-        """Wait for the end, whatever it is, and return the run as it ended: its status, with its output or its error.
-        Of a run that was continued as new, that is the last one. `timeout` is as in `result`."""
+        """Wait for the end, whatever it is, and return the ended run: its status, with its output or error. For a run
+        that was continued as new: the last run. `timeout` is as in `result`."""
         return self._background.call(lambda: self._run.wait(timeout=timeout))
 
     def steps(self) -> list[StepRecord]:
-        """The steps of the run, in the order in which they were begun."""
+        """The steps of the run, in the order in which they began."""
         return self._background.call(self._run.steps)
 
     def logs(self, step: str = "") -> StepLogs:
-        """What its steps logged, or the `step` with that id: the last 200 lines or 64 KiB of each."""
+        """The log lines of its steps, or of the `step` with that id: the last 200 lines or 64 KiB of each."""
         return self._background.call(lambda: self._run.logs(step))
 
     def events(self, *, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Everything that happens to the run, in order, until it has ended; what happened before comes first.
+        """All events of the run, in order, past ones first, until the run has ended.
 
         Args:
-            after: Leave out events up to this `seq`: go on where you left off.
+            after: Leave out events up to this `seq`, to continue where you stopped.
 
         Yields dicts of plain values with "kind" and "seq" (docs/reference/events.md). The last event of a run that was
-        continued as new has "continued_as": `client.get` that one to go on.
+        continued as new has "continued_as": `client.get` that run to follow it.
         """
         return self._background.iterate(lambda: self._run.events(after=after), same)
 
     def export(self) -> Iterator[bytes]:
-        """The run with its whole history as lines of JSON, to be kept or imported elsewhere.
+        """The run with its whole history as lines of JSON, to be stored or imported elsewhere.
 
-        Raises NotFound, and PreconditionFailed if the run goes on meanwhile: pause it, or stop its workers.
+        Raises NotFound, and PreconditionFailed if the run changes meanwhile: pause it, or stop its workers.
         """
         return self._background.iterate(self._run.export, same)
 
@@ -171,19 +170,19 @@ class Run(Generic[O_co]):
     def signal(
         self, signal: Signal[Any] | str, value: Any = None, /, *, replace: bool = False, request_id: str | None = None
     ) -> bool:
-        """Send the run a message. It is kept until the run waits for it. A handle by workflow_id means the run that has
-        not ended. Returns whether the run was waiting for it.
+        """Send the run a signal. It is kept until the run waits for it. A handle by workflow_id means its open run.
+        Returns whether the run was waiting for it.
 
         Args:
             signal: The signal, or its name.
-            value: What is sent.
-            replace: Replace a value that no code has received instead of sending another one: the value that does not
-                fit and for which the run is paused, and the run goes on; else the oldest of that name.
-            request_id: An id of your own: sent twice, it is one signal, also for the next run with its workflow_id.
-                Default: a new one.
+            value: The value to send.
+            replace: Replace a value that no code has received, instead of sending another one: the mismatching value
+                for which the run is paused, and the run resumes; else the oldest of that name.
+            request_id: An id of your own: a signal sent twice with it is one signal, also for the next run with the
+                same workflow_id. Default: a new one.
 
         Raises PreconditionFailed if the run has ended or there is nothing to replace, NotFound, ResourceExhausted if
-        too many are unread, InvalidArgument if the value does not fit the signal's type.
+        too many are unread, InvalidArgument if the value does not match the signal's type.
         """
         answer: bool = self._background.call(
             lambda: cast("Any", self._run).signal(signal, value, replace=replace, request_id=request_id)
@@ -191,19 +190,19 @@ class Run(Generic[O_co]):
         return answer
 
     def drop_signal(self, signal: Signal[Any] | str, /, *, request_id: str | None = None) -> bool:
-        """Drop a value that no code has received: the value that does not fit and for which the run is paused, and the
-        run waits for the next; else the oldest of that name. Returns whether the run was waiting for it.
+        """Drop a value that no code has received: the mismatching value for which the run is paused, and the run waits
+        for the next one; else the oldest of that name. Returns whether the run was waiting for it.
 
         Args:
             signal: The signal, or its name.
-            request_id: An id of your own: sent twice, it is done once. Default: a new one.
+            request_id: An id of your own: a call repeated with it takes effect once. Default: a new one.
 
-        Raises PreconditionFailed if there is none.
+        Raises PreconditionFailed if there is no such value.
         """
         return self._background.call(lambda: self._run.drop_signal(signal, request_id=request_id))
 
     def cancel(self, reason: str = "") -> None:
-        """Ask the run to stop. It ends as cancelled once its code has cleaned up; a run that has ended stays as it is.
+        """Ask the run to stop. It ends as cancelled once its code has cleaned up. Has no effect on an ended run.
 
         Args:
             reason: Shown with the run, and the message of the CancelledError in its code.
@@ -211,37 +210,37 @@ class Run(Generic[O_co]):
         self._background.call(lambda: self._run.cancel(reason))
 
     def terminate(self, reason: str = "") -> None:
-        """End the run now, as cancelled, without cleanup; the `reason` is shown with it. A run that has ended stays as
-        it is."""
+        """End the run now, as cancelled, without cleanup; the `reason` is shown with it. Has no effect on an ended
+        run."""
         self._background.call(lambda: self._run.terminate(reason))
 
     def pause(self, reason: str = "") -> None:
-        """Begin no more steps until `resume()`; the `reason` is shown with the run. Steps that run are finished and
-        recorded; signals and timers wait."""
+        """Begin no more steps until `resume()`; the `reason` is shown with the run. Steps that are executing finish and
+        are recorded; signals and timers wait."""
         self._background.call(lambda: self._run.pause(reason))
 
     def resume(self) -> None:
-        """Let a paused run go on, also one that the engine paused because of a problem."""
+        """Resume a paused run, also one that Kagzi paused because of a problem."""
         self._background.call(self._run.resume)
 
     def wake(self, step: str = "") -> bool:
-        """Do not wait any longer: the next attempt of a step, the end of a sleep, or a start that was to come later is
-        due now, and the history says so. Returns whether it was waiting.
+        """Stop waiting: the next attempt of a step, the end of a sleep or a delayed start is due now, which the history
+        records. Returns whether the run was waiting for it.
 
         Args:
-            step: The step id. Default: the run itself if it waits to begin, else its only step that waits for a time.
+            step: The step id. Default: the run itself if its start is delayed, else its only step with a timer.
 
-        Raises PreconditionFailed if the run is paused or has ended, or something else than a time is waited for.
+        Raises PreconditionFailed if the run is paused or has ended, or waits for something other than a time.
         """
         return self._background.call(lambda: self._run.wake(step))
 
     def retry(self, *, from_step: str = "") -> None:
-        """Reopen a failed run; the results from before the step are kept.
+        """Reopen a failed run. The results of earlier steps are kept.
 
         Args:
-            from_step: The step id to go on from. Default: the step that failed the run.
+            from_step: The step id to continue from. Default: the step that failed the run.
 
-        Raises PreconditionFailed if the run has not failed, or its workflow_id is active again.
+        Raises PreconditionFailed if the run has not failed, or another run with its workflow_id is open.
         """
         self._background.call(lambda: self._run.retry(from_step=from_step))
 
@@ -253,11 +252,11 @@ class Run(Generic[O_co]):
         version: int | str | None = None,
         id: str | None = None,
     ) -> "Run[O_co]":
-        """Start a new run with the results that this one had before `from_step` was begun; without it, with all that
-        are recorded.
+        """Start a new run with the results that this run had before `from_step` began; without it, with all recorded
+        results.
 
         Args:
-            from_step: The step id to go on from. Default: the new run goes on from where this one is.
+            from_step: The step id to continue from. Default: the new run continues from where this run is.
             outputs: Results to replace, by step id.
             version: The version of the workflow. Default: that of this run.
             id: The workflow_id of the new run. Default: a new one.

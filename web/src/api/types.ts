@@ -11,15 +11,15 @@ export const PAYLOAD_FIELDS: readonly string[] = [
   "context", "input", "input_schema", "output", "output_schema", "schema", "state",
 ];
 
-/** `build_id`: of the workers that alone may take the run; empty: every worker may again, and a paused run stays
- * paused. `reason` is kept in the audit. */
+/** `build_id`: only workers of this build may take the run; empty: every worker may again, and a paused run stays
+ * paused. `reason` is stored in the audit log. */
 export type AdoptIn = {
   readonly build_id: string;
   readonly reason?: string | undefined;
 };
 
-/** An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: what it was
- * called with. `before_retry`: the run was tried again since, and attempts are counted afresh. */
+/** An attempt that failed, or whose worker was lost: then the next one has the same number. `input`: its arguments.
+ * `before_retry`: the run was retried since, and its attempts are counted from the beginning. */
 export interface AttemptView {
   readonly attempt: number;
   readonly started_at: string | null;
@@ -39,7 +39,7 @@ export type AuditQuery = {
   readonly until?: string | null | undefined;
 };
 
-/** A change. `key_id` and `key_name` are empty if no keys were asked for. */
+/** A change. `key_id` and `key_name` are empty if no keys were required. */
 export interface AuditView {
   readonly audit_id: string;
   readonly at: string;
@@ -57,12 +57,12 @@ export type BackfillIn = {
   readonly to: string;
 };
 
-/** Runs to start. One that is refused leaves the others untouched. */
+/** Runs to start. A refused one does not affect the others. */
 export type BatchIn = {
   readonly starts: readonly StartIn[];
 };
 
-/** Either of them. */
+/** Either the started run or an error. */
 export interface BatchItem {
   readonly started: StartedView | null;
   readonly error: Problem | null;
@@ -94,8 +94,8 @@ export interface CountView {
   readonly capped: boolean;
 }
 
-/** Of all runs of the namespace. `failing`: a step is tried again, or the engine paused it; `waiting`: for a
- * signal; `failed`: ended so within the last 24 hours. */
+/** Counts of all runs of the namespace. `failing`: a step is being retried, or the engine paused the run;
+ * `waiting`: for a signal; `failed`: ended as failed within the last 24 hours. */
 export interface CountsView {
   readonly in_flight: CountView;
   readonly failing: CountView;
@@ -114,7 +114,7 @@ export interface DeletedNamespace {
   readonly deleting: boolean;
 }
 
-/** `deleted`: there was one. */
+/** `deleted`: whether it existed. */
 export interface DeletedSchedule {
   readonly schedule: string;
   readonly deleted: boolean;
@@ -202,7 +202,7 @@ export type EventKind =
   | "run_failed"
   | "run_cancelled";
 
-/** What happened. What an event does not have is left out. */
+/** An event. Fields that do not apply are left out. */
 export interface EventView {
   readonly kind: EventKind;
   readonly run_id: string;
@@ -218,14 +218,14 @@ export interface EventView {
   readonly continued_as?: string | null;
 }
 
-/** `after`: the last `seq` that is known; Last-Event-ID goes before it. `payloads`: with values of results. */
+/** `after`: the last known `seq`; Last-Event-ID takes precedence. `payloads`: include the values of results. */
 export type EventsQuery = {
   readonly after?: number | undefined;
   readonly payloads?: boolean | undefined;
 };
 
-/** Events after those that were asked for, as many as there are at once. `after`: where to go on. `ended`: with
- * these it is over. */
+/** The events after `after` of the request, up to a limit. `after`: where to continue. `ended`: the run has ended,
+ * and these are its last events. */
 export interface EventsView {
   readonly run_id: string;
   readonly standing: StandingView;
@@ -234,7 +234,7 @@ export interface EventsView {
   readonly ended: boolean;
 }
 
-/** Why the run is where it is. `reason` is a stable word for programs. */
+/** Why the run is in its current state. `reason` is a stable identifier for programs. */
 export interface ExplanationView {
   readonly run_id: string;
   readonly sentence: string;
@@ -243,7 +243,7 @@ export interface ExplanationView {
   readonly remedy: string | null;
 }
 
-/** What an operation is about; a status is always there, unless any will do. */
+/** The filter of an operation; it always has a status, unless any matches. */
 export interface FilterView {
   readonly status: readonly RunStatus[];
   readonly workflow: readonly string[];
@@ -265,8 +265,8 @@ export interface FilterView {
   readonly run: readonly string[];
 }
 
-/** What became of a time: a run, or `skipped`, which says why not. A skip may stand for several times, up to
- * `skipped_until`; `skipped_count` is how many, 0 if they were not counted. */
+/** The result of a scheduled time: a run, or `skipped` with the reason. A skip may cover several times, up to
+ * `skipped_until`; `skipped_count` is their number, 0 if they were not counted. */
 export interface FireView {
   readonly nominal_at: string;
   readonly at: string;
@@ -277,8 +277,8 @@ export interface FireView {
   readonly skipped_count: number;
 }
 
-/** The new run has the results before `from_step` (empty: all of them), with `outputs` in their place where they
- * are given, by step id. */
+/** The new run has the results before `from_step` (empty: all of them). `outputs`, by step id, replace some of
+ * them. */
 export type ForkIn = {
   readonly from_step?: string | undefined;
   readonly outputs?: Readonly<Record<string, Payload>> | undefined;
@@ -296,12 +296,12 @@ export interface GoneView {
   readonly run_id: string;
 }
 
-/** `service`: one of them, by its full name; default: all. */
+/** `service`: a service by its full name; default: all. */
 export type HealthQuery = {
   readonly service?: string | undefined;
 };
 
-/** `message`: "serving", or why it does not serve. */
+/** `message`: "serving", or why the server does not serve. */
 export interface HealthView {
   readonly status: "not_serving" | "serving";
   readonly message: string;
@@ -313,7 +313,7 @@ export interface ImportedView {
   readonly created: boolean;
 }
 
-/** `workflow`: of these types only. */
+/** `workflow`: only these types. */
 export type InboxQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
@@ -321,14 +321,14 @@ export type InboxQuery = {
   readonly workflow?: readonly string[] | undefined;
 };
 
-/** A run and what it waits for, at most 10 signals, the oldest first. None: so much is before it on the page that
- * its own page has to be asked. */
+/** A run and at most 10 signals that it waits for, oldest first. `waits` is empty if the page has no space left for
+ * it: then get the run itself. */
 export interface InboxRow {
   readonly run: RunView;
   readonly waits: readonly SignalWaitView[];
 }
 
-/** A key, without its secret. `namespace` "*": of every one. `last_used_at` is true to the minute or so. */
+/** A key, without its secret. `namespace` "*": every namespace. `last_used_at` is accurate to about a minute. */
 export interface KeyView {
   readonly key_id: string;
   readonly namespace: string;
@@ -347,7 +347,7 @@ export interface LiveListView {
   readonly stats: CountsView;
 }
 
-/** The filters of the list, which is told down to its first page. */
+/** The filters of the list. Only its first page is streamed. */
 export type LiveQuery = {
   readonly status?: readonly RunStatus[] | undefined;
   readonly workflow?: readonly string[] | undefined;
@@ -374,7 +374,7 @@ export type LogIn = {
   readonly key: string;
 };
 
-/** A line that the body of a step logged. `text` is a string, or what can be said about it if a codec changed it. */
+/** A line that the body of a step logged. `text` is a string, or a description of it if a codec changed it. */
 export interface LogLineView {
   readonly at: string;
   readonly attempt: number;
@@ -382,7 +382,7 @@ export interface LogLineView {
   readonly text: Payload;
 }
 
-/** `secret`: the whole key, which is never shown again. */
+/** `secret`: the whole key; it is never shown again. */
 export interface MadeKey {
   readonly key_id: string;
   readonly namespace: string;
@@ -396,7 +396,7 @@ export interface MadeKey {
   readonly secret: string;
 }
 
-/** `enabled` false: no new runs; those that are there go on. */
+/** `enabled` false: no new runs; existing ones continue. */
 export type NamespaceChanges = {
   readonly max_open_runs?: number | null | undefined;
   readonly max_running_runs?: number | null | undefined;
@@ -408,8 +408,8 @@ export type NamespaceChanges = {
   readonly enabled?: boolean | undefined;
 };
 
-/** A namespace. A limit of null is none. `retention_seconds`: how long ended runs are kept, by status; others as
- * long as the server says. `stored_bytes`: of payloads and errors, measured only if they are limited. */
+/** A namespace. A limit of null means no limit. `retention_seconds`: how long ended runs are kept, by status; the
+ * server's default for other statuses. `stored_bytes`: of payloads and errors, measured only if they are limited. */
 export interface NamespaceView {
   readonly namespace: string;
   readonly enabled: boolean;
@@ -443,7 +443,7 @@ export type NewNamespace = {
   readonly namespace: string;
 };
 
-/** `schedule`: its id; leave it out to have one drawn. */
+/** `schedule`: its id; left out, one is generated. */
 export type NewSchedule = {
   readonly workflow: string;
   readonly cron?: string | null | undefined;
@@ -473,7 +473,7 @@ export interface NewView {
 /** No fields. */
 export type NothingIn = Readonly<Record<string, never>>;
 
-/** Which runs. Names no status: those that the action makes sense for. */
+/** Selects runs. Without a status: those that the action applies to. */
 export type OperationFilterIn = {
   readonly status?: readonly RunStatus[] | undefined;
   readonly workflow?: readonly string[] | undefined;
@@ -495,8 +495,8 @@ export type OperationFilterIn = {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 };
 
-/** What to do with all runs that match. First with `dry_run`, which changes nothing and answers a `filter_digest`;
- * then with that digest: so what is done is what was shown. */
+/** An action on all runs that match. Send it first with `dry_run`, which changes nothing and returns a
+ * `filter_digest`; then with that digest, so that the operation affects what was shown. */
 export type OperationIn = {
   readonly action: "cancel" | "delete" | "resume" | "retry" | "terminate";
   readonly filter: OperationFilterIn;
@@ -505,7 +505,7 @@ export type OperationIn = {
   readonly filter_digest?: string | undefined;
 };
 
-/** `matched` is `done` and `failed` so far and, once it has finished, all there were. */
+/** `matched` is `done` plus `failed` so far and, once it has finished, the total. */
 export interface OperationView {
   readonly operation_id: string;
   readonly action: "cancel" | "delete" | "resume" | "retry" | "terminate";
@@ -521,7 +521,7 @@ export interface OperationView {
   readonly finished_at: string | null;
 }
 
-/** `ended` false: it was still going on when the time was over. Ask again. */
+/** `ended` false: the run was still open when the timeout ended. Ask again. */
 export interface OutcomeView {
   readonly run_id: string;
   readonly ended: boolean;
@@ -531,15 +531,15 @@ export interface OutcomeView {
   readonly continued_as: string | null;
 }
 
-/** Base of the queries of lists. `token`: `next` or `prev` of another page. `count`: count the whole list, too. */
+/** Base of the queries of lists. `token`: `next` or `prev` of another page. `count`: also count the whole list. */
 export type PageQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
   readonly count?: boolean | undefined;
 };
 
-/** A page of a list. `next`, `prev`: tokens of the pages around it. `count`: of the whole list, if it was asked
- * for; `capped`: there are more. */
+/** A page of a list. `next`, `prev`: tokens of the pages around it. `count`: of the whole list, if requested;
+ * `capped`: there are more. */
 export interface Paged<Shown> {
   readonly rows: readonly Shown[];
   readonly next: string | null;
@@ -548,19 +548,19 @@ export interface Paged<Shown> {
   readonly capped: boolean;
 }
 
-/** `reason`: kept with the schedule. */
+/** `reason`: stored with the schedule. */
 export type PauseIn = {
   readonly reason?: string | undefined;
 };
 
-/** `started_at`: when it was paused, or asked to pause while a worker had it. `finished_at` null: it goes on. */
+/** `started_at`: when it was paused, or asked to pause while a worker had it. `finished_at` null: still paused. */
 export interface PauseView {
   readonly started_at: string;
   readonly finished_at: string | null;
   readonly reason: string | null;
 }
 
-/** A cron expression with its zone, or an interval, that is not saved. */
+/** An unsaved cron expression with its time zone, or an unsaved interval. */
 export type PreviewIn = {
   readonly count?: number | undefined;
   readonly after?: string | null | undefined;
@@ -575,7 +575,7 @@ export type PreviewQuery = {
   readonly after?: string | null | undefined;
 };
 
-/** What an operation would be about. `capped`: there are more. `samples`: the newest of them. */
+/** The runs that an operation would affect. `capped`: there are more. `samples`: the newest of them. */
 export interface PreviewView {
   readonly action: "cancel" | "delete" | "resume" | "retry" | "terminate";
   readonly filter: FilterView;
@@ -585,7 +585,7 @@ export interface PreviewView {
   readonly filter_digest: string;
 }
 
-/** What went wrong (RFC 9457). `instance` names the incident under which the server's log has the cause. `field` is
+/** An error (RFC 9457). `instance` is the incident number, under which the server's log has the cause. `field` is
  * the parameter or field to fix, `limit` the limit that was reached. */
 export interface Problem {
   readonly type: string;
@@ -602,13 +602,13 @@ export interface Problem {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** `workflow`: of this type only. */
+/** `workflow`: only this type. */
 export type QueueQuery = {
   readonly workflow?: string | null | undefined;
 };
 
-/** Runs of a type that wait for a worker. `version` null: pinned to none. `limit_reason`: why none begins although
- * slots are free; null: nothing is in the way. */
+/** Runs of a type that wait for a worker. `version` null: not pinned. `limit_reason`: why none begins although
+ * slots are free; null: no limit applies. */
 export interface QueueView {
   readonly workflow: string;
   readonly version: string | null;
@@ -623,21 +623,21 @@ export type ReasonIn = {
   readonly reason?: string | undefined;
 };
 
-/** Another value for a signal that no code has received, or `drop`: none, and its wait goes on. */
+/** Another value for a signal that no code has received yet; or `drop`: removes it, and the step keeps waiting. */
 export type ReplaceSignalIn = {
   readonly name: string;
   readonly payload?: Payload;
   readonly drop?: boolean | undefined;
 };
 
-/** `resumed`: the run was paused because of the value. */
+/** `resumed`: the run had been paused because of the value. */
 export interface ReplacedView {
   readonly run_id: string;
   readonly status: RunStatus;
   readonly resumed: boolean;
 }
 
-/** A retry policy. What it leaves out is as the server's default has it. */
+/** A retry policy. Fields that are left out have the server's defaults. */
 export type RetryIn = {
   readonly maximum_attempts?: number | undefined;
   readonly initial_interval_ms?: number | undefined;
@@ -653,7 +653,7 @@ export type RetryRunIn = {
   readonly from_step?: string | undefined;
 };
 
-/** How often a step is tried, and how long it waits between attempts. `maximum_attempts` -1: without a limit. */
+/** How often a step is tried, and how long it waits between attempts. `maximum_attempts` -1: unlimited. */
 export interface RetryView {
   readonly maximum_attempts: number;
   readonly initial_interval_ms: number;
@@ -661,12 +661,12 @@ export interface RetryView {
   readonly maximum_interval_ms: number;
 }
 
-/** `grace`: how long older secrets stay good; left out: not at all. */
+/** `grace`: how long older secrets stay valid; left out: not at all. */
 export type Rotation = {
   readonly grace?: string | null | undefined;
 };
 
-/** `more`: there are others behind the last one. */
+/** `more`: the list continues after the last row. */
 export interface RowsView {
   readonly rows: readonly RunView[];
   readonly more: boolean;
@@ -675,8 +675,8 @@ export interface RowsView {
 /** The state of a run. */
 export type RunStatus = "pending" | "running" | "sleeping" | "paused" | "completed" | "failed" | "cancelled";
 
-/** A run, as lists have it. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: for their
- * next attempt. */
+/** A run, as in lists. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: how many wait
+ * for their next attempt. */
 export interface RunView {
   readonly run_id: string;
   readonly workflow_id: string;
@@ -718,8 +718,8 @@ export interface RunView {
   readonly url: string | null;
 }
 
-/** `label`: `key=value`, all of which a run must have. `order`: by creation or by end, the latest first; lists of
- * runs that ended in a span are by end. */
+/** `label`: `key=value`; a run must have all of them. `order`: by creation or by end, latest first; lists of runs
+ * that ended within a time range are ordered by end. */
 export type RunsQuery = {
   readonly status?: readonly RunStatus[] | undefined;
   readonly workflow?: readonly string[] | undefined;
@@ -745,7 +745,7 @@ export type RunsQuery = {
   readonly count?: boolean | undefined;
 };
 
-/** `created`: it is new. `warning`: for people, if no worker serves what it starts. */
+/** `created`: it is new. `warning`: for people, if no worker serves its workflow. */
 export interface SavedSchedule {
   readonly schedule: string;
   readonly workflow: string;
@@ -775,9 +775,9 @@ export interface SavedSchedule {
   readonly warning: string | null;
 }
 
-/** What is left out stays as it is; null sets it to its default, or removes it. A cron expression takes the place
- * of an interval and the other way round. `labels` replace all labels. `next_at`: go on with the first time at or
- * after it; those before it are skipped. */
+/** Fields that are left out stay unchanged; null resets or removes them. A cron expression replaces an interval,
+ * and vice versa. `labels` replace all labels. `next_at`: continue with the first time at or after it; earlier
+ * times are skipped. */
 export type ScheduleChanges = {
   readonly workflow?: string | undefined;
   readonly cron?: string | null | undefined;
@@ -800,7 +800,7 @@ export type ScheduleChanges = {
   readonly next_at?: string | undefined;
 };
 
-/** `workflow`: those that start this type. `payloads`: with their inputs and contexts. */
+/** `workflow`: those that start this type. `payloads`: include their inputs and contexts. */
 export type ScheduleListQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
@@ -810,8 +810,8 @@ export type ScheduleListQuery = {
 };
 
 /** A schedule. It has a cron expression (`cron`, `timezone`) or an interval (`every`). `next_at`: its next time;
- * null while it is paused and after its end. `input` and `context`: what each run is given; null in lists, unless
- * they are asked for. `owner`: whose code declares it. */
+ * null while it is paused and after its end. `input` and `context`: for each run; null in lists, unless requested.
+ * `owner`: the code that declares it. */
 export interface ScheduleView {
   readonly schedule: string;
   readonly workflow: string;
@@ -839,13 +839,13 @@ export interface ScheduleView {
   readonly owner: string | null;
 }
 
-/** `version`: default: that of new runs. */
+/** `version`: default: the version of new runs. */
 export type SchemaQuery = {
   readonly version?: string | undefined;
 };
 
-/** What the workers of a type registered about it. Schemas are JSON Schema; null: none is known, and every value is
- * accepted. `registered_at`: since when they register these; null: they never registered any. */
+/** What workers registered about a type. Schemas are JSON Schema; null: unknown, and every value is accepted.
+ * `registered_at`: since when these are registered; null: never. */
 export interface SchemaView {
   readonly workflow: string;
   readonly version: string;
@@ -864,11 +864,11 @@ export interface ServedView {
   readonly version: string;
 }
 
-/** `store_problem`: why the database does not do what it is asked; null: all is well. `http_url`, `websocket_url`:
- * where pages, and calls as WebSocket messages, are served; null: nowhere. `listener_id`: of who listens there.
- * `schema_version`: of the database when the server came; null: it is in memory. `loop_lag_ms`: how long this
- * process needed just now before it went on with this request. `store_lag_ms`: how long the database took to
- * answer the last poll, which comes every few seconds; null: it has not answered yet. */
+/** `store_problem`: why the database fails; null: no problem. `http_url`, `websocket_url`: where pages, and calls
+ * over WebSocket, are served; null: not at all. `listener_id`: of the WebSocket listener. `schema_version`: of the
+ * database when the server started; null: in-memory. `loop_lag_ms`: how long this request just waited for the
+ * event loop of the process. `store_lag_ms`: how long the database took for the last poll, which runs every few
+ * seconds; null: no response yet. */
 export interface ServerView {
   readonly version: string;
   readonly api_version: string;
@@ -888,7 +888,7 @@ export interface ServerView {
   readonly now: string;
 }
 
-/** Who is logged in, and what for. `auth` "off": no keys are asked for, and everybody may do everything. */
+/** Who is logged in, and with which scopes. `auth` "off": no keys are required, and everybody may do everything. */
 export interface SessionView {
   readonly auth: string;
   readonly key_id: string;
@@ -898,14 +898,14 @@ export interface SessionView {
   readonly expires_at: string | null;
 }
 
-/** `payload` is stored to the byte; none is null. */
+/** `payload` is stored to the byte; null if it is left out. */
 export type SignalIn = {
   readonly name: string;
   readonly payload?: Payload;
 };
 
-/** A step that waits for a signal. `expires_at`: when it gives up. `schema`: JSON Schema of the value; null: none
- * is known. */
+/** A step that waits for a signal. `expires_at`: when the wait times out. `schema`: JSON Schema of the value; null
+ * if unknown. */
 export interface SignalWaitView {
   readonly step_id: string;
   readonly signal: string;
@@ -914,7 +914,7 @@ export interface SignalWaitView {
   readonly schema: Payload;
 }
 
-/** The run that `start` answers gets the signal, in the same transaction. */
+/** The run that `start` returns gets the signal, in the same transaction. */
 export type SignalWithStartIn = {
   readonly start: StartIn;
   readonly signal: SignalIn;
@@ -926,7 +926,7 @@ export interface SignalledView {
   readonly delivered: boolean;
 }
 
-/** How the run stands. What it does not have is left out. */
+/** The state of the run. Fields that do not apply are left out. */
 export interface StandingView {
   readonly status: RunStatus;
   readonly progress?: number | null;
@@ -938,7 +938,7 @@ export interface StandingView {
 }
 
 /** A run to start. `input` is stored to the byte. `start_at` and `delay` exclude each other; `timeout` counts from
- * now, `deadline_at` and it include the time in the queue. */
+ * now. Both `timeout` and `deadline_at` include the time in the queue. */
 export type StartIn = {
   readonly workflow: string;
   readonly input?: Payload;
@@ -956,7 +956,7 @@ export type StartIn = {
   readonly retry?: RetryIn | null | undefined;
 };
 
-/** `created` false: the run was there before the request. `warning`: for people, if no worker serves it. */
+/** `created` false: the run existed before the request. `warning`: for people, if no worker serves it. */
 export interface StartedView {
   readonly run_id: string;
   readonly workflow_id: string;
@@ -966,10 +966,10 @@ export interface StartedView {
   readonly warning: string | null;
 }
 
-/** Runs of a type (empty: all that are not named) that were started or ended in the time that begins at `minute`.
- * `p50_ms`, `p95_ms`: how long those that ended took from their first claim, exact of a minute, within a factor of
- * two of more; null if none of them was ever claimed. `took`: how many took below 1 ms, 2 ms, 4 ms and so on;
- * counts of several can be added. */
+/** Runs of a type (empty: all others combined) that started or ended in the time step that begins at `minute`.
+ * `p50_ms`, `p95_ms`: duration of the ended runs since their first claim; exact for a single minute, otherwise
+ * within a factor of two; null if none of them was ever claimed. `took`: how many took less than 1 ms, 2 ms, 4 ms
+ * and so on; these counts can be added up. */
 export interface StatsMinuteView {
   readonly minute: string;
   readonly workflow: string;
@@ -983,8 +983,8 @@ export interface StatsMinuteView {
 }
 
 /** `since`: from this minute on; default: 60 steps before `until`. `until`: up to the minute before; default: now.
- * `workflow`: of this type only. `step`: how long a step of time is; at most 200 of them are shown, of each the
- * ten busiest workflows and the others as one. Without: every minute of every workflow. */
+ * `workflow`: only this type. `step`: the length of a time step; at most 200 of them are shown, each with the ten
+ * busiest workflows and the others combined. Without `step`: every minute of every workflow. */
 export type StatsQuery = {
   readonly since?: string | null | undefined;
   readonly until?: string | null | undefined;
@@ -1000,7 +1000,7 @@ export interface StatsView {
   readonly step: "1d" | "1h" | "1m" | "5m";
 }
 
-/** The status that the run has then. */
+/** The resulting status of the run. */
 export interface StatusView {
   readonly status: RunStatus;
 }
@@ -1008,14 +1008,14 @@ export interface StatusView {
 /** What a step is. */
 export type StepKind = "function" | "sleep" | "signal" | "child" | "race" | "patch";
 
-/** The last lines of a step, the oldest first. `dropped`: how many came and are not here. */
+/** The last lines of a step, oldest first. `dropped`: how many lines were discarded. */
 export interface StepLogView {
   readonly step_id: string;
   readonly lines: readonly LogLineView[];
   readonly dropped: number;
 }
 
-/** `id`: of this step only. */
+/** `id`: only this step. */
 export type StepLogsQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
@@ -1023,7 +1023,7 @@ export type StepLogsQuery = {
   readonly id?: string | undefined;
 };
 
-/** `id`: the step id, which may have `/`, `[` and `#` in it. */
+/** `id`: the step id, which may contain `/`, `[` and `#`. */
 export type StepQuery = {
   readonly id: string;
 };
@@ -1031,8 +1031,8 @@ export type StepQuery = {
 /** The state of a step. */
 export type StepStatus = "pending" | "running" | "completed" | "failed" | "abandoned";
 
-/** A step. `retry` is that of a function. `attempts` are the earlier ones. Lists leave `input`, `output` and
- * `details` (of its last heartbeat) out, and `input` of attempts, unless they are asked for. */
+/** A step. Only functions have `retry`. `attempts` are the earlier ones. Lists omit `input`, `output`, `details`
+ * (of its last heartbeat) and `input` of attempts, unless requested. */
 export interface StepView {
   readonly step_id: string;
   readonly name: string;
@@ -1060,7 +1060,7 @@ export interface StepView {
   readonly attempts: readonly AttemptView[];
 }
 
-/** `name`: steps of this name only. `payloads`: with their values. */
+/** `name`: only steps of this name. `payloads`: include their values. */
 export type StepsQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
@@ -1069,7 +1069,7 @@ export type StepsQuery = {
   readonly payloads?: boolean | undefined;
 };
 
-/** A time to come: on the clock of the schedule, with the name of its zone then, and in UTC. */
+/** A future time: in the schedule's time zone, with the zone's abbreviation at that time, and in UTC. */
 export interface TimeView {
   readonly local: string;
   readonly zone: string;
@@ -1083,8 +1083,8 @@ export interface TimelineAttemptView {
   readonly worker_id: string | null;
 }
 
-/** The newest steps; or those begun `after`, or `before`, a `begun_seq`; or those `around` a step id: one of the
- * three. Of them those of this `name`, these `status` and these `kind`; at most `size`. */
+/** The newest steps; or those begun `after` or `before` a `begun_seq`; or those `around` a step id: one of the
+ * three. Filtered by `name`, `status` and `kind`; at most `size`. */
 export type TimelineQueryIn = {
   readonly after?: number | null | undefined;
   readonly before?: number | null | undefined;
@@ -1095,7 +1095,7 @@ export type TimelineQueryIn = {
   readonly size?: number | undefined;
 };
 
-/** A step without its values. `attempts`: the latest 20 that another followed. `error`: its first line. */
+/** A step without its values. `attempts`: the latest 20 earlier attempts. `error`: its first line. */
 export interface TimelineStepView {
   readonly step_id: string;
   readonly name: string;
@@ -1117,8 +1117,8 @@ export interface TimelineStepView {
   readonly worker_id: string | null;
 }
 
-/** `rows`: newest first; with `after`, oldest first. `older`, `newer`: there are more on that side. `pauses`: of
- * the run, the latest 100, oldest first. */
+/** `rows`: newest first; with `after`, oldest first. `older`, `newer`: whether there are more on that side.
+ * `pauses`: of the run, the latest 100, oldest first. */
 export interface TimelineView {
   readonly rows: readonly TimelineStepView[];
   readonly older: boolean;
@@ -1133,8 +1133,8 @@ export interface TriggeredView {
   readonly url: string | null;
 }
 
-/** A schedule as it should be: `cron` with its `timezone`, or `every`. `paused`: leave it out to leave that as it
- * is; a new one is not paused. `owner`: whose code declares it; leave it out to leave that as it is. */
+/** The desired schedule: `cron` with its `timezone`, or `every`. `paused`: left out, it stays unchanged; a new
+ * schedule is not paused. `owner`: the code that declares it; left out, it stays unchanged. */
 export type UpsertIn = {
   readonly workflow: string;
   readonly cron?: string | null | undefined;
@@ -1156,7 +1156,7 @@ export type UpsertIn = {
   readonly owner?: string | null | undefined;
 };
 
-/** `workflow`: of this type only. */
+/** `workflow`: only this type. */
 export type VersionListQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
@@ -1164,8 +1164,8 @@ export type VersionListQuery = {
   readonly workflow?: string | null | undefined;
 };
 
-/** `is_default`: new runs that ask for none get it. `is_set`: because somebody said so, and not because it is the
- * highest. `open_is_capped`: there may be more open runs than were counted. */
+/** `is_default`: new runs without a version get it. `is_set`: it was set as the default, and is not just the
+ * highest version. `open_is_capped`: there may be more open runs than were counted. */
 export interface VersionView {
   readonly workflow: string;
   readonly version: string;
@@ -1186,14 +1186,14 @@ export type WaitQuery = {
 /** What a SLEEPING run waits for. */
 export type WaitReason = "time" | "signal" | "child" | "retry";
 
-/** `id`: the step. Without it the run itself, if it waits to begin or to be tried again, else its only step that
+/** `id`: the step. Without it: the run itself, if it waits to begin or for its retry; otherwise its only step that
  * waits for a time. */
 export type WakeQuery = {
   readonly id?: string | undefined;
 };
 
-/** A run with its values, as they are stored. `trace_id`: of the trace that its context names; `trace_url`: where
- * that is shown, if the server knows. */
+/** A run with its values, as they are stored. `trace_id`: of the trace in its context; `trace_url`: the page of
+ * that trace, if the server has it configured. */
 export interface WholeRunView {
   readonly run_id: string;
   readonly workflow_id: string;
@@ -1244,8 +1244,8 @@ export interface WholeRunView {
   readonly state_at: string | null;
 }
 
-/** `woken` false: it did not wait any more. `step` null: it was the run itself. `due_at`: when it would have been
- * due. */
+/** `woken` false: it was no longer waiting. `step` null: the run itself was woken. `due_at`: when it would have
+ * been due. */
 export interface WokenView {
   readonly run_id: string;
   readonly step: string | null;
@@ -1256,7 +1256,7 @@ export interface WokenView {
 
 export type WorkerEventKind = "registered" | "reconnected" | "draining" | "drained" | "left" | "lost" | "trouble";
 
-/** `worker_id`: of this worker only. */
+/** `worker_id`: only this worker. */
 export type WorkerEventQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
@@ -1283,7 +1283,7 @@ export type WorkerListQuery = {
 /** The state of a worker. */
 export type WorkerStatus = "online" | "draining" | "offline";
 
-/** A worker. `active` of `max_concurrent` slots are in use; `completed` and `failed` are runs that ended on it. */
+/** A worker. `active` of `max_concurrent` slots are in use; `completed` and `failed` count runs that ended on it. */
 export interface WorkerView {
   readonly worker_id: string;
   readonly status: WorkerStatus;
@@ -1301,7 +1301,7 @@ export interface WorkerView {
   readonly last_seen_at: string;
 }
 
-/** What is left out stays as it is; a limit of null is removed. */
+/** Fields that are left out stay unchanged; null removes a limit. */
 export type WorkflowTypeChanges = {
   readonly paused?: boolean | undefined;
   readonly max_running?: number | null | undefined;
@@ -1311,7 +1311,7 @@ export type WorkflowTypeChanges = {
   readonly when_full?: "cancel-oldest" | "queue" | "reject" | undefined;
 };
 
-/** A workflow type. A limit of null is none. `open_runs` is counted up to a cap. */
+/** A workflow type. A limit of null means no limit. `open_runs` is counted up to a cap. */
 export interface WorkflowTypeView {
   readonly workflow: string;
   readonly paused: boolean;

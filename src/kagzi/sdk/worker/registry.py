@@ -12,7 +12,6 @@ from ...core.records import Served
 from ...core.workflow_types.names import canonical_type
 from ...core.workflow_types.queues import TypeLimitKeywords
 from ..execution.calls.arguments import RecordInputs
-from ..lint.registration import warn_about
 from ..transport.credentials import Tls
 from ..transport.payload_codec import Codec
 from ..workflow.retry import Retry
@@ -65,6 +64,8 @@ class Registry:
         self.limits: dict[str, TypeLimitKeywords] = {}  # the declared limits, by type
         for each in workflows:
             self._add(each)
+        from ..lint.registration import warn_about  # noqa: PLC0415  a client that serves nothing does not need it
+
         warn_about(self._workflows.values())
 
     def _add(self, any_workflow: AnyWorkflow) -> None:
