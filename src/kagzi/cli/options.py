@@ -5,6 +5,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -124,6 +125,12 @@ def options(*stack: Callable[[Any], Any]) -> Callable[[Command], Command]:
         return command
 
     return add
+
+
+def export_file(help: str) -> Callable[[Command], Command]:
+    """`--from FILE`: recorded runs from a file of `kagzi export`."""
+    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.option("--from", "file", type=path, metavar="FILE", help=help)
 
 
 def changes(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import click
 from ...core.text.plurals import counted
 from ..console import hint, put, put_json, say
 from ..exits import Exit
-from ..options import Server, same_server, server_options
+from ..options import Server, export_file, same_server, server_options
 from .code import Code, load_code
 from .findings import FAULTS, Entry, Finding, Findings
 
@@ -34,13 +34,7 @@ _LINE_EVERY_S = 5.0
     metavar="N",
     help="Check at most N runs of each workflow and version, chosen at random.  [default: all]",
 )
-@click.option(
-    "--from",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Check the runs in this file of kagzi export, instead of the open runs of a server.",
-)
+@export_file("Check the runs in this file of kagzi export, instead of the open runs of a server.")
 @click.option(
     "--strict", is_flag=True, help="Fail as well if runs are pinned to a version of a workflow that MODULE lacks."
 )

@@ -10,7 +10,7 @@ import click
 
 from ..codecs import codec_of
 from ..exits import Exit, Stop
-from ..options import Server
+from ..options import Server, export_file
 
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from ...testing.replay.records import RecordedStep
     from .differences import Recording
 
-file_option = click.option(
-    "--from",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Take runs from this file of kagzi export instead of a server.",
-)
+file_option = export_file("Take runs from this file of kagzi export instead of a server.")
 
 
 def history_of(name: str | None, file: Path | None, server: Server, codec: Codec | None) -> History:

@@ -12,7 +12,7 @@ import click
 from ...core.text.plurals import counted
 from ..console import put, put_json, say, warn
 from ..exits import Exit
-from ..options import Server, server_options
+from ..options import Server, export_file, server_options
 from .filters import chosen_runs, filter_options, refuse_search
 
 if TYPE_CHECKING:
@@ -35,13 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--pytest", "as_test", is_flag=True, help="Write RUN as a test for pytest, which replays it.")
 @click.option("--code", metavar="MODULE", help="With --pytest: module or file that has the workflow, app.flows.")
-@click.option(
-    "--from",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="With --pytest: take the run from this file of kagzi export instead of a server.",
-)
+@export_file("With --pytest: take the run from this file of kagzi export instead of a server.")
 @server_options
 def export(
     *,

@@ -156,8 +156,8 @@ class Schemas:
         markers = await self.versions.markers(key)
         if not markers:
             raise not_found("workflow type", workflow_type)
-        highest = best_first(mark.version for mark in markers)[0]
-        mark = _mark_of(markers, version or default_version(markers) or highest)
+        wanted = version or default_version(markers) or best_first(mark.version for mark in markers)[0]
+        mark = _mark_of(markers, wanted)
         if mark is None:
             raise not_found("version", f"{version} of {workflow_type}")
         record = SchemaRecord(workflow_type=workflow_type, version=mark.version)

@@ -55,8 +55,8 @@ export function OperationsPage() {
               <th scope="col">State</th>
               <th scope="col">Action</th>
               <th scope="col">Runs</th>
-              <th scope="col">Done</th>
-              <th scope="col">Failed</th>
+              <th scope="col" class="figure">Done</th>
+              <th scope="col" class="figure">Failed</th>
               <th scope="col">Started</th>
               <th scope="col">Duration</th>
             </tr>
