@@ -221,3 +221,11 @@ async def test_a_count_reads_no_more_than_its_cap(filled: asyncpg.Connection) ->
         if (read := rows_read(session.plan)) > 4 * READ_AT_MOST:
             too_much[name] = read
     assert not too_much
+
+
+async def test_open_runs_by_type_are_counted_without_reading_finished_ones(filled: asyncpg.Connection) -> None:
+    await filled.execute("ANALYZE")
+    session = Explained(filled, counters=None, opening=None)  # type: ignore[arg-type]
+    await session.read("open_by_type", namespace="default", cap=READ_AT_MOST)
+    open_of_each_status = READ_AT_MOST + 3 * RUNS // 4_000  # asleep: the cap; pending, running and paused: all
+    assert READ_AT_MOST <= rows_read(session.plan) <= open_of_each_status

@@ -24,9 +24,11 @@ GROUP BY t.workflow_type, w.version
 ORDER BY t.workflow_type, coalesce(w.version, '');
 
 -- name: open_by_type
--- Among the oldest open runs of the namespace.
+-- Among the oldest open runs of the namespace: the oldest of each status, so that no finished run is read.
 SELECT workflow_type, count(*) AS runs FROM (
-    SELECT workflow_type FROM runs
-    WHERE namespace = :namespace::text AND created_at >= 0 AND status IN ({RUN.OPEN})
-    ORDER BY created_at, run_id LIMIT :cap::bigint
+    SELECT r.workflow_type FROM unnest(ARRAY[{RUN.OPEN}]) AS open (status) CROSS JOIN LATERAL (
+        SELECT workflow_type, created_at, run_id FROM runs
+        WHERE namespace = :namespace::text AND runs.status = open.status AND created_at >= 0
+        ORDER BY created_at, run_id LIMIT :cap::bigint
+    ) AS r ORDER BY r.created_at, r.run_id LIMIT :cap::bigint
 ) AS oldest GROUP BY workflow_type;
