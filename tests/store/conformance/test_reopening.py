@@ -1,13 +1,15 @@
 """Retry and fork: what a finished run did is kept; the run, or another one, goes on from a chosen step."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from kagzi.core.effects import NO_EFFECTS
-from kagzi.core.error_details import ErrorCode, ErrorDetail
+from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import RunKey, RunLease, StepAttempt
 from kagzi.core.retry.policy import NO_RETRY
-from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Parked, RunClosed, Started
+from kagzi.core.run.outcomes import Begun, ChildStarted, Existing, Known, Parked, RetryScheduled, RunClosed, Started
 from kagzi.core.states import RunStatus, StepStatus
 
 from .invariants import check_invariants
@@ -329,6 +331,65 @@ async def test_what_was_begun_before_the_step_is_begun_in_the_retried_run_too(ha
     assert steps["slow"].status == StepStatus.RUNNING
     assert steps["slow"].begun_seq < steps["quick"].begun_seq
     the(Begun, await harness.do(begin(leased(claimed), "slow")))
+
+
+async def test_a_retried_step_has_the_policy_and_the_timeout_of_its_next_begin(harness: StoreHarness) -> None:
+    last = await failed_run(harness)
+    await harness.retry(last.run)
+    new = await harness.hold(last.run)
+    await harness.do(begin(new, "charge", retry=TWICE, timeout_ms=7_000))
+    assert (await harness.steps(last.run))["charge"].timeout_ms == 7_000
+    the(RetryScheduled, await harness.do(fail(new, "charge")))
+
+
+@pytest.mark.parametrize("how", ["retry", "fork"])
+@pytest.mark.parametrize("attempt", [0, 1], ids=["next", "first"])
+async def test_a_step_that_is_open_again_has_the_policy_and_the_timeout_of_its_next_begin(
+    harness: StoreHarness, how: str, attempt: int
+) -> None:
+    run = await run_with_open_step(harness, how, retry=NO_RETRY, timeout_ms=1_000)
+    new = await harness.hold(run)
+    await harness.do(begin(new, "slow", attempt, retry=TWICE, timeout_ms=7_000))
+    assert (await harness.steps(run))["slow"].timeout_ms == 7_000
+    the(RetryScheduled, await harness.do(fail(new, "slow")))
+    await harness.do(begin(new, "slow", 2, retry=NO_RETRY, timeout_ms=9_000))  # only the first begin of a life counts
+    assert (await harness.steps(run))["slow"].timeout_ms == 7_000
+    await check_invariants(harness.store)
+
+
+@pytest.mark.parametrize("how", ["retry", "fork"])
+async def test_a_step_that_may_run_once_runs_once_more_when_it_is_open_again(harness: StoreHarness, how: str) -> None:
+    run = await run_with_open_step(harness, how, once=True)
+    claimed = await harness.claim_one()
+    # Not RUNNING: a worker would take that for the begin of a lost one.
+    assert by_id(claimed.history.steps)["slow"].status == StepStatus.PENDING
+    the(Begun, await harness.do(begin(leased(claimed), "slow", once=True)))
+    new = await harness.take_over(leased(claimed))
+    step = the(Known, await harness.do(begin(new, "slow", once=True))).step
+    assert step.error is not None
+    assert step.error.kind == ErrorKind.LOST
+
+
+@pytest.mark.parametrize("how", ["retry", "fork"])
+async def test_a_step_that_may_run_once_from_now_on_is_lost_with_its_worker(harness: StoreHarness, how: str) -> None:
+    run = await run_with_open_step(harness, how)
+    new = await harness.hold(run)
+    the(Begun, await harness.do(begin(new, "slow", once=True)))
+    new = await harness.take_over(new)
+    the(Known, await harness.do(begin(new, "slow", once=True)))
+
+
+async def run_with_open_step(harness: StoreHarness, how: str, **options: Any) -> RunKey:
+    """A retried run or a fork: "slow" was begun before a result that is kept, and its own result is forgotten."""
+    holding = await harness.running()
+    await harness.do(begin(holding, "slow", **options))
+    await harness.done(holding, "quick")
+    await harness.write(begin(holding, "charge", retry=NO_RETRY), fail(holding, "charge"))
+    await harness.write(complete(holding, "slow"), fail_run(holding, CHARGE_FAILED))
+    if how == "fork":
+        return await forked(harness, holding.run, "charge")
+    assert await harness.retry(holding.run) == S.PENDING
+    return holding.run
 
 
 async def test_a_child_begun_before_the_step_is_referred_to_when_it_ended_later(harness: StoreHarness) -> None:

@@ -71,6 +71,11 @@ class StepState(msgspec.Struct, kw_only=True):
         return self.attempt > 1 and self.kind == KindCode.FUNCTION and self.status < StepCode.COMPLETED
 
     @property
+    def begun(self) -> bool:
+        """False in a fork, and in a run that was retried from an earlier step, until a worker begins the step again."""
+        return self.lease.counter > 0
+
+    @property
     def has_result(self) -> bool:
         return self.status >= StepCode.COMPLETED
 

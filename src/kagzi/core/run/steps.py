@@ -130,21 +130,28 @@ def _first_begin(run: RunState, command: OpenAttempt, now: Timestamp) -> Outcome
     if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
     step = new_step(run, command, now, KindCode.FUNCTION)
-    step.retry, step.timeout_ms, step.input = command.retry, command.timeout_ms, command.input
-    step.once = isinstance(command, BeginStep) and command.once
+    _follow(step, command)
+    step.input = command.input
     return Begun(step.begun_seq, now, 1)
+
+
+def _follow(step: StepState, command: OpenAttempt) -> None:
+    """The rules for all attempts of the step are those of this begin."""
+    step.retry, step.timeout_ms = command.retry, command.timeout_ms
+    step.once = isinstance(command, BeginStep) and command.once
 
 
 def _begin_running(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
     if step.lease == command.lease:
         return Begun(step.begun_seq, step.started_at or 0, step.attempt)
-    begun = step.lease.counter > 0  # False in a fork, or a run retried from here: nobody has begun it yet
-    return _lost(run, step, command, now) if step.once and begun else _begin_again(run, step, command, now)
+    return _lost(run, step, command, now) if step.once and step.begun else _begin_again(run, step, command, now)
 
 
 def _begin_again(run: RunState, step: StepState, command: OpenAttempt, now: Timestamp) -> Outcome:
     """The next attempt; or the same one under a new lease, since a lost worker is not a failed attempt."""
     run.begun_again += 1
+    if not step.begun:  # the code may be another one than that of the recorded begin
+        _follow(step, command)
     step.begun_seq = run.next_seq()
     step.status, step.retry_at, step.started_at = StepCode.RUNNING, None, now
     step.lease, step.worker_id, step.changed = command.lease, run.worker_id, True

@@ -55,6 +55,7 @@ async def _retry(
         step_id=step_id,
         after=after,
         forgotten=failed["seq"] + 1,
+        now=now,
         never=NEVER,
         namespace=run.namespace,
     )
@@ -104,6 +105,7 @@ async def _fork(session: Session, fork: Fork, now: Timestamp) -> tuple[Started |
         run_id=source,
         new_run_id=new,
         before=before,
+        now=now,
         never=NEVER,
         step_ids=list(fork.outputs),
         outputs=[output.data for output in fork.outputs.values()],

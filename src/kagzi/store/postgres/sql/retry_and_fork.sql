@@ -23,11 +23,12 @@ ORDER BY step_id = :subject_id DESC, seq DESC LIMIT 1;
 -- Cut a run's history at a seq: later results are deleted. A step that had begun before the cut stays begun (reopened),
 -- or replay would find a new step before recorded results; a signal it got is its result again, as the newest (moved);
 -- steps that began later are deleted. A step whose child failed, was cancelled with the run or was deleted stays begun
--- without a child: the next start under its id makes another one (childless). Failures are kept as attempts; signals of
--- deleted steps can be consumed again; children that no longer belong to a step lose their request ids.
+-- without a child: the next start under its id makes another one (childless). A step that may run only once waits for
+-- its next begin, since an open begin would count as lost. Failures are kept as attempts; signals of deleted steps can be
+-- consumed again; children that no longer belong to a step lose their request ids.
 WITH fates AS MATERIALIZED (
     SELECT s.step_id, s.kind, s.status, s.child_run_id, s.seq, CASE
-        WHEN s.step_id = :step_id::text THEN CASE s.kind WHEN {KIND.FUNCTION} THEN 'reopened' WHEN {KIND.CHILD} THEN 'childless' ELSE 'gone' END
+        WHEN s.step_id = :step_id::text THEN CASE s.kind WHEN {KIND.CHILD} THEN 'childless' ELSE 'gone' END
         WHEN least(s.begun_seq, a.first) >= :after::bigint THEN CASE WHEN s.seq > :after OR s.status < {STEP.COMPLETED} THEN 'gone' END
         WHEN s.kind = {KIND.CHILD} AND s.status = {STEP.RUNNING}
             AND (c.status = {RUN.CANCELLED} OR c.cancel_requested_at IS NOT NULL) THEN 'childless'
@@ -72,12 +73,13 @@ WITH fates AS MATERIALIZED (
     DELETE FROM steps AS s USING fates WHERE fates.fate = 'gone' AND s.run_id = :run_id AND s.step_id = fates.step_id
 ), opened AS (
     UPDATE steps AS s
-    SET status = {STEP.RUNNING}, seq = 0, error = NULL, output = NULL, output_meta = NULL, finished_at = NULL, retry_at = NULL,
+    SET status = CASE WHEN s.once THEN {STEP.PENDING} ELSE {STEP.RUNNING} END, retry_at = CASE WHEN s.once THEN :now::bigint END,
+        seq = 0, lease = 0, nonce = 0, error = NULL, output = NULL, output_meta = NULL, finished_at = NULL,
         attempt = CASE WHEN fates.fate = 'reopened' THEN 1 WHEN fates.status = {STEP.FAILED} THEN s.attempt + 1 ELSE s.attempt END,
         child_run_id = CASE WHEN fates.fate = 'reopened' THEN s.child_run_id END,
-        lease = CASE WHEN s.step_id = :step_id OR fates.fate = 'childless' THEN 0 ELSE s.lease END,
-        nonce = CASE WHEN s.step_id = :step_id OR fates.fate = 'childless' THEN 0 ELSE s.nonce END,
-        due_at = CASE WHEN s.kind IN ({KIND.SLEEP}, {KIND.SIGNAL}, {KIND.CHILD}) THEN coalesce(s.wake_at, :never::bigint) END
+        due_at = CASE
+            WHEN s.kind IN ({KIND.SLEEP}, {KIND.SIGNAL}, {KIND.CHILD}) THEN coalesce(s.wake_at, :never::bigint) WHEN s.once THEN :now
+        END
     FROM fates WHERE fates.fate IN ('reopened', 'childless') AND s.run_id = :run_id AND s.step_id = fates.step_id
 ), again AS (
     UPDATE steps AS s SET seq = :forgotten + moved.place FROM moved WHERE s.run_id = :run_id AND s.step_id = moved.step_id
@@ -134,17 +136,26 @@ WITH replaced AS MATERIALIZED (
 ), copied AS (
     INSERT INTO steps (
         run_id, step_id, name, kind, attempt, begun_seq, created_at, started_at, wake_at, timeout_ms, once, parent_step_id,
-        parallel_group_id, child_run_id, retry, input, input_meta, status, seq, finished_at, error, output, output_meta, due_at
+        parallel_group_id, child_run_id, retry, input, input_meta, status, retry_at, seq, finished_at, error, output, output_meta, due_at
     )
     SELECT :new_run_id::uuid, s.step_id, s.name, s.kind, CASE WHEN s.ended THEN s.attempt ELSE 1 END,
         CASE WHEN s.ended THEN s.begun_seq ELSE s.first END, s.created_at, s.started_at, s.wake_at, s.timeout_ms, s.once,
         s.parent_step_id, s.parallel_group_id, s.child_run_id, s.retry, s.input, s.input_meta,
-        CASE WHEN NOT s.ended THEN {STEP.RUNNING} WHEN g.step_id IS NULL THEN s.status ELSE {STEP.COMPLETED} END,
+        CASE
+            WHEN NOT s.ended THEN CASE WHEN s.once THEN {STEP.PENDING} ELSE {STEP.RUNNING} END
+            WHEN g.step_id IS NULL THEN s.status
+            ELSE {STEP.COMPLETED}
+        END,
+        CASE WHEN s.once AND NOT s.ended THEN :now::bigint END,
         CASE WHEN s.ended THEN s.seq ELSE 0 END, CASE WHEN s.ended THEN s.finished_at END,
         CASE WHEN s.ended AND g.step_id IS NULL THEN s.error END,
         CASE WHEN NOT s.ended THEN NULL WHEN g.step_id IS NULL THEN s.output ELSE g.output END,
         CASE WHEN NOT s.ended THEN NULL WHEN g.step_id IS NULL THEN s.output_meta ELSE g.metadata::json END,
-        CASE WHEN NOT s.ended AND s.kind IN ({KIND.SLEEP}, {KIND.SIGNAL}, {KIND.CHILD}) THEN coalesce(s.wake_at, :never::bigint) END
+        CASE
+            WHEN s.ended THEN NULL
+            WHEN s.kind IN ({KIND.SLEEP}, {KIND.SIGNAL}, {KIND.CHILD}) THEN coalesce(s.wake_at, :never::bigint)
+            WHEN s.once THEN :now
+        END
     FROM source AS s LEFT JOIN replaced AS g ON g.step_id = s.step_id
     WHERE s.first < :before
     RETURNING step_id, seq, kind, status

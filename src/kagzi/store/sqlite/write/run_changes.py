@@ -115,8 +115,8 @@ def _save_step(plan: WritePlan, run_id: str, step: StepState, command: StepComma
         plan.database.run("set_details", (*_payload_columns(step.details), run_id, step.step_id))
     else:
         data, metadata = _payload_columns(step.input)
-        arguments = (data, data is not None, metadata)
-        plan.database.run("update_step", (*_changing_columns(step), *arguments, run_id, step.step_id))
+        begin = (write_policy(step.retry), step.timeout_ms, step.once, data, data is not None, metadata)
+        plan.database.run("update_step", (*_changing_columns(step), *begin, run_id, step.step_id))
 
 
 def _constant_columns(run_id: str, step: StepState) -> tuple[Any, ...]:
