@@ -116,3 +116,38 @@ DELETE FROM run_stats_hours WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM run_stats_hours WHERE hour < :before::bigint LIMIT :limit::bigint
 ))
 RETURNING 1;
+
+-- name: part_took_counts
+-- Counts of runs by duration, in the classes of core/stats.py. NULL: none ended, or none was ever claimed.
+    nullif(count(*) FILTER (WHERE e.class = 0), 0) AS took_0,
+    nullif(count(*) FILTER (WHERE e.class = 1), 0) AS took_1,
+    nullif(count(*) FILTER (WHERE e.class = 2), 0) AS took_2,
+    nullif(count(*) FILTER (WHERE e.class = 3), 0) AS took_3,
+    nullif(count(*) FILTER (WHERE e.class = 4), 0) AS took_4,
+    nullif(count(*) FILTER (WHERE e.class = 5), 0) AS took_5,
+    nullif(count(*) FILTER (WHERE e.class = 6), 0) AS took_6,
+    nullif(count(*) FILTER (WHERE e.class = 7), 0) AS took_7,
+    nullif(count(*) FILTER (WHERE e.class = 8), 0) AS took_8,
+    nullif(count(*) FILTER (WHERE e.class = 9), 0) AS took_9,
+    nullif(count(*) FILTER (WHERE e.class = 10), 0) AS took_10,
+    nullif(count(*) FILTER (WHERE e.class = 11), 0) AS took_11,
+    nullif(count(*) FILTER (WHERE e.class = 12), 0) AS took_12,
+    nullif(count(*) FILTER (WHERE e.class = 13), 0) AS took_13,
+    nullif(count(*) FILTER (WHERE e.class = 14), 0) AS took_14,
+    nullif(count(*) FILTER (WHERE e.class = 15), 0) AS took_15,
+    nullif(count(*) FILTER (WHERE e.class = 16), 0) AS took_16,
+    nullif(count(*) FILTER (WHERE e.class = 17), 0) AS took_17,
+    nullif(count(*) FILTER (WHERE e.class = 18), 0) AS took_18,
+    nullif(count(*) FILTER (WHERE e.class = 19), 0) AS took_19,
+    nullif(count(*) FILTER (WHERE e.class = 20), 0) AS took_20,
+    nullif(count(*) FILTER (WHERE e.class = 21), 0) AS took_21,
+    nullif(count(*) FILTER (WHERE e.class = 22), 0) AS took_22,
+    nullif(count(*) FILTER (WHERE e.class = 23), 0) AS took_23,
+    nullif(count(*) FILTER (WHERE e.class = 24), 0) AS took_24,
+    nullif(count(*) FILTER (WHERE e.class = 25), 0) AS took_25,
+    nullif(count(*) FILTER (WHERE e.class = 26), 0) AS took_26,
+    nullif(count(*) FILTER (WHERE e.class = 27), 0) AS took_27,
+    nullif(count(*) FILTER (WHERE e.class = 28), 0) AS took_28,
+    nullif(count(*) FILTER (WHERE e.class = 29), 0) AS took_29,
+    nullif(count(*) FILTER (WHERE e.class = 30), 0) AS took_30,
+    nullif(count(*) FILTER (WHERE e.class = 31), 0) AS took_31

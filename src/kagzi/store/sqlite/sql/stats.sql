@@ -1,26 +1,71 @@
--- name: part_events
--- Runs created, and runs ended by status with their durations.
-SELECT r.namespace, r.workflow_type, r.created_at - r.created_at % 60000000 AS minute, NULL AS status, NULL AS took, NULL AS class
+-- name: part_created
+-- Runs created.
+SELECT r.namespace, r.workflow_type, r.created_at - r.created_at % 60000000 AS minute
 FROM namespaces AS n CROSS JOIN runs AS r INDEXED BY runs_by_created
     ON r.namespace = n.namespace AND r.created_at >= :since AND r.created_at < :until
 WHERE :namespace IS NULL OR n.namespace = :namespace
-UNION ALL
-SELECT r.namespace, r.workflow_type, r.finished_at - r.finished_at % 60000000, r.status, r.finished_at - r.started_at,
-       {class}
+
+-- name: part_ended
+-- Runs ended, with their durations.
+SELECT r.namespace, r.workflow_type, r.finished_at - r.finished_at % 60000000 AS minute, r.status, r.finished_at - r.started_at AS took,
+       {class} AS class
 FROM namespaces AS n CROSS JOIN runs AS r INDEXED BY runs_finished
     ON r.namespace = n.namespace AND r.status IN ({RUN.ENDED}) AND r.finished_at >= :since AND r.finished_at < :until AND r.finished_at IS NOT NULL
 WHERE :namespace IS NULL OR n.namespace = :namespace
 
 -- name: minutes
--- By minute and type, with the 50th and 95th percentile of the durations of ended runs.
-SELECT namespace, workflow_type, minute, sum(status IS NULL) AS started, sum(status IS {RUN.COMPLETED}) AS completed,
-       sum(status IS {RUN.FAILED}) AS failed, sum(status IS {RUN.CANCELLED}) AS cancelled,
-       max(CASE WHEN took IS NOT NULL AND place = (count + 1) / 2 THEN took END) AS p50_us,
-       max(CASE WHEN took IS NOT NULL AND place = (count * 95 + 99) / 100 THEN took END) AS p95_us,
-       {took_counts}
-FROM (SELECT e.*, row_number() OVER (PARTITION BY namespace, workflow_type, minute, took IS NULL ORDER BY took) AS place,
-             count(took) OVER (PARTITION BY namespace, workflow_type, minute) AS count FROM ({events}) AS e) AS e
+-- By minute and type, with the 50th and 95th percentile of the durations of ended runs. Runs are counted by class before
+-- the classes become columns: 32 conditions for each run would cost more than everything else.
+SELECT namespace, workflow_type, minute, coalesce(sum(runs) FILTER (WHERE status IS NULL), 0) AS started,
+       coalesce(sum(runs) FILTER (WHERE status = {RUN.COMPLETED}), 0) AS completed,
+       coalesce(sum(runs) FILTER (WHERE status = {RUN.FAILED}), 0) AS failed,
+       coalesce(sum(runs) FILTER (WHERE status = {RUN.CANCELLED}), 0) AS cancelled,
+       max(p50_us) AS p50_us, max(p95_us) AS p95_us,
+       {class_sums}
+FROM (SELECT namespace, workflow_type, minute, NULL AS status, NULL AS class, NULL AS p50_us, NULL AS p95_us, count(*) AS runs
+      FROM ({created}) GROUP BY namespace, workflow_type, minute
+      UNION ALL
+      SELECT namespace, workflow_type, minute, status, class, max(CASE WHEN place = (count + 1) / 2 THEN took END),
+             max(CASE WHEN place = (count * 95 + 99) / 100 THEN took END), count(*)
+      FROM (SELECT e.*, row_number() OVER (PARTITION BY namespace, workflow_type, minute ORDER BY took NULLS LAST) AS place,
+                   count(took) OVER (PARTITION BY namespace, workflow_type, minute) AS count FROM ({ended}) AS e)
+      GROUP BY namespace, workflow_type, minute, status, class) AS e
 GROUP BY namespace, workflow_type, minute;
+
+-- name: part_class_sums
+-- Counts of runs by duration, in the classes of core/stats.py. NULL: none ended, or none was ever claimed.
+nullif(sum(e.runs) FILTER (WHERE e.class = 0), 0) AS took_0,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 1), 0) AS took_1,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 2), 0) AS took_2,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 3), 0) AS took_3,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 4), 0) AS took_4,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 5), 0) AS took_5,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 6), 0) AS took_6,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 7), 0) AS took_7,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 8), 0) AS took_8,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 9), 0) AS took_9,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 10), 0) AS took_10,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 11), 0) AS took_11,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 12), 0) AS took_12,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 13), 0) AS took_13,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 14), 0) AS took_14,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 15), 0) AS took_15,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 16), 0) AS took_16,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 17), 0) AS took_17,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 18), 0) AS took_18,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 19), 0) AS took_19,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 20), 0) AS took_20,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 21), 0) AS took_21,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 22), 0) AS took_22,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 23), 0) AS took_23,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 24), 0) AS took_24,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 25), 0) AS took_25,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 26), 0) AS took_26,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 27), 0) AS took_27,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 28), 0) AS took_28,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 29), 0) AS took_29,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 30), 0) AS took_30,
+       nullif(sum(e.runs) FILTER (WHERE e.class = 31), 0) AS took_31
 
 -- name: part_class
 -- The class of a duration, as in core/stats.py.
