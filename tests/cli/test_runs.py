@@ -128,6 +128,17 @@ def test_one_part_of_a_run(installation: Installation) -> None:
     assert installation.run("get", "parts", "--input", "--output").returncode == 2
 
 
+def test_long_values_are_cut_for_people_and_whole_for_programs(installation: Installation, tmp_path: Path) -> None:
+    text = "kagzi" * 300_000
+    (tmp_path / "long.json").write_text(json.dumps({"text": text}))
+    assert installation.run("start", "echo", f"@{tmp_path / 'long.json'}", "--id", "long", "--wait").returncode == 0
+    shown = installation.run("get", "long", "--steps").stdout
+    assert len(shown) < 10_000
+    assert shown.count("... (1.5 MB in all; --json prints it)") == 3  # input, output, and the output of the step
+    assert get(installation, "long")["input"] == {"text": text}
+    assert json.loads(installation.run("get", "long", "--output").stdout) == {"text": text}
+
+
 def test_waiting_can_end_before_the_run_does(installation: Installation) -> None:
     done = installation.run("start", "sleeps", "1h", "--id", "sleeper", "--wait", "--timeout", "300ms")
     assert (done.returncode, done.stdout) == (124, "")

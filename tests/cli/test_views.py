@@ -4,7 +4,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from kagzi.cli.runs.views import run_view, step_view, whole_run_view
+from kagzi.cli.runs.views import SHOWN_CHARS, run_view, shown_text, shown_value, step_view, whole_run_view
 from kagzi.cli.views import cell, cells, limit_cells, view
 from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.records import RunKey, StepRecord
@@ -47,6 +47,12 @@ def test_a_step_whose_attempts_are_used_up_says_that_instead() -> None:
     view = step_view(read_step_record(write_step(failed(ErrorDetail(type="ConnectionError", exhausted=True)))))
     assert view["not_retried"] is None
     assert (view["error"]["kind"], view["error"]["exhausted"]) == ("transient", True)
+
+
+def test_only_long_texts_are_cut() -> None:
+    assert shown_text("x" * SHOWN_CHARS) == "x" * SHOWN_CHARS
+    assert shown_text("x" * (SHOWN_CHARS + 1)) == f"{'x' * SHOWN_CHARS} ... (2.0 kB in all; --json prints it)"
+    assert shown_value(["\ud800" * SHOWN_CHARS]).endswith(" kB in all; --json prints it)")
 
 
 class Part(NamedTuple):

@@ -132,10 +132,10 @@ def _result(step: Mapping[str, Any], run: Mapping[str, Any]) -> str:
 
 def _outcome(view: Mapping[str, Any]) -> str:
     """The status of a step or run, with its output or error."""
-    from ..runs.views import value_text
+    from ..runs.views import shown_text, value_text
 
     value = view["error"]["text"] if view["error"] else "" if view["output"] is None else value_text(view["output"])
-    return f"{status_text(view['status'])}  {value}".rstrip()
+    return f"{status_text(view['status'])}  {shown_text(value)}".rstrip()
 
 
 def _when(after: timedelta) -> str:
@@ -162,6 +162,8 @@ def _sides(difference: Difference) -> str:
 def _text(value: Any) -> str:
     import json
 
+    from ..runs.views import shown_text
+
     from .differences import MISSING
 
-    return "missing" if value is MISSING else json.dumps(value, ensure_ascii=False)
+    return "missing" if value is MISSING else shown_text(json.dumps(value, ensure_ascii=False))

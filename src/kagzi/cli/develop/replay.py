@@ -133,9 +133,11 @@ def _put(history: History, played: Replay) -> None:
 
 
 def _row(history: History, step: ReplayedStep) -> dict[str, str]:
-    from ..runs.views import value_text
+    from ..runs.views import shown_text, shown_value
 
-    value = step.error.text if step.error is not None else "" if step.value is None else value_text(step.value)
+    value = (
+        shown_text(step.error.text) if step.error is not None else "" if step.value is None else shown_value(step.value)
+    )
     at = step.finished_at or step.started_at
     after = "" if at is None else f"+{span_text(max(local(at) - local(history.created_at), local(at) - local(at)))}"
     return {
@@ -151,22 +153,22 @@ def _row(history: History, step: ReplayedStep) -> dict[str, str]:
 
 def _end(played: Replay) -> str:
     from ...sdk.workflow.codec import to_plain
-    from ..runs.views import value_text
+    from ..runs.views import shown_text, shown_value
 
     match played.outcome:
         case "completed":
-            return f"{status_text('completed')}  {value_text(to_plain(played.output))}"
+            return f"{status_text('completed')}  {shown_value(to_plain(played.output))}"
         case "continued":
-            return f"continued as a new run, with {value_text(to_plain(played.output))}"
+            return f"continued as a new run, with {shown_value(to_plain(played.output))}"
         case "open":
             return f"open: everything recorded was played. It waits for {played.waits_for}"
         case _:
-            return f"{status_text(played.outcome)}  {'' if played.error is None else played.error.text}".rstrip()
+            return f"{status_text(played.outcome)}  {'' if played.error is None else shown_text(played.error.text)}".rstrip()
 
 
 def _recorded_end(history: History) -> str:
-    from ..runs.views import value_text
+    from ..runs.views import shown_text, shown_value
 
     if history.error is not None:
-        return f"{history.status}, {history.error.text}"
-    return f"{history.status}, {value_text(history.output)}"
+        return f"{history.status}, {shown_text(history.error.text)}"
+    return f"{history.status}, {shown_value(history.output)}"

@@ -61,7 +61,7 @@ def _put_error(error: dict[str, Any] | None) -> None:
 
 
 def _put_run(view: dict[str, Any]) -> None:
-    from .views import value_text
+    from .views import shown_text, shown_value
 
     status = status_text(view["status"])
     if view["wait_reason"]:
@@ -76,10 +76,10 @@ def _put_run(view: dict[str, Any]) -> None:
             "namespace": view["namespace"],
             "status": status + requests_text(view),
             "says": f"{view['status_text'] or ''} {progress}".strip(),
-            "state": "" if view["state"] is None else value_text(view["state"]),
+            "state": "" if view["state"] is None else shown_value(view["state"]),
             "paused because": view["pause_reason"] if view["status"] in ("paused", "running") else "",
             "waits for": ", ".join(view["waits"]) or _before(view),
-            "problem": view["problem"]["text"] if view["problem"] else "",
+            "problem": shown_text(view["problem"]["text"]) if view["problem"] else "",
             "scheduled for": local_text(view["scheduled_at"]),
             "created": f"{local_text(created)} ({age_text(created, now())})",
             "wakes": f"{local_text(wakes)} ({age_text(wakes, now())})" if wakes else "",
@@ -88,9 +88,9 @@ def _put_run(view: dict[str, Any]) -> None:
             "worker": view["worker_id"],
             "only for build": view["pinned_build"],
             "labels": cell(view["labels"]),
-            "input": "" if view["input"] is None else value_text(view["input"]),
-            "output": value_text(view["output"]) if view["status"] == "completed" else "",
-            "error": view["error"]["text"] if view["error"] else "",
+            "input": "" if view["input"] is None else shown_value(view["input"]),
+            "output": shown_value(view["output"]) if view["status"] == "completed" else "",
+            "error": shown_text(view["error"]["text"]) if view["error"] else "",
             "parent": view["parent_run_id"],
             "children": _children_text(view["children"]),
             "forked from": view["forked_from"],
@@ -121,22 +121,22 @@ def _children_text(children: list[str]) -> str:
 
 def _step_rows(step: dict[str, Any]) -> Iterator[dict[str, str]]:
     """One row for each attempt that failed or was lost, and one for the step itself."""
-    from .views import value_text
+    from .views import shown_text, shown_value
 
     for attempt in step["attempts"]:
         lost = attempt["error"]["kind"] == "lost"
-        result = attempt["error"]["text"]
+        result = shown_text(attempt["error"]["text"])
         if lost:
             result = f"worker {attempt['worker_id'] or 'unknown'} was lost (detected at {attempt['finished_at']})"
         if attempt["before_retry"]:
             result = f"before the retry: {result}"
         took = took_text(attempt["started_at"], attempt["finished_at"])
         yield _step_row(step, "lost" if lost else "failed", attempt["attempt"], took, result)
-    result = step["error"]["text"] if step["error"] else ""
+    result = shown_text(step["error"]["text"]) if step["error"] else ""
     if step["not_retried"]:
         result += f" ({step['not_retried']})"
     if step["status"] == "completed":
-        result = "" if step["output"] is None else value_text(step["output"])
+        result = "" if step["output"] is None else shown_value(step["output"])
     elif step["retry_at"] or step["wake_at"]:
         result = f"until {local_text(step['retry_at'] or step['wake_at'])}"
     took = took_text(step["started_at"] or step["created_at"], step["finished_at"])

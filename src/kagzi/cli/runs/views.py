@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ...sdk.client.run_records import RunInfo
     from ...sdk.client.step_records import StepRecord
 
+SHOWN_CHARS = 2_000
+"""How much of a value or an error is printed for people, unless they asked for nothing else."""
+
 _RUN_KEYS = {"id": "run_id", "parent": "parent_run_id", "parent_step": "parent_step_id"}
 _PAYLOADS = ("input", "output", "context", "state", "encoding")
 _NOT_IN_LISTS = ("waits", "scheduled_at", "state_at")
@@ -54,3 +57,17 @@ def payload_view(data: bytes, encoding: str) -> Any:
 def value_text(value: Any) -> str:
     """A result as a line of data: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def shown_value(value: Any) -> str:
+    """As `value_text`, cut if it is long."""
+    return shown_text(value_text(value))
+
+
+def shown_text(text: str) -> str:
+    """The text, or its beginning and its size."""
+    if len(text) <= SHOWN_CHARS:
+        return text
+    size = len(text.encode(errors="surrogatepass"))
+    amount = f"{size / 1_000_000:.1f} MB" if size >= 1_000_000 else f"{size / 1_000:.1f} kB"
+    return f"{text[:SHOWN_CHARS]} ... ({amount} in all; --json prints it)"
