@@ -1,8 +1,8 @@
 """Runs on their way to a worker: over a slow line they may arrive after more than a lease, and are not given to others
-meanwhile."""
+meanwhile. On both stores, since these renew and end the leases."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -12,10 +12,30 @@ from kagzi.engine import Engine, Session
 from kagzi.engine.matching import deliveries
 from kagzi.engine.matching.deliveries import LEASES_TO_ARRIVE, LEASES_TO_SEND, Deliveries
 from kagzi.engine.matching.lease_registry import Holding
+from kagzi.store.postgres import PostgresStore
+from kagzi.store.sqlite import SqliteStore
+from kagzi.system import SystemRng
 from tests.engine.conftest import MakeEngine
 from tests.engine.fakes import MovableClock, RecordingOutlet, TroubledStore, leased, start, until, worker
 
 LEASE_S = 15.0
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    return ":memory:" if request.param == "sqlite" else request.getfixturevalue("migrated_postgres_url")
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[TroubledStore]:
+    real = (
+        SqliteStore(database, rng=SystemRng()) if database == ":memory:" else PostgresStore(database, rng=SystemRng())
+    )
+    await real.open()
+    try:
+        yield TroubledStore(real)
+    finally:
+        await real.close()
 
 
 class Line:
