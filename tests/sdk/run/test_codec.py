@@ -13,6 +13,7 @@ from uuid import UUID
 import attrs
 import msgspec
 import pydantic
+import pydantic.dataclasses
 import pytest
 import typing_extensions
 
@@ -241,6 +242,47 @@ def test_a_typed_dict_in_a_union_with_a_model_is_read_or_refused_with_the_one_to
         codec_for(Address | Group)
     assert "Please use `typing_extensions.TypedDict` instead of `typing.TypedDict`" in str(caught.value)
     assert "Use dataclasses" not in str(caught.value)
+
+
+class Trip(pydantic.BaseModel):
+    to: "Stop"
+
+
+@pydantic.dataclasses.dataclass
+class Journey:
+    to: "Stop"
+
+
+class Stop(TypedDict):
+    street: str
+
+
+@pytest.mark.parametrize("model", [Trip, Journey])
+def test_a_typed_dict_that_a_model_names_before_it_is_defined_is_read_or_refused_with_the_one_to_use(
+    model: type[Any],
+) -> None:
+    if sys.version_info >= (3, 12):
+        assert codec_for(model).decode(b'{"to": {"street": "a"}}', what="it").to == {"street": "a"}
+        return
+    with pytest.raises(InvalidArgument) as caught:
+        codec_for(model)
+    assert "Please use `typing_extensions.TypedDict` instead of `typing.TypedDict`" in str(caught.value)
+    assert "Use dataclasses" not in str(caught.value)
+
+
+def test_a_model_may_name_what_is_defined_after_the_workflow() -> None:
+    assert codec_for(Early).decode(b'{"late": {"x": 1}}', what="it") == Early(late=Late(x=1))
+
+
+class Early(pydantic.BaseModel):
+    late: "Late"
+
+
+codec_for(Early)
+
+
+class Late(pydantic.BaseModel):
+    x: int
 
 
 @pytest.mark.parametrize("data", [b"null", b'{"a": null}', b"123456789012345678901234567890", b" [1] "])

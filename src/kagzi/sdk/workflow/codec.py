@@ -130,6 +130,10 @@ def read_context(payload: Payload | None) -> dict[str, Any]:
 
 def _build(annotation: Any) -> Codec[Any]:
     if models.is_pydantic(annotation):
+        try:
+            models.complete(annotation)
+        except RuntimeError as error:  # as below
+            raise _unreadable(annotation, error) from error
         return Codec(annotation, models.pydantic_reader(annotation))
     try:
         return Codec(annotation, msgspec.json.Decoder(annotation, dec_hook=_from_plain).decode)

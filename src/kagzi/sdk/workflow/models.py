@@ -25,6 +25,17 @@ def mentions_pydantic(annotation: Any) -> bool:
     return is_pydantic(annotation) or any(mentions_pydantic(part) for part in get_args(annotation))
 
 
+def complete(model: Any) -> None:
+    """Resolve the forward references of a model, unless they name what is not defined yet. Raises RuntimeError, as
+    pydantic does, for a type that it does not support."""
+    if getattr(model, "__pydantic_complete__", True):
+        return
+    if hasattr(model, "model_rebuild"):
+        model.model_rebuild(raise_errors=False)
+    else:
+        sys.modules["pydantic.dataclasses"].rebuild_dataclass(model, raise_errors=False)  # type: ignore[attr-defined]
+
+
 def pydantic_reader(model: Any) -> Callable[[bytes], Any]:
     # Looked up each time: pydantic replaces the validator of a model once its forward references are resolved.
     return lambda data: model.__pydantic_validator__.validate_json(data, **_names())
