@@ -181,6 +181,10 @@ async def test_a_client_that_is_cut_at_any_byte_harms_nobody(size: int) -> None:
         (masked(PART, fin=False) + masked(PART, 0x0, fin=False) * 80, 1009, "in parts"),
         (masked(bytes(wire.PART_BYTES + 1)), 1009, "exceeding max allowed size"),
         (b"\x82\x01x", 1002, "un-masked"),
+        *(
+            (masked(CALL, 0x82 | bit), 1002, "a frame is marked as compressed, or otherwise extended")
+            for bit in (0x40, 0x20, 0x10)
+        ),
         (masked(CALL) + masked(write_open(2, b"\xc1", None, b"")), 1002, "header of a call cannot be read"),
     ],
     ids=lambda value: "frame" if isinstance(value, bytes) else None,

@@ -70,6 +70,10 @@ class WebSocket(WSListener):
         if self._is_refused:
             return
         try:
+            if frame.rsv1 or frame.rsv2 or frame.rsv3:
+                raise BadFrame(
+                    "a frame is marked as compressed, or otherwise extended, but no extension was agreed upon"
+                )
             if frame.msg_type == WSMsgType.BINARY and frame.fin and self._parts is None:
                 self.calls.receive(frame.get_payload_as_bytes())
             else:
