@@ -359,7 +359,7 @@ async def test_a_step_that_is_open_again_has_the_policy_and_the_timeout_of_its_n
 
 @pytest.mark.parametrize("how", ["retry", "fork"])
 async def test_a_step_that_may_run_once_runs_once_more_when_it_is_open_again(harness: StoreHarness, how: str) -> None:
-    run = await run_with_open_step(harness, how, once=True)
+    await run_with_open_step(harness, how, once=True)
     claimed = await harness.claim_one()
     # Not RUNNING: a worker would take that for the begin of a lost one.
     assert by_id(claimed.history.steps)["slow"].status == StepStatus.PENDING

@@ -163,7 +163,6 @@ def _text(value: Any) -> str:
     import json
 
     from ..runs.views import shown_text
-
     from .differences import MISSING
 
     return "missing" if value is MISSING else shown_text(json.dumps(value, ensure_ascii=False))

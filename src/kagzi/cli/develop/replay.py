@@ -163,7 +163,8 @@ def _end(played: Replay) -> str:
         case "open":
             return f"open: everything recorded was played. It waits for {played.waits_for}"
         case _:
-            return f"{status_text(played.outcome)}  {'' if played.error is None else shown_text(played.error.text)}".rstrip()
+            error = "" if played.error is None else shown_text(played.error.text)
+            return f"{status_text(played.outcome)}  {error}".rstrip()
 
 
 def _recorded_end(history: History) -> str:

@@ -134,8 +134,8 @@ class OpenStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class OpenAttempt(OpenStep, frozen=True, kw_only=True, gc=False):
-    """Base of the commands that begin an attempt of a step. The retry policy and the timeout are recorded with the first
-    begin and remain in effect; in a retried run and in a fork, the first begin there. attempt 0: the next one."""
+    """Base of the commands that begin an attempt of a step. The retry policy and the timeout are recorded with the
+    first begin and remain in effect; in a retried run and in a fork, the first begin there. attempt 0: the next one."""
 
     name: str
     attempt: int = 1

@@ -33,7 +33,7 @@ def complete(model: Any) -> None:
     if hasattr(model, "model_rebuild"):
         model.model_rebuild(raise_errors=False)
     else:
-        sys.modules["pydantic.dataclasses"].rebuild_dataclass(model, raise_errors=False)  # type: ignore[attr-defined]
+        sys.modules["pydantic.dataclasses"].rebuild_dataclass(model, raise_errors=False)
 
 
 def pydantic_reader(model: Any) -> Callable[[bytes], Any]:
