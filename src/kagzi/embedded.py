@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from .core.errors import InvalidArgument, PreconditionFailed, Unavailable
+from .event_loop import new_fast_loop
 from .server.app import Server
 from .server.config import ServerConfig
 from .server.database import MEMORY, SqliteDatabase, parse_database
@@ -140,7 +141,7 @@ class _Host:
         )
         self._server = Server(config, lock=lock)
         self.open_call = self._server.open_call
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_fast_loop()
         self._serving = self._loop.create_task(self._serve(), name="kagzi embedded server")
         # A daemon thread: a program can exit without closing it, and the file is then as safe as after a kill.
         threading.Thread(target=self._run, name="kagzi-embedded", daemon=True).start()

@@ -13,12 +13,14 @@ from typing import Any
 
 import grpc
 import pytest
+import uvloop
 
 from kagzi import embedded as embedded_module
 from kagzi.core.errors import InvalidArgument, PreconditionFailed, Unavailable
 from kagzi.embedded import EmbeddedServer, open_embedded
 from kagzi.server import file_lock
 from kagzi.server.app import Server
+from kagzi.server.calls import CallServer
 from kagzi.server.config import ServerConfig
 from kagzi.server.file_lock import FileLock
 from kagzi.server.listen import ListenAddress
@@ -262,6 +264,27 @@ async def test_users_on_another_loop_share_the_store() -> None:
         await asyncio.to_thread(thread.join, TIMEOUT_S)
         assert run_ids == [run_id]
         await client.start()
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["uvloop", "without-uvloop"])
+async def test_the_server_has_the_fastest_loop_that_is_installed(
+    address: str, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    if not installed:
+        monkeypatch.setitem(sys.modules, "uvloop", None)  # as if it could not be imported
+    opened_calls: list[asyncio.AbstractEventLoop] = []
+    begin = CallServer.begin
+
+    def observed(server: CallServer, *call: Any) -> None:
+        opened_calls.append(asyncio.get_running_loop())
+        begin(server, *call)
+
+    monkeypatch.setattr(CallServer, "begin", observed)
+    async with opened(address) as embedded, connected(embedded) as client:
+        assert embedded.open_call is not None
+        assert await embedded.open_call("/unknown", embedded.metadata, None).read() is None
+        assert await client.start()  # over the socket, as other processes do
+    assert [isinstance(loop, uvloop.Loop) for loop in opened_calls] == [installed]
 
 
 def test_a_loop_that_ended_without_closing_leaves_the_file_free(address: str) -> None:

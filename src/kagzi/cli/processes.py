@@ -5,17 +5,15 @@ import gc
 import signal
 from collections.abc import Callable
 
+from ..event_loop import new_fast_loop
+
 _COLLECT_AFTER = 50_000
 
 
 def fast_runner() -> asyncio.Runner:
     """Uses uvloop if it is installed."""
     collect_rarely()
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.Runner()
-    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    return asyncio.Runner(loop_factory=new_fast_loop)
 
 
 def collect_rarely() -> None:

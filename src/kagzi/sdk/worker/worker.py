@@ -16,6 +16,7 @@ from ...core.public import exported
 from ...core.records import WorkerRecord
 from ...core.run.attributes import checked_labels
 from ...core.version import __version__
+from ...event_loop import new_fast_loop
 from ...system import SystemIds
 from ...wire.requests import write_register
 from ...wire.schemas import add_schemas
@@ -331,7 +332,7 @@ class Worker:
 
     def serve(self) -> None:
         """Serve as a program of its own: executes `run()` in a new event loop."""
-        with asyncio.Runner(loop_factory=_fast_loop) as runner:
+        with asyncio.Runner(loop_factory=new_fast_loop) as runner:
             runner.run(self.run())
 
     def stop(self, within: Duration | None = None) -> None:
@@ -388,11 +389,3 @@ class Worker:
             build_id=self._build_id(),
             labels=options.labels,
         )
-
-
-def _fast_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop  # noqa: PLC0415  not on every platform, and only for workers
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
