@@ -166,6 +166,14 @@ def test_retry_reopens_a_failed_run_where_it_failed(installation: Installation, 
         (1, True, {"path": str(path)})
     ]
     assert "before the retry: FileNotFoundError" in installation.run("get", "late", "--steps").stdout
+    both = json.loads(installation.run("get", "late", "--steps", "--forgotten", "--json").stdout)
+    [discarded] = both["forgotten_steps"]
+    assert (discarded["step_id"], discarded["status"]) == ("read", "failed")
+    assert discarded["retried_at"] > discarded["finished_at"]
+    assert {(step["retry_seq"], step["retried_at"]) for step in both["steps"]} == {(None, None)}
+    table = installation.run("get", "late", "--forgotten").stdout
+    assert "before the retry of " in table
+    assert "FileNotFoundError" in table
     again = installation.run("retry", "late")
     assert again.returncode == 5  # it has not failed
 

@@ -338,6 +338,10 @@ case(
     lambda names: admin_pb2.GetStepRequest(namespace_id=THEIRS, run_id=names.run_id, step_id=names.step_id),
 )
 case(admin("ListSteps"), lambda names: admin_pb2.ListStepsRequest(namespace_id=THEIRS, run_id=names.run_id))
+case(
+    admin("ListSteps"),
+    lambda names: admin_pb2.ListStepsRequest(namespace_id=THEIRS, run_id=names.run_id, forgotten=True),
+)
 case(admin("GetTimeline"), lambda names: admin_pb2.GetTimelineRequest(namespace_id=THEIRS, run_id=names.run_id))
 case(
     admin("ListSteps"),

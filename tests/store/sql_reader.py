@@ -30,6 +30,7 @@ TABLES: Mapping[str, Table] = {
     "steps": Table(("run_id", "child_run_id")),
     "step_attempts": Table(("run_id",)),
     "step_logs": Table(("run_id",)),
+    "forgotten_steps": Table(("run_id", "child_run_id")),
     "signals": Table(("run_id",)),
     "child_links": Table(("namespace", "child_run_id", "parent_run_id"), own="parent_run_id"),
     "schedule_fires": Table(("run_id", "namespace")),

@@ -94,6 +94,16 @@ class Dashboard:
         answer = self.api.post(f"/runs/{run_id}/signal", json={"name": name, "payload": payload}, params=query)
         assert answer.status_code == 200, answer.text
 
+    def retried(self, failures: int) -> str:
+        """A run that completed after so many retries."""
+        run_id = self.start("unlucky", failures)
+        for _ in range(failures):
+            self.reached(run_id, {"status": "failed"})
+            answer = self.api.post(f"/runs/{run_id}/retry", json={})
+            assert answer.is_success, answer.text
+        self.reached(run_id, {"status": "completed"})
+        return run_id
+
     def ended(self, run_id: str, **query: Any) -> dict[str, Any]:
         """How it ended, once it has."""
         return until(lambda: self.get(f"/runs/{run_id}/wait", **query), lambda end: end["ended"])

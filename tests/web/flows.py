@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+from collections import Counter
 from datetime import date, timedelta
 from typing import Any, Literal
 
 import msgspec
 
-from kagzi import Context, NonRetryable, Retry, Signal, workflow
+from kagzi import Context, NonRetryable, Retry, Signal, StepError, current_step, workflow
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,28 @@ async def broken(ctx: Context, why: str) -> None:
     """Completes a step and fails."""
     await ctx.step("prepare").run(lambda: {"ready": True})
     await ctx.step("charge").run(_refuse, why)
+
+
+_settled: Counter[str] = Counter()
+
+
+async def _settle(failures: int) -> str:
+    key = current_step().idempotency_key
+    _settled[key] += 1
+    if _settled[key] <= failures:
+        raise NonRetryable(f"refusal {_settled[key]}")
+    return "settled"
+
+
+@workflow
+async def unlucky(ctx: Context, failures: int) -> str:
+    """Fails, and so do its retries, so many times in all."""
+    await ctx.step("reserve").run(lambda: 1)
+    try:
+        return await ctx.step("settle").run(_settle, failures)
+    except StepError:
+        await ctx.step("refund").run(lambda: {"refunded": failures})
+        raise
 
 
 async def _unreachable() -> None:

@@ -14,7 +14,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 WIDTHS = (1280, 320)
 THEMES = ("light", "dark")
 # Name and path of every page. In it {run} is a run that completed, {failed}, {retrying}, {sleeping} and {waiting} are
-# others in those states, {family} has children, {paused} was and is paused, {worker} is a worker.
+# others in those states, {family} has children, {paused} was and is paused, {retried} was retried twice, {worker} is a
+# worker.
 PAGES = {
     "runs": "runs",
     "runs-failing": "runs?failing=true",
@@ -24,6 +25,7 @@ PAGES = {
     "run-sleeping": "runs/{sleeping}",
     "run-waiting": "runs/{waiting}",
     "run-family": "runs/{family}",
+    "run-retried": "runs/{retried}",
     "run-paused": "runs/{paused}?step=charge&tab=attempts",
     "compare": "runs/{run}/compare/{failed}",
     "workflows": "workflows",
@@ -61,6 +63,10 @@ def fill(dashboard: Dashboard) -> dict[str, str]:
         "family": dashboard.start("family", ["Ada", "Bob", "Cy"]),
     }
     names["paused"] = add(dashboard, paused_run())
+    retried = dashboard.retried(2)
+    latest, _ = dashboard.get(f"/runs/{retried}/timeline")["retries"]
+    before = f"before:{latest['retry_seq']}"
+    names["retried"] = f"{retried}?row={before}&in={before}&step=refund"
     for _ in range(3):
         dashboard.start("waiting")
     for number in range(30):

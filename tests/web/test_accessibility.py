@@ -42,6 +42,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
     "runs/{family}": (),
     "runs/{asking}": ("button Signal…",),
+    "runs/{retried}": ("tab Attempts", "tab Raw"),
     "runs/{family}/compare/{failing}": (),
     "workflows": (),
     "workflows/trip": ("button Change", "button Pause", "tab Versions", "tab Failures", "tab Schema"),
@@ -73,7 +74,11 @@ def names(dashboard: Dashboard) -> dict[str, str]:
     dashboard.reached(failing, {"status": "sleeping", "retrying_steps": 1})
     dashboard.reached(asking, {"awaits_signal": 1})
     dashboard.ended(family)
+    retried = dashboard.retried(1)
+    [retry] = dashboard.get(f"/runs/{retried}/timeline")["retries"]
+    before = f"before:{retry['retry_seq']}"
     return {
+        "retried": f"{retried}?row={before}&in={before}&step=settle",
         "failing": failing,
         "asking": asking,
         "family": family,

@@ -210,6 +210,8 @@ step_records = st.builds(
     worker_id=st.none() | names,
     attempts=st.lists(step_attempts, max_size=2).map(tuple),
     details=maybe_payloads,
+    retry_seq=longs,
+    retried_at=maybe_times,
 )
 
 worker_records = st.builds(

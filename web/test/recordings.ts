@@ -1,11 +1,9 @@
 // Answers of a real server, as tests of the model read them; and steps that are made up.
 import { readFileSync } from "node:fs";
-import type { HistoryEvent } from "../src/model/history";
 import type { TimelineStep } from "../src/model/records";
 
 export interface Recording {
   readonly rows: readonly TimelineStep[];
-  readonly events?: readonly HistoryEvent[];
 }
 
 /** `npm test` runs in web/. */

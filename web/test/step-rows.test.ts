@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { axisMarks, forgottenSteps } from "../src/model/history";
+import { axisMarks } from "../src/model/axis-marks";
 import { buildRows, describeRow, failuresIn, revealStep, type Row, type RowView } from "../src/model/step-rows";
 import { EVERY_STEP, pauseSegments, scaleIntervals, segmentsOf } from "../src/model/step-rows";
 import { captionOf } from "../src/model/row-words";
@@ -190,19 +190,34 @@ test("steps of nested branches are under each other", () => {
   ]);
 });
 
-test("what a retry of the run forgot is folded before the rest", () => {
-  const { rows: steps, events = [] } = recording("retried-run");
-  const forgotten = forgottenSteps(events, steps);
-  assert.deepEqual(
-    forgotten.map((each) => [each.step_id, each.status, each.error]),
-    [["fails", "failed", "ValueError: no luck"]],
-  );
-  const rows = buildRows(steps, view({ forgotten }));
-  assert.deepEqual(outline(rows), ["before the retry failed", "first completed", "last completed"]);
-  const opened = buildRows(steps, view({ forgotten, toggled: new Set(["before"]) }));
-  assert.equal(opened[1]?.key, "before:fails");
-  const ordered = [...steps].reverse();
-  assert.deepEqual(axisMarks(ordered, forgotten).map((mark) => mark.kind), ["retry"]);
+test("what a retry of the run discarded is folded before the rest, a group for each retry", () => {
+  const { rows: steps } = recording("retried-run");
+  const lost = [step({ step_id: "fails", status: "failed", error: "ValueError: no luck" }), step({ step_id: "last" })];
+  const group = { retrySeq: 9, label: "before the retry", count: 2, steps: null, failed: false };
+  const closed = buildRows(steps, view({ discarded: [{ ...group, retrySeq: 12 }, group] }));
+  assert.deepEqual(outline(closed).slice(0, 3), [
+    "before the retry abandoned",
+    "before the retry abandoned",
+    "first completed",
+  ]);
+  assert.deepEqual(closed.slice(0, 2).map((row) => [row.key, row.expanded]), [["before:12", false], ["before:9", false]]);
+  assert.equal(describeRow(closed[0]!, 0), "before the retry, 2 steps");
+  const toggled = new Set(["before:9"]);
+  const loading = buildRows(steps, view({ discarded: [group], toggled }));
+  assert.deepEqual([loading[1]?.kind, loading[1]?.label], ["more", "loading"]);
+  const failed = buildRows(steps, view({ discarded: [{ ...group, failed: true }], toggled }));
+  assert.equal(failed[1]?.label, "not loaded: try again");
+  const opened = buildRows(steps, view({ discarded: [{ ...group, steps: lost }], toggled }));
+  assert.deepEqual(opened.slice(1, 4).map((row) => [row.key, row.level, row.discarded]), [
+    ["before:9:fails", 2, true],
+    ["before:9:last", 2, true],
+    ["first", 1, false],
+  ]);
+  const filter = { ...EVERY_STEP, failed: true };
+  const filtered = buildRows(steps, view({ discarded: [{ ...group, steps: lost }], toggled, filter }));
+  assert.deepEqual(filtered.map((row) => row.key), ["before:9", "before:9:fails"]);
+  const marks = axisMarks([...steps].reverse(), [{ retry_seq: 9, retried_at: at(5), steps: 2 }]);
+  assert.deepEqual(marks.map((mark) => mark.kind), ["retry"]);
 });
 
 test("marks: patches, and another worker", () => {

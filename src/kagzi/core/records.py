@@ -238,6 +238,8 @@ class StepRecord(StoredStep, frozen=True, kw_only=True):
     attempts: tuple[StepAttempt, ...] = ()
     details: Payload | None = None  # of its last heartbeat
     claim: int = 0  # the claim under which it was last begun, which is the lease counter; 0: not known
+    retry_seq: int = 0  # the seq of the retry of the run that discarded it; 0: it is part of the history
+    retried_at: Timestamp | None = None  # when that was
 
 
 def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:

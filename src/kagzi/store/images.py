@@ -28,6 +28,7 @@ from ..core.times import Timestamp
 from ..core.transfers.images import (
     AttemptImage,
     Data,
+    ForgottenImage,
     LinkImage,
     RunImage,
     SignalImage,
@@ -85,6 +86,7 @@ read_attempt_image = converter(
 )
 read_signal_image = converter(SignalImage, _by_column)
 read_link_image = converter(LinkImage, _by_column)
+read_forgotten_image = converter(ForgottenImage, _by_column)
 
 
 # --- import ----------------------------------------------------------------------------------------------------------
@@ -107,6 +109,7 @@ def _row_writer(kind: type[Image], **columns: str) -> Callable[[Image], dict[str
 
 _write_run = _row_writer(RunImage, last_seq="seq", wake_at="due_at", paused_wake_at="paused_due_at")
 _write_step = _row_writer(StepImage)
+_write_forgotten = _row_writer(ForgottenImage)
 _write_signal = _row_writer(SignalImage)
 _write_attempt = _row_writer(AttemptImage)
 
@@ -144,6 +147,19 @@ def step_row(step: StepImage) -> dict[str, Any]:
         | _data_columns("output", step.output)
         | _data_columns("details", step.details)
     )
+
+
+def forgotten_row(step: ForgottenImage) -> dict[str, Any]:
+    row = (
+        _write_forgotten(step)
+        | _data_columns("input", step.input)
+        | _data_columns("output", step.output)
+        | _data_columns("details", step.details)
+    )
+    del row["retry_at"]  # it has ended
+    texts = (row["error"] or "").encode()
+    row["bytes"] = sum(len(each or b"") for each in (row["input"], row["output"], row["details"], texts))
+    return row
 
 
 def attempt_row(attempt: AttemptImage) -> dict[str, Any]:

@@ -279,12 +279,19 @@ read_bulk = converter(
     where=lambda row: _decode_filter(row["filter"]),
     cursor=lambda row: None if row["cursor_at"] is None else Cursor(row["cursor_at"], row["cursor_run"]),
 )
-_read_step = converter(StepRecord, by_column, run=itemgetter("run"), attempts=itemgetter("attempts"))
+_of_step = {"run": itemgetter("run"), "attempts": itemgetter("attempts")}
+_read_step = converter(StepRecord, by_column, **_of_step, retry_seq=lambda _: 0, retried_at=_nothing)
+_read_forgotten_step = converter(StepRecord, by_column, **_of_step)
 _read_worker = converter(WorkerRecord, by_column, served=itemgetter("served"), status=itemgetter("status"))
 
 
 def read_step(row: Row, run: RunKey, attempts: tuple[StepAttempt, ...]) -> StepRecord:
     return _read_step({**row, "run": run, "attempts": attempts})
+
+
+def read_forgotten_step(row: Row, run: RunKey, attempts: tuple[StepAttempt, ...]) -> StepRecord:
+    """A step that a retry of its run has discarded."""
+    return _read_forgotten_step({**row, "run": run, "attempts": attempts})
 
 
 def read_worker(row: Row, served: tuple[Served, ...], status: WorkerStatus) -> WorkerRecord:

@@ -131,9 +131,14 @@ class Run(Generic[O_co]):
         that was continued as new: the last run. `timeout` is as in `result`."""
         return self._background.call(lambda: self._run.wait(timeout=timeout))
 
-    def steps(self) -> list[StepRecord]:
-        """The steps of the run, in the order in which they began."""
-        return self._background.call(self._run.steps)
+    def steps(self, *, forgotten: bool = False) -> list[StepRecord]:
+        """The steps of the run, in the order in which they began.
+
+        Args:
+            forgotten: Instead, the steps that `retry` has discarded, with their results: the latest retry first. The
+                newest 2,000 steps of a run are kept, of up to 8 MiB. They are not part of the history.
+        """
+        return self._background.call(lambda: self._run.steps(forgotten=forgotten))
 
     def logs(self, step: str = "") -> StepLogs:
         """The log lines of its steps, or of the `step` with that id: the last 200 lines or 64 KiB of each."""
@@ -235,7 +240,7 @@ class Run(Generic[O_co]):
         return self._background.call(lambda: self._run.wake(step))
 
     def retry(self, *, from_step: str = "") -> None:
-        """Reopen a failed run. The results of earlier steps are kept.
+        """Reopen a failed run. The results of earlier steps are kept; `steps(forgotten=True)` has those of later ones.
 
         Args:
             from_step: The step id to continue from. Default: the step that failed the run.

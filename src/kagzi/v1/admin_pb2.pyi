@@ -47,14 +47,16 @@ class GetWorkerResponse(_message.Message):
     def __init__(self, worker: _Optional[_Union[_worker_pb2.Worker, _Mapping]] = ...) -> None: ...
 
 class GetStepRequest(_message.Message):
-    __slots__ = ("step_id", "namespace_id", "run_id")
+    __slots__ = ("step_id", "namespace_id", "run_id", "retry_seq")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    RETRY_SEQ_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     namespace_id: str
     run_id: str
-    def __init__(self, step_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ...) -> None: ...
+    retry_seq: int
+    def __init__(self, step_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., run_id: _Optional[str] = ..., retry_seq: _Optional[int] = ...) -> None: ...
 
 class GetStepResponse(_message.Message):
     __slots__ = ("step",)
@@ -63,18 +65,20 @@ class GetStepResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[_worker_pb2.Step, _Mapping]] = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
-    __slots__ = ("run_id", "step_name", "page", "namespace_id", "include_payloads")
+    __slots__ = ("run_id", "step_name", "page", "namespace_id", "include_payloads", "forgotten")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     STEP_NAME_FIELD_NUMBER: _ClassVar[int]
     PAGE_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_PAYLOADS_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     step_name: str
     page: _common_pb2.PageRequest
     namespace_id: str
     include_payloads: bool
-    def __init__(self, run_id: _Optional[str] = ..., step_name: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., namespace_id: _Optional[str] = ..., include_payloads: bool = ...) -> None: ...
+    forgotten: bool
+    def __init__(self, run_id: _Optional[str] = ..., step_name: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., namespace_id: _Optional[str] = ..., include_payloads: bool = ..., forgotten: bool = ...) -> None: ...
 
 class ListStepsResponse(_message.Message):
     __slots__ = ("steps", "page")
@@ -157,16 +161,28 @@ class TimelineStep(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[_worker_pb2.StepKind, str]] = ..., status: _Optional[_Union[_worker_pb2.StepStatus, str]] = ..., begun_seq: _Optional[int] = ..., seq: _Optional[int] = ..., attempt: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[TimelineAttempt, _Mapping]]] = ..., error: _Optional[str] = ..., child_run_id: _Optional[str] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
 
 class GetTimelineResponse(_message.Message):
-    __slots__ = ("steps", "older", "newer", "pauses")
+    __slots__ = ("steps", "older", "newer", "pauses", "retries")
     STEPS_FIELD_NUMBER: _ClassVar[int]
     OLDER_FIELD_NUMBER: _ClassVar[int]
     NEWER_FIELD_NUMBER: _ClassVar[int]
     PAUSES_FIELD_NUMBER: _ClassVar[int]
+    RETRIES_FIELD_NUMBER: _ClassVar[int]
     steps: _containers.RepeatedCompositeFieldContainer[TimelineStep]
     older: bool
     newer: bool
     pauses: _containers.RepeatedCompositeFieldContainer[TimelinePause]
-    def __init__(self, steps: _Optional[_Iterable[_Union[TimelineStep, _Mapping]]] = ..., older: bool = ..., newer: bool = ..., pauses: _Optional[_Iterable[_Union[TimelinePause, _Mapping]]] = ...) -> None: ...
+    retries: _containers.RepeatedCompositeFieldContainer[TimelineRetry]
+    def __init__(self, steps: _Optional[_Iterable[_Union[TimelineStep, _Mapping]]] = ..., older: bool = ..., newer: bool = ..., pauses: _Optional[_Iterable[_Union[TimelinePause, _Mapping]]] = ..., retries: _Optional[_Iterable[_Union[TimelineRetry, _Mapping]]] = ...) -> None: ...
+
+class TimelineRetry(_message.Message):
+    __slots__ = ("retry_seq", "retried_at", "steps")
+    RETRY_SEQ_FIELD_NUMBER: _ClassVar[int]
+    RETRIED_AT_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    retry_seq: int
+    retried_at: _timestamp_pb2.Timestamp
+    steps: int
+    def __init__(self, retry_seq: _Optional[int] = ..., retried_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ...) -> None: ...
 
 class TimelinePause(_message.Message):
     __slots__ = ("started_at", "finished_at", "reason")

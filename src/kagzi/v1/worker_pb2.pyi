@@ -162,7 +162,7 @@ class WorkflowTypeVersion(_message.Message):
     def __init__(self, workflow_type: _Optional[str] = ..., version: _Optional[str] = ..., input_schema: _Optional[str] = ..., output_schema: _Optional[str] = ..., description: _Optional[str] = ..., signal_schemas: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Step(_message.Message):
-    __slots__ = ("step_id", "run_id", "namespace_id", "name", "kind", "status", "attempt_number", "input", "output", "error", "created_at", "started_at", "finished_at", "child_run_id", "seq", "retry_policy", "timeout_ms", "retry_at", "wake_at", "parent_step_id", "parallel_group_id", "attempts", "heartbeat_details", "worker_id", "claim", "begun_seq")
+    __slots__ = ("step_id", "run_id", "namespace_id", "name", "kind", "status", "attempt_number", "input", "output", "error", "created_at", "started_at", "finished_at", "child_run_id", "seq", "retry_policy", "timeout_ms", "retry_at", "wake_at", "parent_step_id", "parallel_group_id", "attempts", "heartbeat_details", "worker_id", "claim", "begun_seq", "retry_seq", "retried_at")
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -189,6 +189,8 @@ class Step(_message.Message):
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     BEGUN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    RETRY_SEQ_FIELD_NUMBER: _ClassVar[int]
+    RETRIED_AT_FIELD_NUMBER: _ClassVar[int]
     step_id: str
     run_id: str
     namespace_id: str
@@ -215,7 +217,9 @@ class Step(_message.Message):
     worker_id: str
     claim: int
     begun_seq: int
-    def __init__(self, step_id: _Optional[str] = ..., run_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[StepKind, str]] = ..., status: _Optional[_Union[StepStatus, str]] = ..., attempt_number: _Optional[int] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., child_run_id: _Optional[str] = ..., seq: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., attempts: _Optional[_Iterable[_Union[StepAttempt, _Mapping]]] = ..., heartbeat_details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., worker_id: _Optional[str] = ..., claim: _Optional[int] = ..., begun_seq: _Optional[int] = ...) -> None: ...
+    retry_seq: int
+    retried_at: _timestamp_pb2.Timestamp
+    def __init__(self, step_id: _Optional[str] = ..., run_id: _Optional[str] = ..., namespace_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[_Union[StepKind, str]] = ..., status: _Optional[_Union[StepStatus, str]] = ..., attempt_number: _Optional[int] = ..., input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., child_run_id: _Optional[str] = ..., seq: _Optional[int] = ..., retry_policy: _Optional[_Union[_common_pb2.RetryPolicy, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., retry_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wake_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parent_step_id: _Optional[str] = ..., parallel_group_id: _Optional[str] = ..., attempts: _Optional[_Iterable[_Union[StepAttempt, _Mapping]]] = ..., heartbeat_details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., worker_id: _Optional[str] = ..., claim: _Optional[int] = ..., begun_seq: _Optional[int] = ..., retry_seq: _Optional[int] = ..., retried_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class StepAttempt(_message.Message):
     __slots__ = ("attempt_number", "started_at", "finished_at", "error", "worker_id", "claim", "begun_seq", "input", "before_retry")

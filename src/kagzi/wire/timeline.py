@@ -1,7 +1,7 @@
 """Steps for drawing a timeline."""
 
 from ..core.pages.pauses import Pause
-from ..core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery, TimelineStep
+from ..core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery, TimelineRetry, TimelineStep
 from ..v1 import admin_pb2 as pb
 from ..v1 import worker_pb2
 from .common import write_time, write_time_if
@@ -18,6 +18,7 @@ _write_step = writer(
 )
 
 _write_pause = writer(pb.TimelinePause, Pause)
+_write_retry = writer(pb.TimelineRetry, TimelineRetry)
 
 
 def read_timeline_query(request: pb.GetTimelineRequest) -> TimelineQuery:
@@ -40,4 +41,7 @@ def read_timeline_query(request: pb.GetTimelineRequest) -> TimelineQuery:
 def write_timeline(timeline: Timeline) -> pb.GetTimelineResponse:
     steps = [_write_step(step) for step in timeline.steps]
     pauses = [_write_pause(pause) for pause in timeline.pauses]
-    return pb.GetTimelineResponse(steps=steps, older=timeline.older, newer=timeline.newer, pauses=pauses)
+    retries = [_write_retry(retry) for retry in timeline.retries]
+    return pb.GetTimelineResponse(
+        steps=steps, older=timeline.older, newer=timeline.newer, pauses=pauses, retries=retries
+    )

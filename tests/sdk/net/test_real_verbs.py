@@ -271,6 +271,11 @@ async def test_a_retry_starts_the_child_again_that_was_cancelled_with_its_parent
         recorded, seen = result
         assert recorded == seen
     assert len([step for step in await run.steps() if step.kind == "child"]) == 1
+    discarded = {step.id: step for step in await run.steps(forgotten=True)}
+    assert discarded["pay"].error is not None
+    [child] = [step for step in discarded.values() if step.kind == "child"]
+    assert (child.status, child.child) == ("abandoned", cancelled.value.run_id)
+    assert all(step.retried_at is not None for step in discarded.values())
 
 
 async def test_a_result_follows_a_run_that_was_continued(client: Kagzi) -> None:

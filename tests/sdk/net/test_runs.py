@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
-from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed, RunError
+from kagzi.core.errors import InvalidArgument, NotFound, PreconditionFailed, RunError, Unimplemented
 from kagzi.core.states import RunStatus, StepStatus
 from kagzi.sdk.client.client import Kagzi
 from kagzi.sdk.workflow.workflow import Workflow
@@ -201,6 +201,17 @@ async def test_since_may_be_how_long_ago(server: FakeServer, client: Kagzi) -> N
     seconds: Any = 5
     with pytest.raises(InvalidArgument, match=r'since=5 is neither a duration nor a datetime\. Write "2h"'):
         [run async for run in client.list(since=seconds)]
+
+
+async def test_a_server_that_does_not_keep_discarded_steps_says_so(server: FakeServer, client: Kagzi) -> None:
+    def answer(request: admin_pb2.ListStepsRequest) -> admin_pb2.ListStepsResponse:
+        assert request.forgotten  # it does not know the field, and returns the history
+        return admin_pb2.ListStepsResponse(steps=[pb.Step(step_id="charge", name="charge")])
+
+    server.answers["ListSteps"] = answer
+    run = await client.start("buy", 1)
+    with pytest.raises(Unimplemented, match="Update the server"):
+        await run.steps(forgotten=True)
 
 
 async def test_steps_of_all_pages(server: FakeServer, client: Kagzi) -> None:

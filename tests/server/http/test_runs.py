@@ -146,6 +146,16 @@ def test_a_failed_run_is_explained_and_tried_again(each_api: World) -> None:
     assert (step["status"], step["error"]["type"]) == ("failed", "kagzi.NonRetryable")
     assert each_api.client.post(f"/runs/{run_id}/retry").status_code == 200
     assert each_api.ended(run_id)["status"] == "failed"
+    [discarded] = each_api.client.get(f"/runs/{run_id}/steps", params={"forgotten": 1, "count": 1}).json()["rows"]
+    assert (discarded["step_id"], discarded["error"], discarded["attempts"]) == ("break", step["error"], [])
+    [retry] = each_api.client.get(f"/runs/{run_id}/timeline").json()["retries"]
+    assert retry == {"retry_seq": discarded["retry_seq"], "retried_at": discarded["retried_at"], "steps": 1}
+    query = {"id": "break", "retry_seq": discarded["retry_seq"]}
+    was = each_api.client.get(f"/runs/{run_id}/step", params=query).json()
+    assert (was["started_at"], was["retried_at"]) == (step["started_at"], discarded["retried_at"])
+    now = each_api.client.get(f"/runs/{run_id}/step", params={"id": "break"}).json()
+    assert (now["retry_seq"], now["started_at"] > was["started_at"]) == (None, True)
+    assert each_api.client.get(f"/runs/{run_id}/step", params=query | {"retry_seq": 1}).status_code == 404
     page = each_api.client.get("/runs", params={"status": ["failed", "cancelled"], "workflow": "broken", "size": 1})
     assert [row["run_id"] for row in page.json()["rows"]] == [run_id]
 

@@ -351,6 +351,11 @@ class Player:
     async def known(self, which: int) -> bool:
         return await self.harness.store.get_run("default", run_id=self.run(which).run_id) is not None
 
+    async def forgotten(self, run: RunKey) -> list[tuple[object, ...]]:
+        rows = await self.harness.store.list_forgotten_steps(run, name=None, after=None, limit=1_000, payloads=True)
+        assert rows is not None
+        return [(step.step_id, step.retried_at, step.finished_at, shape_of_step(step)) for step in rows.rows]
+
     async def picture(self) -> list[Any]:
         """Everything that can be seen, and whether it is in order."""
         seen: list[Any] = []
@@ -362,7 +367,7 @@ class Player:
             check_run(record)
             await check_waits(self.harness.store, record, list(steps.values()))
             shapes = {name: shape_of_step(step) for name, step in steps.items()}
-            seen.append((run.run_id, shape_of_run(record), order_of(steps), shapes))
+            seen.append((run.run_id, shape_of_run(record), order_of(steps), shapes, await self.forgotten(run)))
         work = await self.harness.poll()
         seen.append((work.next_due_at, sorted(work.pending), work.cascade))
         return seen

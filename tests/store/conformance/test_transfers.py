@@ -231,6 +231,13 @@ async def steps_of(harness: StoreHarness, run: RunKey) -> Sequence[StepRecord]:
     return rows.rows
 
 
+async def all_steps_of(harness: StoreHarness, run: RunKey) -> Sequence[StepRecord]:
+    """With those that retries have discarded."""
+    discarded = await harness.store.list_forgotten_steps(run, name=None, after=None, limit=1_000, payloads=True)
+    assert discarded is not None
+    return (*await steps_of(harness, run), *discarded.rows)
+
+
 async def travel(source: StoreHarness, target: StoreHarness) -> None:
     for record in await all_runs(source):
         assert not await brought(target, await exported(source, record.run))
@@ -248,7 +255,7 @@ async def check_same(
             expected = msgspec.structs.replace(record, status=RunStatus.PENDING, worker_id=None)
         assert arrived.claims >= record.claims  # it goes on: no lease from before may fit
         assert arrived == msgspec.structs.replace(expected, claims=arrived.claims)
-        assert await steps_of(target, record.run) == tuple(map(unclaimed, steps[record.run.run_id]))
+        assert await all_steps_of(target, record.run) == tuple(map(unclaimed, steps[record.run.run_id]))
 
 
 def unclaimed(step: StepRecord) -> StepRecord:
@@ -263,7 +270,8 @@ async def test_there_and_back_again(
     await populate(harness)
     runs = await all_runs(harness)
     assert {record.status for record in runs} == set(RunStatus), "a state is missing: this test would not show it"
-    steps = {record.run.run_id: await steps_of(harness, record.run) for record in runs}
+    steps = {record.run.run_id: await all_steps_of(harness, record.run) for record in runs}
+    assert any(step.retry_seq for each in steps.values() for step in each), "no retry has discarded a step"
     await travel(harness, other)
     await check_same(runs, steps, other)
     if place.shared:
@@ -479,6 +487,32 @@ async def test_a_damaged_file_leaves_no_trace(harness: StoreHarness) -> None:
     while await harness.store.purge_leftovers(100):
         pass
     assert not await brought(harness, b"".join(lines)), "what the others left is in the way"
+
+
+async def test_a_discarded_step_that_cannot_be_is_refused(harness: StoreHarness) -> None:
+    holding = await harness.running()
+    await harness.write(begin(holding, "a"), complete(holding, "a"))
+    await harness.do(fail_run(holding))
+    await harness.retry(holding.run, "a")
+    await harness.do(complete_run(await harness.hold(holding.run)))
+    lines = (await exported(harness, holding.run)).splitlines(keepends=True)
+    await harness.store.delete_runs("default", [holding.run.run_id], until=2**62)
+    [place] = [number for number, line in enumerate(lines) if line.startswith(b'{"forgotten"')]
+    line, before, end = lines[place], lines[:place], lines[-1]
+    damages = [
+        ([*before, line, line, end.replace(b'"forgotten":1', b'"forgotten":2')], "the same step"),
+        ([*before, end], "end.forgotten is 1, but 0 came"),
+        ([*before, line.replace(b'"completed"', b'"running"'), end], "forgotten.status is running"),
+        ([*before, line.replace(b'"completed"', b'"failed"'), end], "forgotten.error does not fit"),
+        ([*before, line.replace(b'"retry_seq":', b'"retry_seq":9'), end], "forgotten.retry_seq=9"),
+    ]
+    for damaged, message in damages:
+        with pytest.raises(InvalidArgument, match=message):
+            await brought(harness, b"".join(damaged))
+        assert await all_runs(harness) == []
+    while await harness.store.purge_leftovers(100):
+        pass
+    assert not await brought(harness, b"".join(lines))
 
 
 async def test_two_at_once_are_one(harness: StoreHarness) -> None:

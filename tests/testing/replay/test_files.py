@@ -35,6 +35,18 @@ async def test_what_is_saved_is_loaded_and_replays(path: Path) -> None:
     assert (await Replayer([order]).run(history)).as_recorded is True
 
 
+async def test_steps_that_a_retry_discarded_are_kept_in_the_file_and_not_replayed() -> None:
+    lines = HISTORY.to_bytes().splitlines(keepends=True)
+    discarded = lines[1].replace(b'{"step":{', b'{"forgotten":{"retried_at":1,"retry_seq":2,').replace(b'"7"', b'"6"')
+    end = lines[-1].replace(b'"links":0', b'"forgotten":1,"links":0')
+    history = History.read([*lines[:-1], discarded, end], "run.jsonl", namespace="default")
+    assert b'{"forgotten":' in history.to_bytes()
+    assert [(step.id, step.value) for step in history.steps] == [("a", "7"), ("b", None)]
+    assert (await Replayer([order]).run(history)).as_recorded is True
+    with pytest.raises(InvalidArgument, match="has 1 forgotten lines, but its end line counts 0"):
+        History.read([*lines[:-1], discarded, lines[-1]], "run.jsonl", namespace="default")
+
+
 def test_a_file_with_several_runs(path: Path) -> None:
     child = History.build(order, 8, run_id=OTHER, workflow_id="child-1", parent_run_id=HISTORY.run_id)
     path.write_bytes(HISTORY.to_bytes() + child.to_bytes())

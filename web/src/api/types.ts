@@ -1023,16 +1023,19 @@ export type StepLogsQuery = {
   readonly id?: string | undefined;
 };
 
-/** `id`: the step id, which may contain `/`, `[` and `#`. */
+/** `id`: the step id, which may contain `/`, `[` and `#`. `retry_seq`: as it was when this retry of the run
+ * discarded it. */
 export type StepQuery = {
   readonly id: string;
+  readonly retry_seq?: number | undefined;
 };
 
 /** The state of a step. */
 export type StepStatus = "pending" | "running" | "completed" | "failed" | "abandoned";
 
 /** A step. Only functions have `retry`. `attempts` are the earlier ones. Lists omit `input`, `output`, `details`
- * (of its last heartbeat) and `input` of attempts, unless requested. */
+ * (of its last heartbeat) and `input` of attempts, unless requested. `retry_seq`, `retried_at`: the retry of the
+ * run that discarded it; null if it is part of the history. */
 export interface StepView {
   readonly step_id: string;
   readonly name: string;
@@ -1058,15 +1061,19 @@ export interface StepView {
   readonly error: ErrorView | null;
   readonly not_retried: string | null;
   readonly attempts: readonly AttemptView[];
+  readonly retry_seq: number | null;
+  readonly retried_at: string | null;
 }
 
-/** `name`: only steps of this name. `payloads`: include their values. */
+/** `name`: only steps of this name. `payloads`: include their values. `forgotten`: instead, the steps that retries
+ * of the run have discarded, the latest retry first. */
 export type StepsQuery = {
   readonly size?: number | undefined;
   readonly token?: string | undefined;
   readonly count?: boolean | undefined;
   readonly name?: string | undefined;
   readonly payloads?: boolean | undefined;
+  readonly forgotten?: boolean | undefined;
 };
 
 /** A future time: in the schedule's time zone, with the zone's abbreviation at that time, and in UTC. */
@@ -1095,6 +1102,13 @@ export type TimelineQueryIn = {
   readonly size?: number | undefined;
 };
 
+/** A retry of the run, and how many of the steps that it discarded are kept: `/runs/{run}/steps?forgotten=1`. */
+export interface TimelineRetryView {
+  readonly retry_seq: number;
+  readonly retried_at: string;
+  readonly steps: number;
+}
+
 /** A step without its values. `attempts`: the latest 20 earlier attempts. `error`: its first line. */
 export interface TimelineStepView {
   readonly step_id: string;
@@ -1118,12 +1132,14 @@ export interface TimelineStepView {
 }
 
 /** `rows`: newest first; with `after`, oldest first. `older`, `newer`: whether there are more on that side.
- * `pauses`: of the run, the latest 100, oldest first. */
+ * `pauses`: of the run, the latest 100, oldest first. `retries`: of the run, those that discarded steps, latest
+ * first. */
 export interface TimelineView {
   readonly rows: readonly TimelineStepView[];
   readonly older: boolean;
   readonly newer: boolean;
   readonly pauses: readonly PauseView[];
+  readonly retries: readonly TimelineRetryView[];
 }
 
 /** The run that was started. `url`: its page, if the server has pages. */

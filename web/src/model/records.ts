@@ -26,6 +26,13 @@ export interface Pause {
   readonly reason: string | null;
 }
 
+/** `TimelineRetryView` of the API. */
+export interface Retry {
+  readonly retry_seq: number;
+  readonly retried_at: string;
+  readonly steps: number;
+}
+
 /** `TimelineStepView` of the API. */
 export interface TimelineStep {
   readonly step_id: string;

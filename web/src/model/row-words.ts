@@ -7,6 +7,7 @@ import type { Row } from "./row";
 /** `charge-card, completed, 3 attempts, 52 seconds`. */
 export function describeRow(row: Row, now: number): string {
   if (row.kind === "more") return row.label;
+  if (row.kind === "before") return `${row.label}, ${stepsText(row.steps)}`;
   const parts = [row.label, wordOf(row.state)];
   if (row.members.length) {
     parts.push(`${groupThousands(row.done)} of ${groupThousands(row.steps)} done`);
@@ -18,6 +19,10 @@ export function describeRow(row: Row, now: number): string {
   const took = tookOfRow(row, now);
   if (took !== null) parts.push(speakDuration(took));
   return parts.join(", ");
+}
+
+function stepsText(count: number): string {
+  return `${groupThousands(count)} ${count === 1 ? "step" : "steps"}`;
 }
 
 /** The text beside the bar: `52s`, `slept 30s`, `waited 2h 11m for a signal`, `running on worker-3`. */

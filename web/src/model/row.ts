@@ -34,6 +34,8 @@ export interface Row {
   readonly lostTo: string;
   /** The run that a child step started. */
   readonly childRunId: string;
+  /** Whether a retry of the run has discarded it. */
+  readonly discarded: boolean;
 }
 
 /** Computed lazily: of tens of thousands of rows only the visible ones are drawn. */
@@ -52,6 +54,7 @@ export class StepRow implements Row {
   readonly won: boolean;
   readonly lostTo: string;
   readonly childRunId: string;
+  readonly discarded: boolean;
   expanded: boolean | null = null;
 
   constructor(
@@ -73,6 +76,7 @@ export class StepRow implements Row {
     this.won = winner === step;
     this.lostTo = winner && !this.won && step.status === "abandoned" ? shortName(winner.step_id) : "";
     this.childRunId = step.child_run_id ?? "";
+    this.discarded = place.discarded;
   }
 
   get segments(): readonly Segment[] {
@@ -84,6 +88,7 @@ export class StepRow implements Row {
 export interface Place {
   readonly setSize: number;
   readonly posInSet: number;
+  readonly discarded: boolean;
 }
 
 export const BLANK: Row = {
@@ -107,6 +112,7 @@ export const BLANK: Row = {
   won: false,
   lostTo: "",
   childRunId: "",
+  discarded: false,
 };
 
 function flagged(segments: readonly Segment[]): Segment[] {

@@ -20,14 +20,28 @@ export interface ChildSteps {
   readonly loading: boolean;
 }
 
+/** Steps that a retry of the run discarded. `count`: how many; `steps`: null while they are not loaded. */
+export interface DiscardedSteps {
+  readonly retrySeq: number;
+  readonly label: string;
+  readonly count: number;
+  readonly steps: readonly TimelineStep[] | null;
+  readonly failed: boolean;
+}
+
+/** The key of the row of a retry; `before:12:charge` is the key of a step in it. */
+export function discardedKey(retrySeq: number): string {
+  return `before:${retrySeq}`;
+}
+
 export interface RowView {
   readonly runId: string;
   readonly now: number;
   /** Keys of rows whose state was toggled: groups are initially expanded, all others collapsed. */
   readonly toggled: ReadonlySet<string>;
   readonly filter?: StepFilter;
-  /** Steps that a retry of the run discarded: see `forgottenSteps`. */
-  readonly forgotten?: readonly TimelineStep[];
+  /** One for each retry of the run that discarded steps, latest first. */
+  readonly discarded?: readonly DiscardedSteps[];
   readonly children?: ReadonlyMap<string, ChildSteps>;
 }
 
@@ -39,8 +53,7 @@ const MOST_LEVELS = 20;
 export function buildRows(steps: readonly TimelineStep[], view: RowView): Row[] {
   const rows: Row[] = [];
   const build = new Builder(rows, view);
-  const forgotten = view.forgotten ?? [];
-  if (forgotten.length) build.before(forgotten);
+  build.before(view.discarded ?? []);
   build.run(view.runId, steps, 1);
   return rows;
 }
@@ -56,12 +69,25 @@ class Builder {
     this.nodes(runId, buildTree(shown), level, null);
   }
 
-  before(forgotten: readonly TimelineStep[]): void {
-    const { runId } = this.view;
-    const row = this.groupRow("before", runId, "before", "before the retry", forgotten, 1);
-    this.rows.push(row);
-    if (row.expanded) this.nodes(runId, buildTree(forgotten), 2, null, "before:");
+  before(groups: readonly DiscardedSteps[]): void {
+    for (const group of groups) {
+      const key = discardedKey(group.retrySeq);
+      const expanded = this.view.toggled.has(key);
+      const steps = filterSteps(group.steps ?? [], this.view.filter ?? EVERY_STEP, this.view.now);
+      const row = this.groupRow(key, this.view.runId, "before", group.label, steps, 1);
+      this.rows.push({ ...row, state: "abandoned", steps: group.count, expanded, discarded: true });
+      if (!expanded) continue;
+      const more = { ...BLANK, key: `${key}:more`, runId: this.view.runId, level: 2, discarded: true };
+      if (group.steps === null) {
+        this.rows.push({ ...more, kind: "more", label: group.failed ? "not loaded: try again" : "loading" });
+      }
+      this.discarded = true;
+      this.nodes(this.view.runId, buildTree(steps), 2, null, `${key}:`);
+      this.discarded = false;
+    }
   }
+
+  private discarded = false;
 
   private nodes(
     runId: string,
@@ -72,7 +98,7 @@ class Builder {
   ): void {
     const own = runId === this.view.runId ? prefix : `${runId}:`;
     nodes.forEach((node, index) => {
-      const place = { setSize: nodes.length, posInSet: index + 1 };
+      const place = { setSize: nodes.length, posInSet: index + 1, discarded: this.discarded };
       if (isGroup(node)) this.group(runId, node, level, own, winner, place);
       else this.step(runId, node, level, own, winner, place);
     });

@@ -14,7 +14,7 @@ import type {
 import { isEnded } from "../model/statuses";
 import { DrawPace } from "./draw-pace";
 import { applyEvent, needsColumns } from "./run-events";
-import { byBegin, idle, kept, knownSeq, moving, newestGap, tellsPause } from "./timeline-pages";
+import { byBegin, idle, kept, knownSeq, moving, newestGap, tellsPause, wasReopened } from "./timeline-pages";
 
 const FIRST_STEPS = 1_000;
 const PAGE_STEPS = 2_000;
@@ -23,7 +23,6 @@ const COLUMNS_AFTER_MS = 400;
 const COLUMNS_EVERY_MS = 2_000; // while steps keep beginning
 const DRAW_EVERY_MS = 250;
 /** A workflow may set its state twice a second. */
-
 const STATE_AFTER_MS = 400;
 
 export const RAW_FIELDS = ["input", "output", "context", "details", "state"] as const;
@@ -32,6 +31,7 @@ export class RunStore {
   readonly run = signal<WholeRunView | null>(null);
   readonly steps = signal<readonly TimelineStepView[]>([]);
   readonly pauses = signal<readonly PauseView[]>([]);
+  readonly retries = signal<TimelineView["retries"]>([]);
   readonly explanation = signal<ExplanationView | null>(null);
   readonly problem = signal<unknown>(null);
   /** Whether all steps are loaded: until then, counts only include loaded ones. */
@@ -98,21 +98,19 @@ export class RunStore {
     if (generation !== this.generation) return;
     const before = this.run.value;
     this.run.value = run;
-    if (before !== null && isEnded(before.status) && !isEnded(run.status)) await this.reload();
+    if (before !== null && wasReopened(before, run)) await this.reload();
   }
 
   // --- steps ---------------------------------------------------------------------------------------------------------
 
   private merge(page: TimelineView): void {
     this.pauses.value = kept(this.pauses.value, page.pauses);
+    this.retries.value = kept(this.retries.value, page.retries);
     for (const row of page.rows) {
       const known = this.byId.get(row.step_id);
       // an event may be newer than the page
-      if (known !== undefined && Math.max(known.begun_seq, known.seq) > Math.max(row.begun_seq, row.seq)) {
-        this.byId.set(row.step_id, { ...row, ...moving(known) });
-      } else {
-        this.byId.set(row.step_id, row);
-      }
+      const isOld = known !== undefined && Math.max(known.begun_seq, known.seq) > Math.max(row.begun_seq, row.seq);
+      this.byId.set(row.step_id, isOld ? { ...row, ...moving(known) } : row);
     }
   }
 

@@ -1,5 +1,6 @@
 // Merges pages of a timeline that were read at different times.
-import type { EventView, PauseView, TimelineStepView, TimelineView } from "../api/types";
+import type { EventView, TimelineStepView, TimelineView, WholeRunView } from "../api/types";
+import { isEnded } from "../model/statuses";
 
 /** The columns that events change, kept when a page that was read before the event arrives after it. */
 export function moving(row: TimelineStepView): Partial<TimelineStepView> {
@@ -18,8 +19,14 @@ export function knownSeq(newest: TimelineView): number {
 }
 
 /** Returns the old list if it is equal, so that nothing is drawn again. */
-export function kept(old: readonly PauseView[], fresh: readonly PauseView[]): readonly PauseView[] {
+export function kept<T>(old: readonly T[], fresh: readonly T[]): readonly T[] {
   return JSON.stringify(old) === JSON.stringify(fresh) ? old : fresh;
+}
+
+/** Whether a retry has reopened the run since it was read before; it may have ended again. */
+export function wasReopened(before: WholeRunView, run: WholeRunView): boolean {
+  if (!isEnded(before.status)) return false;
+  return !isEnded(run.status) || (before.finished_at !== null && before.finished_at !== run.finished_at);
 }
 
 /** Whether the event changes the pauses of the run. */

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,18 +24,30 @@ CHILDREN_SHOWN = 1_000
 @click.command("get")
 @click.argument("run", metavar="RUN")
 @click.option("--steps", is_flag=True, help="Show its steps, with their attempts.")
+@click.option(
+    "--forgotten", is_flag=True, help="Show the steps that retries of the run have discarded, latest retry first."
+)
 @click.option("--input", "only_input", is_flag=True, help="Print only its input, as JSON.")
 @click.option("--output", "only_output", is_flag=True, help="Print only its result, as JSON.")
 @click.option("--error", "only_error", is_flag=True, help="Print only its error, with the traceback.")
 @server_command
-def get(*, run: str, steps: bool, only_input: bool, only_output: bool, only_error: bool, server: Server) -> Output:
+def get(
+    *,
+    run: str,
+    steps: bool,
+    forgotten: bool,
+    only_input: bool,
+    only_output: bool,
+    only_error: bool,
+    server: Server,
+) -> Output:
     """Show one run.
 
     RUN is a run id, the beginning of one, or a workflow id (its latest run).
     """
     if only_input + only_output + only_error > 1:
         raise click.UsageError("--input, --output and --error cannot be combined.")
-    view = server.ask(lambda client: _fetch(client, run, with_steps=steps))
+    view = server.ask(lambda client: _fetch(client, run, with_steps=steps, with_forgotten=forgotten))
     if only_input or only_output:
         value = view["input" if only_input else "output"]
         return Output(value, lambda: put_json(value))
@@ -43,7 +57,7 @@ def get(*, run: str, steps: bool, only_input: bool, only_output: bool, only_erro
     return Output(view, lambda: _put_run(view))
 
 
-async def _fetch(client: Kagzi, name: str, *, with_steps: bool) -> dict[str, Any]:
+async def _fetch(client: Kagzi, name: str, *, with_steps: bool, with_forgotten: bool) -> dict[str, Any]:
     from .find import find_info
     from .views import step_view, whole_run_view
 
@@ -52,6 +66,8 @@ async def _fetch(client: Kagzi, name: str, *, with_steps: bool) -> dict[str, Any
     view["children"] = [child.id async for child in client.list(parent=run, limit=CHILDREN_SHOWN)][::-1]
     if with_steps:
         view["steps"] = [step_view(step) for step in await run.steps()]
+    if with_forgotten:
+        view["forgotten_steps"] = [step_view(step) for step in await run.steps(forgotten=True)]
     return view
 
 
@@ -101,6 +117,15 @@ def _put_run(view: dict[str, Any]) -> None:
     if view.get("steps"):
         put("")
         put_table([row for step in view["steps"] for row in _step_rows(step)])
+    _put_forgotten(view.get("forgotten_steps", ()))
+
+
+def _put_forgotten(steps: Sequence[dict[str, Any]]) -> None:
+    """One table for each retry."""
+    for retried_at, discarded in groupby(steps, key=itemgetter("retried_at")):
+        put("")
+        put(f"before the retry of {local_text(retried_at)}:")
+        put_table([row for step in discarded for row in _step_rows(step)])
 
 
 def _before(view: dict[str, Any]) -> str:

@@ -41,7 +41,8 @@ def step_view(step: StepRecord) -> dict[str, Any]:
     payloads = {name: payload_view(getattr(step, name), step.encoding) for name in ("input", "details", "output")}
     attempt = ("attempt", "started_at", "finished_at", "worker_id", "error", "before_retry")
     earlier = [view(each, *attempt) | {"input": payload_view(each.input, step.encoding)} for each in step.earlier]
-    return view(step, *_STEP) | payloads | view(step, "error=error_detail", "not_retried?") | {"attempts": earlier}
+    rest = view(step, "error=error_detail", "not_retried?", "retried_at") | {"retry_seq": step.retry_seq or None}
+    return view(step, *_STEP) | payloads | rest | {"attempts": earlier}
 
 
 def payload_view(data: bytes, encoding: str) -> Any:

@@ -10,6 +10,7 @@ from ..times import Timestamp
 CountedList: TypeAlias = Literal[
     "audit",
     "bulk_operations",
+    "forgotten_steps",
     "keys",
     "namespaces",
     "schedule_fires",

@@ -37,15 +37,24 @@ class TimelineQuery(msgspec.Struct, frozen=True, kw_only=True):
     size: int = TIMELINE_STEPS
 
 
+class TimelineRetry(msgspec.Struct, frozen=True, kw_only=True):
+    """A retry of the run that discarded steps, of which so many are kept."""
+
+    retry_seq: int
+    retried_at: Timestamp
+    steps: int
+
+
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Newest first; with `after`, oldest first. `older` and `newer`: there are more steps with a lower, or higher,
-    begun_seq. `pauses`: of the run, oldest first."""
+    begun_seq. `pauses`: of the run, oldest first. `retries`: those that discarded steps, latest first."""
 
     run: RunKey
     steps: tuple[TimelineStep, ...]
     older: bool = False
     newer: bool = False
     pauses: tuple[Pause, ...] = ()
+    retries: tuple[TimelineRetry, ...] = ()
     knows_around: bool = True  # False: the run has no such step
 
 

@@ -1,8 +1,8 @@
 """Export format: runs as lines of JSON, to be kept in a file or imported into another store.
 
-A run is one `run` line, which comes first, then its `step`, `attempt`, `signal` and `link` lines in this order, then
-one `end` line with their counts, which reveals a truncated file. Times are microseconds since 1970 UTC. JSON data are
-embedded unchanged, byte for byte, so that people can read them; other data are in base64.
+A run is one `run` line, which comes first, then its `step`, `attempt`, `signal`, `link` and `forgotten` lines in this
+order, then one `end` line with their counts, which reveals a truncated file. Times are microseconds since 1970 UTC.
+JSON data are embedded unchanged, byte for byte, so that people can read them; other data are in base64.
 """
 
 import base64
@@ -97,7 +97,18 @@ class LinkImage(_Image, frozen=True):
     child_run_id: str
 
 
-Part: TypeAlias = StepImage | AttemptImage | SignalImage | LinkImage
+class ForgottenImage(_Image, StoredStep, frozen=True):
+    """A step that a retry of the run has discarded, which is not part of the history. `retry_seq`: the seq of the
+    retry."""
+
+    retry_seq: int
+    retried_at: Timestamp
+    input: Data | None = None
+    output: Data | None = None
+    details: Data | None = None
+
+
+Part: TypeAlias = StepImage | AttemptImage | SignalImage | LinkImage | ForgottenImage
 
 
 class End(_Image, frozen=True):
@@ -107,6 +118,7 @@ class End(_Image, frozen=True):
     attempts: int
     signals: int
     links: int
+    forgotten: int = 0
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -119,10 +131,18 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     attempt: AttemptImage | None = None
     signal: SignalImage | None = None
     link: LinkImage | None = None
+    forgotten: ForgottenImage | None = None
     end: End | None = None
 
 
-_NAMES = {StepImage: "step", AttemptImage: "attempt", SignalImage: "signal", LinkImage: "link"}
+_NAMES = {
+    StepImage: "step",
+    AttemptImage: "attempt",
+    SignalImage: "signal",
+    LinkImage: "link",
+    ForgottenImage: "forgotten",
+}
+_KINDS = ("run", *_NAMES.values(), "end")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(Line).decode
 _decode_any = msgspec.json.Decoder().decode
@@ -193,10 +213,11 @@ def read_line(data: bytes, number: int) -> RunImage | Part | End:
     except _UNREADABLE as error:
         _refuse_format(_head(data).kagzi, number)
         raise InvalidArgument(f"line {number}: {_reason(error)}", field=f"line {number}") from None
-    items = [item for item in (line.run, line.step, line.attempt, line.signal, line.link, line.end) if item is not None]
+    each = (line.run, line.step, line.attempt, line.signal, line.link, line.forgotten, line.end)
+    items = [item for item in each if item is not None]
     if len(items) != 1:
         raise InvalidArgument(
-            f"line {number} holds {len(items)} of run, step, attempt, signal, link and end. Each line holds one.",
+            f"line {number} holds {len(items)} of {', '.join(_KINDS[:-1])} and {_KINDS[-1]}. Each line holds one.",
             field=f"line {number}",
         )
     if line.run is not None:

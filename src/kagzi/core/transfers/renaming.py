@@ -7,7 +7,7 @@ import msgspec
 
 from ..error_details import ErrorDetail
 from ..ids import is_uuid
-from .images import AttemptImage, LinkImage, Part, RunImage, StepImage
+from .images import AttemptImage, ForgottenImage, LinkImage, Part, RunImage, StepImage
 
 Rename: TypeAlias = Callable[[str], str]
 Image = TypeVar("Image", bound=RunImage | Part)
@@ -16,6 +16,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     RunImage: ("run_id", "parent_run_id", "blocked_by", "forked_from", "continued_as"),
     StepImage: ("child_run_id",),
     LinkImage: ("child_run_id",),
+    ForgottenImage: ("child_run_id",),
 }
 
 
@@ -43,7 +44,7 @@ def renamed(item: Image, rename: Rename) -> Image:
 
 
 def _error_of(item: RunImage | Part) -> ErrorDetail | None:
-    return item.error if isinstance(item, RunImage | StepImage | AttemptImage) else None
+    return item.error if isinstance(item, RunImage | StepImage | AttemptImage | ForgottenImage) else None
 
 
 def _names_run(error: ErrorDetail) -> bool:

@@ -14,6 +14,7 @@ from ...core.transfers.images import (
     AttemptImage,
     Data,
     End,
+    ForgottenImage,
     LinkImage,
     Part,
     RunImage,
@@ -75,9 +76,10 @@ class Checker:
         self._payload_bytes = payload_bytes
         self._last_seq = 0
         self._seqs: set[int] = set()
-        self._counts = {StepImage: 0, AttemptImage: 0, SignalImage: 0, LinkImage: 0}
+        self._counts = {StepImage: 0, AttemptImage: 0, SignalImage: 0, LinkImage: 0, ForgottenImage: 0}
         self._attempt_seqs: set[tuple[str, int]] = set()
         self._last_signal = 0
+        self._forgotten_bytes = 0
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -125,6 +127,8 @@ class Checker:
             case LinkImage():
                 checks.name(part.step_id, "link.step_id")
                 _uuid(part.child_run_id, "link.child_run_id")
+            case ForgottenImage():
+                self._forgotten(part)
 
     def end(self, end: End) -> None:
         """Raises InvalidArgument if lines are missing."""
@@ -133,25 +137,48 @@ class Checker:
             (AttemptImage, "attempts", end.attempts),
             (SignalImage, "signals", end.signals),
             (LinkImage, "links", end.links),
+            (ForgottenImage, "forgotten", end.forgotten),
         ):
             lines = self._counts[kind]
             _demand(lines == count, f"end.{name}", f"is {count}, but {lines} came: lines are missing, or come twice.")
 
-    def _step(self, step: StepImage) -> None:
-        _demand(not step.step_id.startswith(_RESERVED), "step.step_id", f"{step.step_id!r} is reserved.")
-        checks.name(step.step_id, "step.step_id")
-        checks.name(step.name, "step.name")
+    def _fields(self, step: StepImage | ForgottenImage, kind: str) -> None:
+        """What steps of the history and discarded ones have in common."""
+        _demand(not step.step_id.startswith(_RESERVED), f"{kind}.step_id", f"{step.step_id!r} is reserved.")
+        checks.name(step.step_id, f"{kind}.step_id")
+        checks.name(step.name, f"{kind}.name")
         for field in ("parent_step_id", "parallel_group_id", "worker_id"):
-            checks.optional_name(getattr(step, field) or "", f"step.{field}")
+            checks.optional_name(getattr(step, field) or "", f"{kind}.{field}")
         for field in ("created_at", "started_at", "finished_at", "retry_at", "wake_at"):
-            checks.timestamp(getattr(step, field), f"step.{field}")
-        checks.within(step.attempt, 1, checks.INT32_END - 1, "step.attempt")
-        checks.within(step.timeout_ms, 0, limits.DURATION_MAX_US // 1_000, "step.timeout_ms")
-        checks.retry(step.retry, "step.retry")
-        _uuid(step.child_run_id, "step.child_run_id")
-        _error(step.error, "step.error")
+            checks.timestamp(getattr(step, field), f"{kind}.{field}")
+        checks.within(step.attempt, 1, checks.INT32_END - 1, f"{kind}.attempt")
+        checks.within(step.timeout_ms, 0, limits.DURATION_MAX_US // 1_000, f"{kind}.timeout_ms")
+        checks.retry(step.retry, f"{kind}.retry")
+        _uuid(step.child_run_id, f"{kind}.child_run_id")
+        _error(step.error, f"{kind}.error")
         for name, data in (("input", step.input), ("output", step.output), ("details", step.details)):
-            self._data(data, f"step.{name}")
+            self._data(data, f"{kind}.{name}")
+
+    def _forgotten(self, step: ForgottenImage) -> None:
+        self._fields(step, "forgotten")
+        checks.timestamp(step.retried_at, "forgotten.retried_at")
+        checks.within(step.seq, 0, self._last_seq, "forgotten.seq")
+        for field in ("begun_seq", "retry_seq"):
+            checks.within(getattr(step, field), 1, self._last_seq, f"forgotten.{field}")
+        misfit = f"does not fit a discarded step that is {step.status}."
+        _demand(step.status in _RESULTS, "forgotten.status", f"is {step.status}: a discarded step has ended.")
+        _demand((step.status is StepStatus.FAILED) == (step.error is not None), "forgotten.error", misfit)
+        _demand(step.retry_at is None, "forgotten.retry_at", misfit)
+        data = (read_data(each, "forgotten") for each in (step.input, step.output, step.details))
+        self._forgotten_bytes += sum(len(each.data) for each in data if each is not None)
+        for counted, most, what in (
+            (self._counts[ForgottenImage], limits.FORGOTTEN_STEPS, "line"),
+            (self._forgotten_bytes, limits.FORGOTTEN_BYTES, "byte"),
+        ):
+            _demand(counted <= most, "forgotten", f"exceeds {most} {what}s, the limit of a run.")
+
+    def _step(self, step: StepImage) -> None:
+        self._fields(step, "step")
         self._seq(step.begun_seq, "step.begun_seq")
         if step.seq and step.seq != step.begun_seq and step.status is not StepStatus.ABANDONED:
             self._seq(step.seq, "step.seq")

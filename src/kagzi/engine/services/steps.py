@@ -9,7 +9,7 @@ from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
 from ...core.pages.signal_waits import SignalWait
 from ...core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery
-from ...core.records import RunRecord, StepRecord
+from ...core.records import RunKey, RunRecord, StepRecord
 from ...store.protocol import Store
 from ..checks import requests as checks
 from .paging import Page, PageAsk, page_cursor, page_of, page_size, with_total
@@ -20,11 +20,21 @@ class Steps:
         self._store = store
 
     async def list(
-        self, namespace: str, run_id: str, *, name: str | None, page: PageAsk, payloads: bool
+        self,
+        namespace: str,
+        run_id: str,
+        *,
+        name: str | None,
+        page: PageAsk,
+        payloads: bool,
+        forgotten: bool = False,
     ) -> Page[StepRecord]:
-        """In the order in which they were begun. Raises NotFound, InvalidArgument."""
+        """In the order in which they were begun. `forgotten`: instead, those that retries of the run have discarded,
+        the latest retry first. Raises NotFound, InvalidArgument."""
         run = checks.key(namespace, run_id)
         checks.optional_name(name or "", "step_name")
+        if forgotten:
+            return await self._list_forgotten(run, name=name or None, page=page, payloads=payloads)
         bound_to = msgspec.json.encode(("steps", namespace, run_id, name)).decode()
         cursor = page_cursor(page, bound_to)
         rows = await self._store.list_steps(
@@ -39,6 +49,25 @@ class Steps:
         result = page_of(rows, cursor, bound_to, lambda step: Cursor(step.begun_seq, step.step_id))
         result = msgspec.structs.replace(result, prev_token="")  # steps only page forward
         what = Counted(rows="steps", namespace=namespace, key=run_id, step_name=name or "")
+        return await with_total(result, page, self._store, what)
+
+    async def _list_forgotten(
+        self, run: RunKey, *, name: str | None, page: PageAsk, payloads: bool
+    ) -> Page[StepRecord]:
+        bound_to = msgspec.json.encode(("forgotten_steps", run.namespace, run.run_id, name)).decode()
+        cursor = page_cursor(page, bound_to)
+        rows = await self._store.list_forgotten_steps(
+            run,
+            name=name,
+            after=None if cursor is None else (int(cursor.id), cursor.at),
+            limit=page_size(page),
+            payloads=payloads,
+        )
+        if rows is None:
+            raise checks.no_run(run.run_id)
+        result = page_of(rows, cursor, bound_to, lambda step: Cursor(step.begun_seq, str(step.retry_seq)))
+        result = msgspec.structs.replace(result, prev_token="")  # as above
+        what = Counted(rows="forgotten_steps", namespace=run.namespace, key=run.run_id, step_name=name or "")
         return await with_total(result, page, self._store, what)
 
     async def timeline(self, namespace: str, run_id: str, query: TimelineQuery) -> Timeline:
@@ -70,10 +99,15 @@ class Steps:
             waits[wait.run_id] = (*waits.get(wait.run_id, ()), wait)
         return waits
 
-    async def get(self, namespace: str, run_id: str, step_id: str) -> StepRecord:
+    async def get(self, namespace: str, run_id: str, step_id: str, *, retry_seq: int = 0) -> StepRecord:
+        """`retry_seq`: as it was when this retry of the run discarded it. Raises NotFound, InvalidArgument."""
         run = checks.key(namespace, run_id)
         checks.name(step_id, "step_id")
-        step = await self._store.get_step(run, step_id)
+        checks.within(retry_seq, 0, checks.INT64_END - 1, "retry_seq")
+        if retry_seq:
+            step = await self._store.get_forgotten_step(run, step_id, retry_seq)
+        else:
+            step = await self._store.get_step(run, step_id)
         if step is None:
             raise not_found("step", f"{run_id}/{step_id}")
         return step

@@ -28,6 +28,7 @@ from ...core.transfers.images import (
     AttemptImage,
     Digest,
     End,
+    ForgottenImage,
     LinkImage,
     Part,
     RunImage,
@@ -50,7 +51,7 @@ from .namespaces import Namespaces
 
 STALE_S = 60.0
 _TRIES = 5
-_ORDER = (StepImage, AttemptImage, SignalImage, LinkImage)
+_ORDER = (StepImage, AttemptImage, SignalImage, LinkImage, ForgottenImage)
 
 Image = TypeVar("Image", bound=Part)
 
@@ -135,6 +136,12 @@ class Transfers:
             yield signal
         async for link in _paged(lambda last, rows: store.export_links(run, last.step_id if last else "", rows)):
             yield link
+        async for discarded in _paged(
+            lambda last, rows: store.export_forgotten_steps(
+                run, (last.retry_seq, last.step_id) if last else (0, ""), rows
+            )
+        ):
+            yield discarded
 
     # --- import -------------------------------------------------------------------------------------------------------
 
@@ -288,7 +295,9 @@ class _Incoming:
             with on_line(self.number):
                 self._checker.part(item)
             if _ORDER.index(type(item)) < place:
-                raise self._refused("is out of order: steps, attempts, signals and links come in this order.")
+                raise self._refused(
+                    "is out of order: steps, attempts, signals, links and forgotten steps come in this order."
+                )
             place = _ORDER.index(type(item))
             batch.append(item)
             size += self._size

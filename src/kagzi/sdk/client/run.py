@@ -161,11 +161,16 @@ class Run(RunReference, Generic[O_co]):
         self._last_status = end.status
         return end
 
-    async def steps(self) -> "list[StepRecord]":
-        """The steps of the run, in the order in which they began."""
+    async def steps(self, *, forgotten: bool = False) -> "list[StepRecord]":
+        """The steps of the run, in the order in which they began.
+
+        Args:
+            forgotten: Instead, the steps that `retry` has discarded, with their results: the latest retry first. The
+                newest 2,000 steps of a run are kept, of up to 8 MiB. They are not part of the history.
+        """
         from .step_records import list_steps  # noqa: PLC0415  not loaded by programs that only start runs
 
-        return await list_steps(self._backend, await self._key())
+        return await list_steps(self._backend, await self._key(), forgotten=forgotten)
 
     async def logs(self, step: str = "") -> "StepLogs":
         """The log lines of its steps, or of the `step` with that id: the last 200 lines or 64 KiB of each."""
@@ -294,7 +299,7 @@ class Run(RunReference, Generic[O_co]):
         return woken
 
     async def retry(self, *, from_step: str = "") -> None:
-        """Reopen a failed run. The results of earlier steps are kept.
+        """Reopen a failed run. The results of earlier steps are kept; `steps(forgotten=True)` has those of later ones.
 
         Args:
             from_step: The step id to continue from. Default: the step that failed the run.

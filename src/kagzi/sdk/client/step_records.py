@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ...core.error_details import ErrorDetail
-from ...core.errors import StepError
+from ...core.errors import StepError, Unimplemented
 from ...core.public import exported
 from ...core.records import RunKey
 from ...core.retry.reasons import why_not_retried
@@ -68,6 +68,8 @@ class StepRecord:
     claim: int = 0  #: the claim of the run in which it last began, counted from 1; 0 if not known
     begun_seq: int = 0  #: the seq of its last begin in the history of the run
     sent_by: str = ""  #: the span that sent a signal, as a `traceparent`; empty if not known
+    retry_seq: int = 0  #: the seq of the retry of the run that discarded it; 0 if it is part of the history
+    retried_at: datetime | None = None  #: when that retry was made
 
 
 def _failure(message: pb.Step) -> ErrorDetail | None:
@@ -126,8 +128,14 @@ read_step_record = reader(
 )
 
 
-async def list_steps(backend: "Backend", run: RunKey) -> list[StepRecord]:
-    """All steps of a run, in the order in which they began."""
-    request = ListStepsRequest(namespace_id=run.namespace, run_id=run.run_id, include_payloads=True)
+async def list_steps(backend: "Backend", run: RunKey, *, forgotten: bool = False) -> list[StepRecord]:
+    """All steps of a run, in the order in which they began; or those that retries of the run have discarded."""
+    request = ListStepsRequest(
+        namespace_id=run.namespace, run_id=run.run_id, include_payloads=True, forgotten=forgotten
+    )
     steps = backend.rows(lambda link: link.admin.ListSteps, request, lambda page: page.steps)
-    return [read_step_record(step) async for step in steps]
+    records = [read_step_record(step) async for step in steps]
+    if forgotten and any(not step.retry_seq for step in records):
+        # It ignores the field, and has returned the steps of the history.
+        raise Unimplemented("the server does not keep steps that retries have discarded. Update the server.")
+    return records

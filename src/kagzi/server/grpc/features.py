@@ -22,6 +22,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "explain": ("WorkflowService/ExplainWorkflow",),
     "export-import": ("WorkflowService/ExportWorkflow", "WorkflowService/ImportWorkflow"),
     "fork": ("WorkflowService/ForkWorkflow",),
+    "forgotten-steps": ("ListStepsRequest.forgotten", "GetStepRequest.retry_seq", "Step.retry_seq"),
     "history": ("WorkerService/GetHistory",),
     "keys": (
         "KeyService/CreateKey",

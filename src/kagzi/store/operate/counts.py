@@ -9,7 +9,7 @@ _KEYS = {"schedule_fires": "schedule_id", "worker_events": "worker_id"}
 
 
 async def _count(session: Session, what: Counted, cap: int) -> int:
-    if what.rows in ("steps", "step_logs") and not is_uuid(what.key):
+    if what.rows in ("steps", "forgotten_steps", "step_logs") and not is_uuid(what.key):
         return 0
     [row] = await session.read(f"total_{what.rows}", cap=cap, **_parameters(what))
     total: int = row["total"]
@@ -24,7 +24,7 @@ def _parameters(what: Counted) -> dict[str, object]:
             return {"namespace": what.namespace, "everywhere": what.namespace == EVERY_NAMESPACE}
         case "bulk_operations":
             return {"namespace": what.namespace}
-        case "steps":
+        case "steps" | "forgotten_steps":
             return {"namespace": what.namespace, "run_id": what.key, "step_name": what.step_name or None}
         case "step_logs":
             return {"namespace": what.namespace, "run_id": what.key, "step_id": what.step_name or None}

@@ -21,12 +21,21 @@ async def _purge_leftovers(session: Session, limit: int) -> bool:
             return False
         run_id: str = leftover["run_id"]
         remaining = limit
-        for statement in ("delete_some_signals", "delete_some_attempts", "delete_some_logs", "delete_some_steps"):
+        for statement in _PARTS:
             if remaining > 0:
                 remaining -= len(await session.read(statement, run_id=run_id, limit=remaining))
         if remaining > 0:
             await session.read("end_leftover", run_id=run_id)
     return True
+
+
+_PARTS = (
+    "delete_some_signals",
+    "delete_some_attempts",
+    "delete_some_logs",
+    "delete_some_forgotten_steps",
+    "delete_some_steps",
+)
 
 
 async def _claim_chore(session: Session, name: str, now: Timestamp, until: Timestamp) -> bool:

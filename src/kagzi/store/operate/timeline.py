@@ -10,6 +10,7 @@ from ...core.pages.timeline import (
     TIMELINE_ATTEMPTS,
     Timeline,
     TimelineQuery,
+    TimelineRetry,
     TimelineStep,
     as_shown,
     first_line,
@@ -63,7 +64,15 @@ async def read_timeline(session: Session, run: RunKey, query: TimelineQuery) -> 
         has_newer = query.before is not None and bool((await newer(query.before - 1, 1))[0])
     steps = tuple(as_shown(_read(row), head["finished_at"]) for row in rows)
     pauses = await _read_pauses(session, run, head)
-    return Timeline(run=run, steps=steps, older=has_older, newer=has_newer, pauses=pauses)
+    retries = await _read_retries(session, run)
+    return Timeline(run=run, steps=steps, older=has_older, newer=has_newer, pauses=pauses, retries=retries)
+
+
+async def _read_retries(session: Session, run: RunKey) -> tuple[TimelineRetry, ...]:
+    rows = await session.read("timeline_retries", run_id=run.run_id)
+    return tuple(
+        TimelineRetry(retry_seq=row["retry_seq"], retried_at=row["retried_at"], steps=row["steps"]) for row in rows
+    )
 
 
 async def _read_pauses(session: Session, run: RunKey, head: Row) -> tuple[Pause, ...]:

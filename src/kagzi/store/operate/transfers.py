@@ -6,13 +6,20 @@ from typing import TypeVar
 from ...core.ids import is_uuid
 from ...core.records import RunKey
 from ...core.times import Timestamp
-from ...core.transfers.images import AttemptImage, LinkImage, RunImage, SignalImage, StepImage
-from ..images import read_attempt_image, read_link_image, read_run_image, read_signal_image, read_step_image
+from ...core.transfers.images import AttemptImage, ForgottenImage, LinkImage, RunImage, SignalImage, StepImage
+from ..images import (
+    read_attempt_image,
+    read_forgotten_image,
+    read_link_image,
+    read_run_image,
+    read_signal_image,
+    read_step_image,
+)
 from ..protocol.transfers import Entrance
 from ..rows import Row
 from ..sessions import Purpose, Session, Sessions, first, verb
 
-Image = TypeVar("Image", StepImage, AttemptImage, SignalImage, LinkImage)
+Image = TypeVar("Image", StepImage, AttemptImage, SignalImage, LinkImage, ForgottenImage)
 
 
 async def _export_run(session: Session, run: RunKey) -> RunImage | None:
@@ -30,7 +37,7 @@ async def _begin_import(session: Session, run_id: str, token: str, now: Timestam
             return "exists"
         if not claimed:
             return "busy"
-        for statement in ("clear_steps", "clear_attempts", "clear_signals", "clear_purging"):
+        for statement in ("clear_steps", "clear_attempts", "clear_signals", "clear_forgotten_steps", "clear_purging"):
             await session.read(statement, run_id=run_id)
     return "open"
 
@@ -69,6 +76,17 @@ class Transfers(Sessions):
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
         return await self._export(
             run, "export_links", read_link_image, limit, after=after_step_id, namespace=run.namespace
+        )
+
+    async def export_forgotten_steps(self, run: RunKey, after: tuple[int, str], limit: int) -> Sequence[ForgottenImage]:
+        retry_seq, step_id = after
+        return await self._export(
+            run,
+            "export_forgotten_steps",
+            read_forgotten_image,
+            limit,
+            after_retry_seq=retry_seq,
+            after_step_id=step_id,
         )
 
     async def _export(

@@ -42,6 +42,8 @@ _LISTS: Mapping[str, tuple[str, ...]] = {
 _PAGES: Mapping[str, tuple[str, ...]] = {
     **{f"{name}_{direction}": wide for name, wide in _LISTS.items() for direction in ("next", "prev")},
     "list_steps": _WIDE_PAYLOADS,
+    "list_forgotten_steps": _WIDE_PAYLOADS,
+    "forgotten_attempts": ("error::text", "input", "input_meta::text"),
     "list_step_logs": ("lines",),
     "signal_waits": ("input", "input_meta::text"),
     "step_attempts": ("error::text", "input", "input_meta::text"),
@@ -50,6 +52,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "export_attempts": ("error::text", "input", "input_meta::text"),
     "export_signals": ("payload", "payload_meta::text"),
     "export_links": ("step_id",),
+    "export_forgotten_steps": _WIDE_PAYLOADS,
 }
 
 # What part_new_runs includes: for many runs or one; with parents and signals, or without.

@@ -17,6 +17,7 @@ from ...core.times import Timestamp
 from ..operate.audit import Audit
 from ..operate.bulk import BulkOperations
 from ..operate.counts import ListCounts
+from ..operate.forgotten_steps import get_forgotten_step, list_forgotten_steps
 from ..operate.gauges import Gauges
 from ..operate.keys import Keys
 from ..operate.signal_waits import read_signal_waits
@@ -175,6 +176,8 @@ class PostgresStore(
     # --- steps --------------------------------------------------------------------------------------------------------
 
     list_steps = scan(steps.list_steps)
+    list_forgotten_steps = scan(list_forgotten_steps)
+    get_forgotten_step = verb(Purpose.READ, get_forgotten_step)
     timeline = scan(read_timeline)
     signal_waits = scan(read_signal_waits)
     get_step = verb(Purpose.READ, steps.get_step)

@@ -194,3 +194,13 @@ class RunVerbs(Protocol):
         ...
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None: ...
+
+    async def list_forgotten_steps(
+        self, run: RunKey, *, name: str | None, after: tuple[int, int] | None, limit: int, payloads: bool
+    ) -> Rows[StepRecord] | None:
+        """Steps that retries of the run have discarded, with their earlier attempts: the latest retry first, those of
+        one retry in the order in which they were begun. `after`: continue after this (retry_seq, begun_seq). At most
+        FORGOTTEN_STEPS of a run and FORGOTTEN_BYTES are kept, the newest. None: no such run."""
+        ...
+
+    async def get_forgotten_step(self, run: RunKey, step_id: str, retry_seq: int) -> StepRecord | None: ...

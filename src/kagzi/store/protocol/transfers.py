@@ -8,7 +8,7 @@ from ...core.records import RunKey
 from ...core.run.outcomes import Refused
 from ...core.states import RunStatus
 from ...core.times import Timestamp
-from ...core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
+from ...core.transfers.images import AttemptImage, ForgottenImage, LinkImage, Part, RunImage, SignalImage, StepImage
 
 Entrance: TypeAlias = Literal["open", "exists", "busy"]
 """Whether a run can be imported: yes; it exists already (in any namespace); or another import of it is in progress."""
@@ -36,6 +36,10 @@ class TransferVerbs(Protocol):
 
     async def export_links(self, run: RunKey, after_step_id: str, limit: int) -> Sequence[LinkImage]:
         """By step_id."""
+        ...
+
+    async def export_forgotten_steps(self, run: RunKey, after: tuple[int, str], limit: int) -> Sequence[ForgottenImage]:
+        """By (retry_seq, step_id)."""
         ...
 
     async def begin_import(self, run_id: str, token: str, now: Timestamp, stale_before: Timestamp) -> Entrance:

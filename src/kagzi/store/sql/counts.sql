@@ -29,6 +29,14 @@ SELECT count(*) AS total FROM (
     LIMIT :cap::bigint
 ) AS counted;
 
+-- name: total_forgotten_steps
+-- Of a run, by name or all.
+SELECT count(*) AS total FROM (
+    SELECT 1 FROM runs AS r JOIN forgotten_steps AS f ON f.run_id = r.run_id
+    WHERE r.namespace = :namespace::text AND r.run_id = :run_id::uuid AND (:step_name::text IS NULL OR f.name = :step_name)
+    LIMIT :cap::bigint
+) AS counted;
+
 -- name: total_step_logs
 -- Of a run, the steps that logged anything; or whether one step did.
 SELECT count(*) AS total FROM (

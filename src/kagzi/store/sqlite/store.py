@@ -11,6 +11,7 @@ from ...core.times import Timestamp
 from ..operate.audit import Audit
 from ..operate.bulk import BulkOperations
 from ..operate.counts import ListCounts
+from ..operate.forgotten_steps import get_forgotten_step, list_forgotten_steps
 from ..operate.gauges import Gauges
 from ..operate.keys import Keys
 from ..operate.signal_waits import read_signal_waits
@@ -113,6 +114,8 @@ class SqliteStore(
     # --- steps -------------------------------------------------------------------------------------------------------
 
     list_steps = scan(on_database(steps.list_steps))
+    list_forgotten_steps = scan(list_forgotten_steps)
+    get_forgotten_step = verb(Purpose.READ, get_forgotten_step)
     timeline = scan(read_timeline)
     signal_waits = scan(read_signal_waits)
     get_step = verb(Purpose.READ, on_database(steps.get_step))

@@ -16,6 +16,7 @@ from ...core.transfers.images import (
     AttemptImage,
     Data,
     End,
+    ForgottenImage,
     LinkImage,
     Part,
     RunImage,
@@ -184,7 +185,7 @@ class History:
         counts = {kind: sum(isinstance(part, kind) for part in self._parts) for kind in _KINDS}
         end = End(
             steps=counts[StepImage], attempts=counts[AttemptImage], signals=counts[SignalImage],
-            links=counts[LinkImage],
+            links=counts[LinkImage], forgotten=counts[ForgottenImage],
         )  # fmt: skip
         return b"".join([write_run_line(self._image), *map(write_part_line, self._parts), write_end_line(end)])
 
@@ -350,7 +351,7 @@ class History:
         return None if data is None else require_data(data, field)
 
 
-_KINDS: tuple[type, ...] = (StepImage, AttemptImage, SignalImage, LinkImage)
+_KINDS: tuple[type, ...] = (StepImage, AttemptImage, SignalImage, LinkImage, ForgottenImage)
 
 
 async def _exported(run: Run[Any]) -> list[bytes]:

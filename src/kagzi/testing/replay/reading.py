@@ -8,6 +8,7 @@ from ...core.transfers.images import (
     FORMAT,
     AttemptImage,
     End,
+    ForgottenImage,
     LinkImage,
     Part,
     RunImage,
@@ -80,6 +81,7 @@ def _check_counts(source: str, run: RunImage, parts: list[Part], end: End, numbe
     for kind, count in ((StepImage, end.steps), (AttemptImage, end.attempts), (SignalImage, end.signals)):
         _check_count(source, run, parts, kind, count, number)
     _check_count(source, run, parts, LinkImage, end.links, number)
+    _check_count(source, run, parts, ForgottenImage, end.forgotten, number)
 
 
 def _check_count(  # noqa: PLR0917  the parts of one check

@@ -1,7 +1,7 @@
 // The time axis above the rows: ticks, folded gaps and patches; dragging on it zooms.
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import type { AxisMark } from "../../model/history";
+import type { AxisMark } from "../../model/axis-marks";
 import type { Gap, TimeScale } from "../../model/time-scale";
 import { ticksOf, type Tick } from "../../model/time-scale";
 import { formatTime, type Zone } from "../../model/times";

@@ -29,14 +29,16 @@ import { select, view } from "./view";
 export interface Selection {
   runId: string;
   row: TimelineStepView;
+  /** The retry of the run that discarded it; null: it is part of the history. */
+  retrySeq: number | null;
 }
 
 export function Inspector({ store, selection }: { store: RunStore; selection: Selection }) {
-  const { runId, row } = selection;
+  const { runId, row, retrySeq } = selection;
   const path = `/runs/${encodeURIComponent(runId)}/step`;
   const step = useResource(
-    (abort) => api.get<StepView>(path, { id: row.step_id }, { abort, raw: RAW_FIELDS }),
-    [runId, row.step_id, row.status, row.seq, row.begun_seq, row.attempts.length],
+    (abort) => api.get<StepView>(path, { id: row.step_id, retry_seq: retrySeq }, { abort, raw: RAW_FIELDS }),
+    [runId, retrySeq, row.step_id, row.status, row.seq, row.begun_seq, row.attempts.length],
   );
   const shown = step.value !== null && step.value.step_id === row.step_id ? step.value : null;
   const root = useRef<HTMLElement>(null);
@@ -79,7 +81,7 @@ function Details({
         <Panel store={store} tab={active} runId={runId} step={step} />
       </Tabs>
       <StepFacts runId={runId} step={step} />
-      <StepActions store={store} runId={runId} row={row} />
+      <StepActions store={store} runId={runId} row={row} discarded={step.retry_seq !== null} />
     </>
   );
 }
@@ -93,7 +95,9 @@ function tabsOf(step: StepView): { id: string; label: string; count?: number }[]
   if (textOf(step.input) !== null && textOf(step.input) !== "null") {
     tabs.push({ id: "input", label: step.kind === "signal" ? "Schema" : "Input" });
   }
-  return [...tabs, { id: "code", label: "Code" }, { id: "raw", label: "Raw" }];
+  // the code is about the step as it is now
+  if (step.retry_seq === null) tabs.push({ id: "code", label: "Code" });
+  return [...tabs, { id: "raw", label: "Raw" }];
 }
 
 function Panel({
@@ -159,6 +163,11 @@ function StepFacts({ runId, step }: { runId: string; step: StepView }) {
   const key = `${runId}/${step.step_id}`;
   return (
     <dl class="step-facts">
+      {step.retried_at !== null ? (
+        <Fact name="discarded by the retry of">
+          <Time ms={toMs(step.retried_at)} style="datetime" />
+        </Fact>
+      ) : null}
       {step.started_at !== null ? (
         <Fact name="began">
           <Time ms={toMs(step.started_at)} style="datetime" />
@@ -208,7 +217,8 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
   );
 }
 
-function StepActions({ store, runId, row }: { store: RunStore; runId: string; row: TimelineStepView }) {
+function StepActions(props: { store: RunStore; runId: string; row: TimelineStepView; discarded: boolean }) {
+  const { store, runId, row, discarded } = props;
   const run: WholeRunView | null = store.run.value;
   const child =
     row.child_run_id !== null ? <LinkButton href={runHref(row.child_run_id)}>Open the child run</LinkButton> : null;
@@ -220,7 +230,7 @@ function StepActions({ store, runId, row }: { store: RunStore; runId: string; ro
       </p>
     );
   }
-  if (!can("client")) return child !== null ? <p class="step-actions">{child}</p> : null;
+  if (!can("client") || discarded) return child !== null ? <p class="step-actions">{child}</p> : null;
   const open = !isEnded(run.status);
   const waits =
     open && ((row.status === "pending" && row.retry_at !== null) || (row.kind === "sleep" && row.status === "running"));

@@ -12,6 +12,7 @@ export interface Note {
 
 export function rowNote(row: Row, nowMs: number, maximum: number | null): Note {
   if (row.kind === "more") return plain("");
+  if (row.kind === "before") return plain(`${groupThousands(row.steps)} ${row.steps === 1 ? "step" : "steps"}`);
   if (row.members.length > 0) return groupNote(row, nowMs);
   if (row.step === null) return plain("");
   if (row.lostTo !== "") return plain(`lost to ${row.lostTo}`);
@@ -99,4 +100,25 @@ function shortened(text: string): string {
 export function countText(shown: number, all: number, complete: boolean): string {
   const total = `${groupThousands(all)}${complete ? "" : "+"} ${all === 1 ? "step" : "steps"}`;
   return shown === all ? total : `${groupThousands(shown)} of ${total}`;
+}
+
+/** How many steps of the run the rows show; discarded ones do not count. */
+export function stepsIn(rows: readonly Row[]): number {
+  let count = 0;
+  let inside = 0;
+  for (const row of rows) {
+    if (row.level <= inside) inside = 0;
+    if (inside > 0) continue;
+    if (row.kind === "before") {
+      inside = row.level + 1;
+      continue;
+    }
+    if (row.members.length > 0) {
+      count += row.steps + (row.isRace && row.step !== null ? 1 : 0);
+      inside = row.level + 1;
+      continue;
+    }
+    if (row.level === 1) count += 1;
+  }
+  return count;
 }

@@ -18,6 +18,7 @@ import { useSelection } from "./selection";
 import { Timeline } from "./timeline";
 import { view } from "./view";
 import { Why } from "./why";
+import { ForgottenSteps } from "../../state/forgotten-steps";
 import { ChildRuns } from "../../state/run-children";
 
 export function RunPage() {
@@ -28,6 +29,7 @@ export function RunPage() {
 function OneRun({ runId }: { runId: string }) {
   const store = useMemo(() => new RunStore(runId), [runId]);
   const children = useMemo(() => new ChildRuns(), [runId]);
+  const forgotten = useMemo(() => new ForgottenSteps(runId), [runId]);
   useEffect(() => {
     void store.open(view.peek().within === null ? view.peek().step : null);
     return () => {
@@ -46,15 +48,16 @@ function OneRun({ runId }: { runId: string }) {
     if (problem !== null) return <ErrorBox page problem={asProblem(problem)} onRetry={() => void store.open(null)} />;
     return <Skeleton rows={8} />;
   }
-  return <Loaded store={store} childRuns={children} />;
+  return <Loaded store={store} childRuns={children} forgotten={forgotten} />;
 }
 
-function Loaded({ store, childRuns }: { store: RunStore; childRuns: ChildRuns }) {
+function Loaded(props: { store: RunStore; childRuns: ChildRuns; forgotten: ForgottenSteps }) {
+  const { store, childRuns, forgotten } = props;
   const run = store.run.value;
-  const selection = useSelection(store, childRuns);
+  const selection = useSelection(store, childRuns, forgotten);
   const { page } = view.value;
   if (run === null) return null;
-  const own = selection !== null && selection.runId === run.run_id ? selection.row : null;
+  const own = selection !== null && selection.runId === run.run_id && selection.retrySeq === null ? selection.row : null;
   const problem = store.problem.value;
   const tabs = [
     { id: "timeline", label: "Timeline" },
@@ -83,12 +86,16 @@ function Loaded({ store, childRuns }: { store: RunStore; childRuns: ChildRuns })
           ) : page === "values" ? (
             <RunValues run={run} />
           ) : (
-            <Timeline store={store} run={run} childRuns={childRuns} />
+            <Timeline store={store} run={run} childRuns={childRuns} forgotten={forgotten} />
           )
         }
         side={
           selection !== null ? (
-            <Inspector key={`${selection.runId}/${selection.row.step_id}`} store={store} selection={selection} />
+            <Inspector
+              key={`${selection.runId}/${selection.retrySeq}/${selection.row.step_id}`}
+              store={store}
+              selection={selection}
+            />
           ) : null
         }
       />

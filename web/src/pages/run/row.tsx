@@ -32,7 +32,7 @@ export const RowView = memo(function RowView(props: RowProps) {
   };
   return (
     <div
-      class="timeline-row"
+      class={`timeline-row${row.discarded ? " is-discarded" : ""}`}
       role="row"
       data-key={row.key}
       data-state={row.state}
@@ -85,6 +85,7 @@ function Label({ row, onToggle }: { row: Row; onToggle: (row: Row) => void }) {
         </span>
       ) : null}
       {row.kind === "group" ? <span class="row-extra">{`${row.done}/${row.steps}`}</span> : null}
+      {row.kind === "before" ? <span class="row-extra">{row.steps}</span> : null}
       {row.attempts > 1 && row.kind !== "group" && row.kind !== "fold" ? (
         <span class="row-extra">{`×${row.attempts}`}</span>
       ) : null}

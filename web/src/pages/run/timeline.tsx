@@ -1,19 +1,21 @@
 // The steps of the run over time.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { TimelineStepView, WholeRunView } from "../../api/types";
-import { axisMarks } from "../../model/history";
-import { buildRows, failuresIn, revealStep, type Row, type RowView as RowsView } from "../../model/step-rows";
+import { axisMarks } from "../../model/axis-marks";
+import { buildRows, type DiscardedSteps, failuresIn, revealStep, type Row, type RowView as RowsView } from "../../model/step-rows";
 import { isEnded } from "../../model/statuses";
 import { toMs, zoneName } from "../../model/times";
 import { secondNow, serverNow } from "../../state/clock";
 import { prefs } from "../../state/prefs";
 import { setQuery } from "../../state/route";
+import type { ForgottenSteps } from "../../state/forgotten-steps";
 import type { ChildRuns } from "../../state/run-children";
 import type { RunStore } from "../../state/run-store";
 import { Empty } from "../../ui/empty";
 import { Axis } from "./axis";
 import { openChildren } from "./children";
-import { countText } from "./notes";
+import { openDiscarded, useDiscarded } from "./forgotten";
+import { countText, stepsIn } from "./notes";
 import { Overview } from "./overview";
 import { PauseBands, PauseList, PauseNames } from "./pauses";
 import { RowView } from "./row";
@@ -30,7 +32,14 @@ const HEAD_PX = 32;
 const PAUSES_PX = 14;
 const OVERVIEW_FROM = 200;
 
-export function Timeline({ store, run, childRuns }: { store: RunStore; run: WholeRunView; childRuns: ChildRuns }) {
+interface TimelineProps {
+  store: RunStore;
+  run: WholeRunView;
+  childRuns: ChildRuns;
+  forgotten: ForgottenSteps;
+}
+
+export function Timeline({ store, run, childRuns, forgotten }: TimelineProps) {
   const steps = store.steps.value;
   const box = useRef<HTMLDivElement>(null);
   const wrap = useRef<HTMLDivElement>(null);
@@ -41,9 +50,13 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
   const labelsPx = narrow ? 0 : 230;
   const pauses = store.pauses.value;
   const headPx = pauses.length > 0 ? HEAD_PX + PAUSES_PX : HEAD_PX;
-  const rowsView = useRowsView(store, childRuns);
+  const discarded = useDiscarded(store, forgotten);
+  const rowsView = useRowsView(store, childRuns, discarded);
   const rows = useMemo(() => buildRows(rowsView.steps, rowsView), [rowsView]);
-  const inside = useMemo(() => openChildren(rows, childRuns, childRuns.all.value), [rows, childRuns.all.value]);
+  const inside = useMemo(
+    () => [...openChildren(rows, childRuns, childRuns.all.value), ...openDiscarded(discarded, rowsView.toggled)],
+    [rows, childRuns.all.value],
+  );
   const live = !isEnded(run.status);
   const { whole, shown } = useScales(run, steps, inside, pauses, Math.max(120, boxPx - labelsPx));
   useNowLine(wrap, shown, live);
@@ -82,13 +95,13 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
     nextFailure,
     zoom: zoom.by,
     follow: () => setFollowing((was) => !was),
-    toggle: (row) => toggle(row, childRuns),
+    toggle: (row) => toggle(row, childRuns, forgotten),
   });
   useScrollToSelected(box, rows, selected, rowPx, headPx);
   useEffect(() => {
     if (following && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
   }, [following, rows]);
-  if (steps.length === 0) return <NoSteps status={run.status} />;
+  if (steps.length === 0 && discarded.length === 0) return <NoSteps status={run.status} />;
   return (
     <div>
       <Toolbar
@@ -128,7 +141,7 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
             <span role="columnheader" aria-label="Time">
               <Axis
                 scale={shown}
-                marks={axisMarks(steps)}
+                marks={axisMarks(steps, store.retries.value)}
                 onZoom={(from, to) => setZoom([from - toMs(run.created_at), to - toMs(run.created_at)])}
               >
                 <PauseNames pauses={pauses} scale={shown} nowMs={nowMs} />
@@ -153,11 +166,11 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
                   focusable={index === Math.max(0, at)}
                   nowMs={nowMs}
                   maximum={maximum?.step === row.step?.step_id ? (maximum?.attempts ?? null) : null}
-                  onToggle={(each) => toggle(each, childRuns)}
+                  onToggle={(each) => toggle(each, childRuns, forgotten)}
                   onSelect={(each) => {
                     setFocused(each.key);
                     if (each.kind === "step" || each.kind === "child") choose(each, store.runId, false);
-                    else toggle(each, childRuns);
+                    else toggle(each, childRuns, forgotten);
                   }}
                 />
               );
@@ -171,7 +184,11 @@ export function Timeline({ store, run, childRuns }: { store: RunStore; run: Whol
   );
 }
 
-function useRowsView(store: RunStore, childRuns: ChildRuns): RowsView & { steps: readonly TimelineStepView[] } {
+function useRowsView(
+  store: RunStore,
+  childRuns: ChildRuns,
+  discarded: readonly DiscardedSteps[],
+): RowsView & { steps: readonly TimelineStepView[] } {
   const { toggled, text, failed, slow, kind } = view.value;
   const all = store.steps.value;
   const children = childRuns.all.value;
@@ -181,6 +198,7 @@ function useRowsView(store: RunStore, childRuns: ChildRuns): RowsView & { steps:
       runId: store.runId,
       now: serverNow(),
       toggled,
+      discarded,
       steps:
         kind === "" && all.some((step) => step.kind === "patch") ? all.filter((step) => step.kind !== "patch") : all,
       filter: { text, failed, slowest: slow, kinds: kind === "" || kind === "all" ? [] : [kind], marks: true },
@@ -188,16 +206,20 @@ function useRowsView(store: RunStore, childRuns: ChildRuns): RowsView & { steps:
         [...children].map(([id, child]) => [id, { steps: child.steps, more: child.older, loading: child.loading }]),
       ),
     }),
-    [store, all, opened, text, failed, slow, kind, children],
+    [store, all, opened, text, failed, slow, kind, children, discarded],
   );
 }
 
 function choose(row: Row, runId: string, replace: boolean): void {
-  if (row.step !== null) select(row.step.step_id, row.runId === runId ? null : row.runId, { replace });
+  if (row.step === null) return;
+  const id = row.step.step_id;
+  const within = row.discarded ? row.key.slice(0, -id.length - 1) : row.runId === runId ? null : row.runId;
+  select(id, within, { replace });
 }
 
-function toggle(row: Row, childRuns: ChildRuns): void {
-  if (row.kind === "more") void childRuns.more(row.childRunId);
+function toggle(row: Row, childRuns: ChildRuns, forgotten: ForgottenSteps): void {
+  if (row.kind === "more" && row.discarded) forgotten.again();
+  else if (row.kind === "more") void childRuns.more(row.childRunId);
   else if (row.expanded !== null) toggleRow(row.key);
 }
 
@@ -208,22 +230,6 @@ function indexOf(rows: readonly Row[], key: string | null): number {
         0,
         rows.findIndex((row) => row.key === key),
       );
-}
-
-function stepsIn(rows: readonly Row[]): number {
-  let count = 0;
-  let inside = 0;
-  for (const row of rows) {
-    if (row.level <= inside) inside = 0;
-    if (inside > 0) continue;
-    if (row.members.length > 0) {
-      count += row.steps + (row.isRace && row.step !== null ? 1 : 0);
-      inside = row.level + 1;
-      continue;
-    }
-    if (row.level === 1) count += 1;
-  }
-  return count;
 }
 
 /** Whether the text beside the bar counts time. */

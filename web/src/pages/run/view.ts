@@ -4,7 +4,7 @@ import type { StepKind } from "../../model/records";
 import { route, setQuery } from "../../state/route";
 
 export interface View {
-  /** The selected step, and its run: null for this one. */
+  /** The selected step, and where it is: null for this run, the id of a child run, or `before:12`, the seq of a retry. */
   step: string | null;
   within: string | null;
   tab: string;

@@ -25,7 +25,9 @@ class AdminService(WorkerAdmin, QueueAdmin):
 
     async def GetStep(self, request: pb.GetStepRequest) -> pb.GetStepResponse:
         _require_run_id(request.run_id)
-        step = await self._engine.steps.get(request.namespace_id, request.run_id, request.step_id)
+        step = await self._engine.steps.get(
+            request.namespace_id, request.run_id, request.step_id, retry_seq=request.retry_seq
+        )
         return pb.GetStepResponse(step=write_step(step))
 
     async def ListSteps(self, request: pb.ListStepsRequest) -> pb.ListStepsResponse:
@@ -36,6 +38,7 @@ class AdminService(WorkerAdmin, QueueAdmin):
             name=request.step_name or None,
             page=read_page(request.page),
             payloads=request.include_payloads,
+            forgotten=request.forgotten,
         )
         return pb.ListStepsResponse(steps=[write_step(step) for step in page.rows], page=write_page(page))
 

@@ -20,13 +20,14 @@ from ..views.verbs import NothingIn
 
 
 async def list_steps(request: ApiRequest[StepsQuery, None]) -> Paged[StepView]:
-    """In the order in which they were begun."""
+    """In the order in which they were begun; or those that retries of the run have discarded."""
     page = await request.data.engine.steps.list(
         request.namespace,
         await run_id_of(request),
         name=request.query.name or None,
         page=request.query.page,
         payloads=request.query.payloads,
+        forgotten=request.query.forgotten,
     )
     return paged(page, step_view)
 
@@ -34,7 +35,9 @@ async def list_steps(request: ApiRequest[StepsQuery, None]) -> Paged[StepView]:
 async def get(request: ApiRequest[StepQuery, None]) -> StepView:
     """The step with its values and earlier attempts."""
     run_id = await run_id_of(request)
-    return step_view(await request.data.engine.steps.get(request.namespace, run_id, request.query.id))
+    query = request.query
+    step = await request.data.engine.steps.get(request.namespace, run_id, query.id, retry_seq=query.retry_seq)
+    return step_view(step)
 
 
 async def list_logs(request: ApiRequest[StepLogsQuery, None]) -> Paged[StepLogView]:

@@ -36,7 +36,8 @@ class RetryView(View, frozen=True, kw_only=True):
 
 class StepView(View, frozen=True, kw_only=True):
     """A step. Only functions have `retry`. `attempts` are the earlier ones. Lists omit `input`, `output`, `details` (of
-    its last heartbeat) and `input` of attempts, unless requested."""
+    its last heartbeat) and `input` of attempts, unless requested. `retry_seq`, `retried_at`: the retry of the run that
+    discarded it; null if it is part of the history."""
 
     step_id: str
     name: str
@@ -62,6 +63,8 @@ class StepView(View, frozen=True, kw_only=True):
     error: ErrorView | None
     not_retried: str | None
     attempts: tuple[AttemptView, ...]
+    retry_seq: int | None
+    retried_at: Moment | None
 
 
 def step_view(step: StepRecord) -> StepView:
@@ -90,6 +93,8 @@ def step_view(step: StepRecord) -> StepView:
         error=error_view(step.error),
         not_retried=_not_retried(step) or None,
         attempts=tuple(map(_attempt_view, step.attempts)),
+        retry_seq=step.retry_seq or None,
+        retried_at=moment(step.retried_at),
     )
 
 
@@ -118,16 +123,20 @@ def _not_retried(step: StepRecord) -> str:
 
 
 class StepsQuery(PageQuery, frozen=True, kw_only=True):
-    """`name`: only steps of this name. `payloads`: include their values."""
+    """`name`: only steps of this name. `payloads`: include their values. `forgotten`: instead, the steps that retries
+    of the run have discarded, the latest retry first."""
 
     name: str = ""
     payloads: bool = False
+    forgotten: bool = False
 
 
 class StepQuery(Input, frozen=True, kw_only=True):
-    """`id`: the step id, which may contain `/`, `[` and `#`."""
+    """`id`: the step id, which may contain `/`, `[` and `#`. `retry_seq`: as it was when this retry of the run
+    discarded it."""
 
     id: str
+    retry_seq: int = 0
 
 
 class StepLogsQuery(PageQuery, frozen=True, kw_only=True):

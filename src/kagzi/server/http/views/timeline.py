@@ -1,7 +1,7 @@
 """Steps for drawing a timeline: columns, without their values."""
 
 from ....core.pages.pauses import Pause
-from ....core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery, TimelineStep
+from ....core.pages.timeline import TIMELINE_STEPS, Timeline, TimelineQuery, TimelineRetry, TimelineStep
 from ....core.states import StepKind, StepStatus
 from ..route import Input
 from .common import Moment, View, moment
@@ -59,14 +59,24 @@ class PauseView(View, frozen=True, kw_only=True):
     reason: str | None
 
 
+class TimelineRetryView(View, frozen=True, kw_only=True):
+    """A retry of the run, and how many of the steps that it discarded are kept: `/runs/{run}/steps?forgotten=1`."""
+
+    retry_seq: int
+    retried_at: Moment
+    steps: int
+
+
 class TimelineView(View, frozen=True, kw_only=True):
     """`rows`: newest first; with `after`, oldest first. `older`, `newer`: whether there are more on that side.
-    `pauses`: of the run, the latest 100, oldest first."""
+    `pauses`: of the run, the latest 100, oldest first. `retries`: of the run, those that discarded steps, latest
+    first."""
 
     rows: tuple[TimelineStepView, ...]
     older: bool
     newer: bool
     pauses: tuple[PauseView, ...]
+    retries: tuple[TimelineRetryView, ...]
 
 
 def timeline_query(query: TimelineQueryIn) -> TimelineQuery:
@@ -87,7 +97,12 @@ def timeline_view(timeline: Timeline) -> TimelineView:
         older=timeline.older,
         newer=timeline.newer,
         pauses=tuple(map(_pause_view, timeline.pauses)),
+        retries=tuple(map(_retry_view, timeline.retries)),
     )
+
+
+def _retry_view(retry: TimelineRetry) -> TimelineRetryView:
+    return TimelineRetryView(retry_seq=retry.retry_seq, retried_at=moment(retry.retried_at) or "", steps=retry.steps)
 
 
 def _pause_view(pause: Pause) -> PauseView:

@@ -13,9 +13,18 @@ from ....core.run.state import NEVER
 from ....core.states import CODE_OF_RUN_STATUS, RunCode, RunStatus, StepKind, StepStatus
 from ....core.times import Timestamp
 from ....core.transfers.effects import import_effects
-from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage, has_diverged
+from ....core.transfers.images import (
+    AttemptImage,
+    ForgottenImage,
+    LinkImage,
+    Part,
+    RunImage,
+    SignalImage,
+    StepImage,
+    has_diverged,
+)
 from ...columns import Use, columns
-from ...images import attempt_row, payload_rows, refuse_import, run_row, signal_row, step_row
+from ...images import attempt_row, forgotten_row, payload_rows, refuse_import, run_row, signal_row, step_row
 from ...operate.transfers import Transfers
 from ..connection.connection import Session
 from ..connection.connections import Connections
@@ -66,6 +75,7 @@ async def _insert_parts(session: Session, run: RunKey, parts: Sequence[Part]) ->
     attempts = [attempt_row(part) for part in parts if isinstance(part, AttemptImage)]
     signals = [signal_row(part) for part in parts if isinstance(part, SignalImage)]
     links = [part for part in parts if isinstance(part, LinkImage)]
+    forgotten = [forgotten_row(part) for part in parts if isinstance(part, ForgottenImage)]
     run_id = run.run_id
     staged = 0
     if steps:
@@ -80,6 +90,8 @@ async def _insert_parts(session: Session, run: RunKey, parts: Sequence[Part]) ->
             "stage_links", namespace=run.namespace, run_id=run_id, child_run_ids=children, step_ids=step_ids
         )
         staged += len(rows)
+    if forgotten:
+        staged += len(await session.read("stage_forgotten_steps", run_id=run_id, steps=forgotten))
     return staged
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.error_details import ErrorDetail
+from ....core.limits import FORGOTTEN_BYTES, FORGOTTEN_STEPS
 from ....core.records import Payload, RunKey
 from ....core.run.commands import StartRun
 from ....core.run.control import refuse_retry, reopen_effects, start_effects
@@ -58,7 +59,12 @@ async def _retry(
         now=now,
         never=NEVER,
         namespace=run.namespace,
+        now=now,
+        finished_at=failed["finished_at"],
+        most_steps=FORGOTTEN_STEPS,
+        most_bytes=FORGOTTEN_BYTES,
     )
+    await session.read("trim_forgotten_steps", run_id=run_id, most_steps=FORGOTTEN_STEPS, most_bytes=FORGOTTEN_BYTES)
     children_due: bool = forgotten["children_due"]
     await session.read(
         "reopen_run",

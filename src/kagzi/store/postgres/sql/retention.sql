@@ -32,6 +32,8 @@ WITH labels AS (
     DELETE FROM signals WHERE run_id = ANY (:short_run_ids)
 ), logs AS (
     DELETE FROM step_logs WHERE run_id = ANY (:short_run_ids)
+), forgotten AS (
+    DELETE FROM forgotten_steps WHERE run_id = ANY (:short_run_ids)
 ), gone AS (
     DELETE FROM steps WHERE run_id = ANY (:short_run_ids)
 ), left_over AS (

@@ -1,6 +1,6 @@
 -- name: failed_run
 -- What decides whether a run can be retried, and from where.
-SELECT r.error, r.retry_request_id, r.seq, o.run_id::text AS open_run_id
+SELECT r.error, r.retry_request_id, r.seq, r.finished_at, o.run_id::text AS open_run_id
 FROM runs AS r
 LEFT JOIN runs AS o ON o.namespace = r.namespace AND o.workflow_id = r.workflow_id AND o.status IN ({RUN.OPEN})
 WHERE r.run_id = :run_id::uuid;
@@ -25,7 +25,8 @@ ORDER BY step_id = :subject_id DESC, seq DESC LIMIT 1;
 -- steps that began later are deleted. A step whose child failed, was cancelled with the run or was deleted stays begun
 -- without a child: the next start under its id makes another one (childless). A step that may run only once waits for
 -- its next begin, since an open begin would count as lost. Failures are kept as attempts; signals of deleted steps can be
--- consumed again; children that no longer belong to a step lose their request ids.
+-- consumed again; children that no longer belong to a step lose their request ids. What is discarded is kept for people
+-- in forgotten_steps, the newest that fit, but not again if it has not begun since the last retry (begun_since).
 WITH fates AS MATERIALIZED (
     SELECT s.step_id, s.kind, s.status, s.child_run_id, s.seq, CASE
         WHEN s.step_id = :step_id::text THEN CASE s.kind WHEN {KIND.CHILD} THEN 'childless' ELSE 'gone' END
@@ -61,6 +62,26 @@ WITH fates AS MATERIALIZED (
     SELECT s.run_id, s.step_id, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.started_at, s.finished_at, s.worker_id,
         s.error, CASE s.kind WHEN {KIND.FUNCTION} THEN s.input END, CASE s.kind WHEN {KIND.FUNCTION} THEN s.input_meta END, :forgotten
     FROM fates JOIN steps AS s ON s.run_id = :run_id AND s.step_id = fates.step_id WHERE fates.fate <> 'moved' AND fates.status = {STEP.FAILED}
+), kept AS (
+    INSERT INTO forgotten_steps (
+        run_id, retry_seq, retried_at, step_id, name, kind, status, attempt, begun_seq, seq, claim, bytes, retry, timeout_ms, created_at,
+        started_at, finished_at, wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, error, input, input_meta, output,
+        output_meta, details, details_meta
+    )
+    SELECT s.run_id, :forgotten, :now::bigint, s.step_id, s.name, s.kind, CASE WHEN s.status < {STEP.COMPLETED} THEN {STEP.ABANDONED} ELSE s.status END,
+        s.attempt, s.begun_seq, s.seq, s.lease, newest.bytes, s.retry, s.timeout_ms, s.created_at, s.started_at,
+        CASE WHEN s.status < {STEP.COMPLETED} THEN :finished_at::bigint ELSE s.finished_at END, s.wake_at, s.child_run_id,
+        s.parent_step_id, s.parallel_group_id, s.worker_id, CASE s.status WHEN {STEP.FAILED} THEN s.error END, s.input, s.input_meta, s.output,
+        s.output_meta, s.details, s.details_meta
+    FROM (
+        SELECT step_id, bytes, row_number() OVER w AS place, sum(bytes) OVER w AS total FROM (
+            SELECT s.step_id, s.begun_seq, coalesce(octet_length(s.input), 0) + coalesce(octet_length(s.output), 0)
+                + coalesce(octet_length(s.details), 0) + coalesce(octet_length(s.error::text), 0) AS bytes
+            FROM fates JOIN steps AS s ON s.run_id = :run_id AND s.step_id = fates.step_id
+            WHERE fates.fate <> 'moved' AND (s.status >= {STEP.COMPLETED} OR {begun_since})
+        ) AS sized WINDOW w AS (ORDER BY begun_seq DESC, step_id)
+    ) AS newest JOIN steps AS s ON s.run_id = :run_id AND s.step_id = newest.step_id
+    WHERE newest.place <= :most_steps::bigint AND newest.total <= :most_bytes::bigint
 ), signalled AS (
     UPDATE signals AS n SET step_id = NULL FROM fates
     WHERE fates.fate = 'gone' AND n.run_id = :run_id AND n.step_id = fates.step_id

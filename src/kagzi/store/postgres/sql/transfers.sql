@@ -31,6 +31,25 @@ FROM rows(:steps) AS g (
 ON CONFLICT DO NOTHING
 RETURNING 1;
 
+-- name: stage_forgotten_steps
+-- See stage_steps.
+INSERT INTO forgotten_steps (
+    run_id, retry_seq, retried_at, step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry, timeout_ms,
+    started_at, finished_at, wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, claim, bytes, error,
+    input, input_meta, output, output_meta, details, details_meta
+)
+SELECT :run_id::uuid, retry_seq, retried_at, step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry::json,
+    timeout_ms, started_at, finished_at, wake_at, child_run_id, parent_step_id, parallel_group_id, worker_id, 0, bytes,
+    error::json, input, input_meta::json, output, output_meta::json, details, details_meta::json
+FROM rows(:steps) AS g (
+    retry_seq bigint, retried_at bigint, step_id text, name text, kind smallint, status smallint, begun_seq bigint,
+    created_at bigint, attempt int, seq bigint, retry text, timeout_ms bigint, started_at bigint, finished_at bigint,
+    wake_at bigint, child_run_id uuid, parent_step_id text, parallel_group_id text, worker_id text, bytes bigint,
+    error text, input bytea, input_meta text, output bytea, output_meta text, details bytea, details_meta text
+)
+ON CONFLICT DO NOTHING
+RETURNING 1;
+
 -- name: stage_attempts
 -- See stage_steps.
 INSERT INTO step_attempts (

@@ -58,7 +58,7 @@ def _delete_runs(writer: Writer, namespace: str, run_ids: Sequence[str], until: 
         database.run("delete_labels", {"namespace": namespace, "labels": write_json(labels)})
     database.run("delete_links_to", short | {"namespace": namespace})
     database.run("delete_links_from", all_ids | {"namespace": namespace})
-    for statement in ("delete_steps", "delete_attempts", "delete_signals", "delete_logs"):
+    for statement in ("delete_steps", "delete_attempts", "delete_signals", "delete_logs", "delete_forgotten_steps"):
         database.run(statement, short)
     if long:
         database.run("leave_history", {"run_ids": write_json(long)})

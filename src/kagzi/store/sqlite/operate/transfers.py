@@ -11,8 +11,16 @@ from ....core.run.outcomes import Refused
 from ....core.states import RunCode, RunStatus
 from ....core.times import Timestamp
 from ....core.transfers.effects import import_effects
-from ....core.transfers.images import AttemptImage, LinkImage, Part, RunImage, SignalImage, StepImage
-from ...images import attempt_row, payload_rows, refuse_import, run_row, signal_row, step_row
+from ....core.transfers.images import (
+    AttemptImage,
+    ForgottenImage,
+    LinkImage,
+    Part,
+    RunImage,
+    SignalImage,
+    StepImage,
+)
+from ...images import attempt_row, forgotten_row, payload_rows, refuse_import, run_row, signal_row, step_row
 from ...operate.transfers import Transfers
 from ..connection.connection import Row
 from ..connection.connections import Connections
@@ -20,7 +28,8 @@ from ..statements import row_of
 from ..write.endings import give_result
 from ..write.fast_path import Writer
 
-_rows = {name: row_of(name) for name in ("stage_steps", "stage_attempts", "stage_signals", "stage_links")}
+_STAGED = ("stage_steps", "stage_attempts", "stage_signals", "stage_links", "stage_forgotten_steps")
+_rows = {name: row_of(name) for name in _STAGED}
 
 
 class SqliteTransfers(Transfers, Connections):
@@ -53,6 +62,8 @@ def _import_parts(writer: Writer, run: RunKey, token: str, parts: Sequence[Part]
             case LinkImage():
                 link = {"namespace": run.namespace, "child_run_id": part.child_run_id, "parent_step_id": part.step_id}
                 rows.setdefault("stage_links", []).append(link | {"parent_run_id": run_id})
+            case ForgottenImage():
+                rows.setdefault("stage_forgotten_steps", []).append(forgotten_row(part) | {"claim": 0})
     staged = sum(_insert(writer, statement, run_id, written) for statement, written in rows.items())
     return staged + _insert_attempts(writer, run_id, attempts)
 

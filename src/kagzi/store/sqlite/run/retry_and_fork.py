@@ -3,6 +3,7 @@
 import msgspec
 
 from ....core.effects import NO_EFFECTS, Effects, merge
+from ....core.limits import FORGOTTEN_BYTES, FORGOTTEN_STEPS
 from ....core.records import RunKey
 from ....core.run.control import refuse_retry, start_effects
 from ....core.run.outcomes import Existing, Refused, Started
@@ -39,7 +40,8 @@ def retry_run(
     if from_step and writer.database.row("first_begun", (run.run_id, from_step)) is None:
         return no_step(run.run_id, from_step), NO_EFFECTS
     writer.database.run("reopen_run", {"run_id": run.run_id, "request_id": request_id or None, "now": now})
-    children_due = _undo(writer, run, from_step or _step_that_failed(writer, run, row), now)
+    retry = _Retry(seq=row[5] + 1, at=now, failed_at=row[7])
+    children_due = _undo(writer, run, from_step or _step_that_failed(writer, run, row), retry)
     _catch_up(writer, run, now)
     writer.database.run("recount_open_steps", (run.run_id,))
     key = TypeKey(run.namespace, row[2])
@@ -55,6 +57,14 @@ def _step_that_failed(writer: Writer, run: RunKey, row: Row) -> str:
     return "" if step is None else step[0]
 
 
+class _Retry(msgspec.Struct, frozen=True):
+    """`seq` and `at`: of the retry. `failed_at`: when the run ended."""
+
+    seq: int
+    at: Timestamp
+    failed_at: Timestamp
+
+
 class _TakenBack(msgspec.Struct):
     """What happens to steps, with their child run ids. Steps begun before a recorded result that is kept stay begun, or
     replay would find a new step before it: they are reopened with their child, or restarted with a new one."""
@@ -62,13 +72,19 @@ class _TakenBack(msgspec.Struct):
     forgotten: dict[str, str | None] = {}
     restarted: dict[str, str | None] = {}
     reopened: list[str] = []
+    signalled: set[str] = set()  # those of `reopened` that get their signal again
 
     @property
     def all(self) -> list[str]:
         return [*self.forgotten, *self.restarted, *self.reopened]
 
+    @property
+    def discarded(self) -> list[str]:
+        """The steps that lose their result."""
+        return [step_id for step_id in self.all if step_id not in self.signalled]
 
-def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> bool:
+
+def _undo(writer: Writer, run: RunKey, step_id: str, retry: _Retry) -> bool:
     """Undo the step and everything after it. Steps begun earlier stay begun, so that replay finds them in their place.
     Returns whether children were disowned, which must be cancelled."""
     lost: list[Row] = writer.database.rows("lost_children", msgspec.structs.asdict(run))
@@ -86,12 +102,16 @@ def _undo(writer: Writer, run: RunKey, step_id: str, now: Timestamp) -> bool:
                 back.restarted[each_id] = child_run_id
             else:
                 back.reopened.append(each_id)
-    return _take_back(writer, run, back, now) if back.all else False
+                if kind == KindCode.SIGNAL and status == StepCode.COMPLETED:
+                    back.signalled.add(each_id)
+    return _take_back(writer, run, back, retry) if back.all else False
 
 
-def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) -> bool:
+def _take_back(writer: Writer, run: RunKey, back: _TakenBack, retry: _Retry) -> bool:
+    now = retry.at
     parameters = {"run_id": run.run_id, "step_ids": write_json(back.all), "now": now}
     writer.database.run("keep_failures", parameters)
+    _keep_discarded(writer, run, back, retry)
     unbound = writer.database.run("unbind_signals", parameters)
     writer.database.run("forget_steps", parameters | {"step_ids": write_json(list(back.forgotten))})
     writer.database.run("reopen_steps", parameters | {"step_ids": write_json(back.reopened)})
@@ -103,6 +123,14 @@ def _take_back(writer: Writer, run: RunKey, back: _TakenBack, now: Timestamp) ->
     if unbound:
         _bind_again(writer, run, now)
     return bool(children)
+
+
+def _keep_discarded(writer: Writer, run: RunKey, back: _TakenBack, retry: _Retry) -> None:
+    """For people; replay does not see them."""
+    bounds = {"run_id": run.run_id, "most_steps": FORGOTTEN_STEPS, "most_bytes": FORGOTTEN_BYTES}
+    discarded = {"step_ids": write_json(back.discarded), "retry_seq": retry.seq, "finished_at": retry.failed_at}
+    writer.database.run("keep_forgotten_steps", bounds | discarded | {"now": retry.at})
+    writer.database.rows("trim_forgotten_steps", bounds)
 
 
 def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:

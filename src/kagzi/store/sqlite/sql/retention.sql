@@ -52,6 +52,10 @@ DELETE FROM signals WHERE run_id IN (SELECT value FROM json_each(:run_ids));
 -- All logs of short runs.
 DELETE FROM step_logs WHERE run_id IN (SELECT value FROM json_each(:run_ids));
 
+-- name: delete_forgotten_steps
+-- All discarded steps of short runs.
+DELETE FROM forgotten_steps WHERE run_id IN (SELECT value FROM json_each(:run_ids));
+
 -- name: delete_runs
 -- The runs themselves.
 DELETE FROM runs WHERE run_id IN (SELECT value FROM json_each(:run_ids));

@@ -1,6 +1,6 @@
 -- name: source_run
 -- What a retry or a fork starts from.
-SELECT namespace, workflow_id, workflow_type, retry_request_id, status, seq, error FROM runs WHERE run_id = ?;
+SELECT namespace, workflow_id, workflow_type, retry_request_id, status, seq, error, finished_at FROM runs WHERE run_id = ?;
 
 -- name: source_step
 -- What a step is, and when it began and ended.
@@ -46,6 +46,25 @@ SELECT run_id, step_id, attempt, begun_seq, seq, lease, nonce, started_at, finis
        iif(kind = {KIND.FUNCTION}, input, NULL), iif(kind = {KIND.FUNCTION}, input_meta, NULL) FROM steps
 WHERE run_id = :run_id AND step_id IN (SELECT value FROM json_each(:step_ids)) AND status = {STEP.FAILED}
 ON CONFLICT DO NOTHING;
+
+-- name: keep_forgotten_steps
+-- What is discarded is kept for people, the newest steps that fit, but not again if a step has not begun since the last
+-- retry.
+INSERT INTO forgotten_steps (run_id, retry_seq, retried_at, step_id, name, kind, status, attempt, begun_seq, seq, claim, bytes, retry,
+                             timeout_ms, created_at, started_at, finished_at, wake_at, child_run_id, parent_step_id,
+                             parallel_group_id, worker_id, error, input, input_meta, output, output_meta, details, details_meta)
+SELECT s.run_id, :retry_seq, :now, s.step_id, s.name, s.kind, iif(s.status < {STEP.COMPLETED}, {STEP.ABANDONED}, s.status), s.attempt, s.begun_seq, s.seq, s.lease,
+       newest.bytes, s.retry, s.timeout_ms, s.created_at, s.started_at, iif(s.status < {STEP.COMPLETED}, :finished_at, s.finished_at), s.wake_at,
+       s.child_run_id, nullif(s.parent_step_id, ''), nullif(s.parallel_group_id, ''), s.worker_id, s.error, s.input, s.input_meta,
+       s.output, s.output_meta, s.details, s.details_meta
+FROM (SELECT step_id, bytes, row_number() OVER w AS place, sum(bytes) OVER w AS total FROM (
+          SELECT s.step_id, s.begun_seq, coalesce(length(s.input), 0) + coalesce(length(s.output), 0)
+                 + coalesce(length(s.details), 0) + coalesce(length(CAST(s.error AS BLOB)), 0) AS bytes
+          FROM steps AS s WHERE s.run_id = :run_id AND s.step_id IN (SELECT value FROM json_each(:step_ids))
+            AND (s.status >= {STEP.COMPLETED} OR {begun_since}))
+      WINDOW w AS (ORDER BY begun_seq DESC, step_id)) AS newest
+CROSS JOIN steps AS s ON s.run_id = :run_id AND s.step_id = newest.step_id
+WHERE newest.place <= :most_steps AND newest.total <= :most_bytes;
 
 -- name: forget_steps
 -- They begin again as if for the first time.

@@ -27,6 +27,13 @@ INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, a
                    input_meta, output, output_meta, details, details_meta)
 VALUES {values} ON CONFLICT DO NOTHING;
 
+-- name: stage_forgotten_steps
+-- See stage_steps.
+INSERT INTO forgotten_steps (run_id, retry_seq, retried_at, step_id, name, kind, status, begun_seq, created_at, attempt, seq, retry,
+                             timeout_ms, started_at, finished_at, wake_at, child_run_id, parent_step_id, parallel_group_id,
+                             worker_id, claim, bytes, error, input, input_meta, output, output_meta, details, details_meta)
+VALUES {values} ON CONFLICT DO NOTHING;
+
 -- name: stage_attempts
 -- See stage_steps.
 INSERT INTO step_attempts (run_id, step_id, attempt, begun_seq, seq, finished_at, retry_at, error, started_at, worker_id, lease, nonce,
