@@ -59,7 +59,6 @@ async def _retry(
         now=now,
         never=NEVER,
         namespace=run.namespace,
-        now=now,
         finished_at=failed["finished_at"],
         most_steps=FORGOTTEN_STEPS,
         most_bytes=FORGOTTEN_BYTES,
