@@ -63,6 +63,8 @@ class Row(Protocol):
     def __getitem__(self, column: str, /) -> Any: ...
 
 
+_BESIDE_INPUT_BYTES = 4_096  # a large one is read by itself
+
 _encode = msgspec.json.Encoder().encode
 _decode_policy = msgspec.json.Decoder(RetryPolicy).decode
 _decode_strings = msgspec.json.Decoder(dict[str, str]).decode
@@ -322,6 +324,15 @@ def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
     if command.blocked_by or (command.start_at is not None and command.start_at > now):
         return RunCode.SLEEPING
     return RunCode.RUNNING if leased and command.assignment is not None else RunCode.PENDING
+
+
+def context_beside_input(command: StartRun) -> Payload | None:
+    """The context of a new run, if it is stored in the row of the input, in the columns `input` and `input_meta`: a run
+    has one row less. Otherwise it has its own row. Readers accept both. See docs/adr/0078."""
+    context = command.context
+    if command.input is None or context is None or len(context.data) > _BESIDE_INPUT_BYTES:
+        return None
+    return context
 
 
 def new_run_row(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 -- name: part_run_payloads
--- Input, context, output and state are stored as rows of the steps table.
-i.output AS input, i.output_meta AS input_meta, c.output AS context, c.output_meta AS context_meta, o.output,
-o.output_meta, st.output AS state, st.output_meta AS state_meta, st.finished_at AS state_at
+-- Input, context, output and state are stored as rows of the steps table. A small context is stored beside the input.
+i.output AS input, i.output_meta AS input_meta, coalesce(c.output, i.input) AS context,
+CASE WHEN c.step_id IS NULL THEN i.input_meta ELSE c.output_meta END AS context_meta, o.output, o.output_meta, st.output AS state, st.output_meta AS state_meta, st.finished_at AS state_at
 
 -- name: part_with_payloads
 -- Four lookups by primary key.
@@ -9,6 +9,12 @@ LEFT JOIN steps AS i ON i.run_id = r.run_id AND i.step_id = '$input'
 LEFT JOIN steps AS c ON c.run_id = r.run_id AND c.step_id = '$context'
 LEFT JOIN steps AS o ON o.run_id = r.run_id AND o.step_id = '$output'
 LEFT JOIN steps AS st ON st.run_id = r.run_id AND st.step_id = '$state'
+
+-- name: part_context_of_run
+-- At most one row.
+SELECT output AS data, output_meta AS metadata FROM steps WHERE run_id = :run_id::uuid AND step_id = '$context'
+UNION ALL
+SELECT input, input_meta FROM steps WHERE run_id = :run_id::uuid AND step_id = '$input' AND input IS NOT NULL
 
 -- name: fork_source
 -- The attributes and input that a fork copies from its source.

@@ -259,6 +259,8 @@ def _claimed(rows: Rows, pages: dict[int, list[Row]], now: Timestamp) -> list[Cl
         for entry in page:
             if entry["kind"] >= KindCode.INPUT:
                 payloads[entry["kind"]] = read_payload(entry["output"], entry["output_meta"])
+                if entry["context"] is not None:
+                    payloads[KindCode.CONTEXT] = read_payload(entry["context"], entry["context_meta"])
             else:
                 steps.append(entry)
         claimed.append(

@@ -130,7 +130,7 @@ ORDER BY run_id;
 
 -- name: context_metadata
 -- When a context is replaced, the server's own metadata is kept.
-SELECT output_meta FROM steps WHERE run_id = :run_id::uuid AND step_id = '$context';
+SELECT metadata FROM ({context_of_run}) AS c;
 
 -- name: continue_run
 -- A run that has just ended continues as a new one, which takes over its workflow id, its attributes, its place in its
@@ -152,8 +152,8 @@ WITH old AS MATERIALIZED (
     SELECT :new_run_id, '$context', '$context', {KIND.CONTEXT}, {STEP.COMPLETED}, 0, :now, :now, :context::bytea, :context_meta::text::json
     WHERE :context IS NOT NULL
     UNION ALL
-    SELECT :new_run_id, step_id, name, kind, {STEP.COMPLETED}, 0, :now, :now, output, output_meta FROM steps
-    WHERE run_id = :run_id AND step_id = '$context' AND :context IS NULL
+    SELECT :new_run_id, '$context', '$context', {KIND.CONTEXT}, {STEP.COMPLETED}, 0, :now, :now, c.data, c.metadata
+    FROM ({context_of_run}) AS c WHERE :context IS NULL
     UNION ALL
     SELECT :new_run_id, step_id, name, kind, {STEP.COMPLETED}, 0, :now, finished_at, output, output_meta FROM steps
     WHERE run_id = :run_id AND step_id = '$state'

@@ -71,6 +71,7 @@ CROSS JOIN LATERAL (
         FROM (
             SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at, output, output_meta, error, retry_at,
                 wake_at, child_run_id::text AS child_run_id, details, details_meta,
+                CASE WHEN kind = {KIND.INPUT} THEN input END AS context, CASE WHEN kind = {KIND.INPUT} THEN input_meta END AS context_meta,
                 CASE WHEN kind >= {KIND.FIRST_PAYLOAD} THEN 0 ELSE :step_bytes::bigint + coalesce(octet_length(output), 0) + octet_length(step_id)
                     + coalesce(octet_length(error::text), 0) + coalesce(octet_length(details), 0) END AS bytes
             FROM steps WHERE steps.run_id = wanted.run_id AND kind NOT IN ({KIND.OUTPUT}, {KIND.STATE}) AND begun_seq >= 0

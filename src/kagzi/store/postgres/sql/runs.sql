@@ -14,9 +14,12 @@ FROM (
 ORDER BY r.status IN ({RUN.ENDED}) LIMIT 1;
 
 -- name: run_payloads
--- Input, context, output and state of a run.
+-- Input, context, output and state of a run. A small context is stored beside the input.
 SELECT ltrim(step_id, '$') AS name, output, output_meta, finished_at FROM steps
-WHERE run_id = :run_id::uuid AND step_id IN ('$input', '$context', '$output', '$state');
+WHERE run_id = :run_id::uuid AND step_id IN ('$input', '$context', '$output', '$state')
+UNION ALL
+SELECT 'context', input, input_meta, finished_at FROM steps
+WHERE run_id = :run_id AND step_id = '$input' AND input IS NOT NULL;
 
 -- name: part_one_status
 -- NULL: any. One value is an equality, so that its index gives the order of the list.

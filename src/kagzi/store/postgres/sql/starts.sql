@@ -28,8 +28,11 @@ WITH {run_source}{with_signals}, made AS (
     ON CONFLICT DO NOTHING
     RETURNING run_id, namespace, status
 ), payloads AS (
-    INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta)
-    SELECT made.run_id, p.step_id, p.step_id, p.kind, {STEP.COMPLETED}, 0, :now, :now, p.data, p.metadata::json
+    INSERT INTO steps (
+        run_id, step_id, name, kind, status, begun_seq, created_at, finished_at, output, output_meta, input, input_meta
+    )
+    SELECT made.run_id, p.step_id, p.step_id, p.kind, {STEP.COMPLETED}, 0, :now, :now, p.data, p.metadata::json, p.beside,
+        p.beside_metadata::json
     FROM {payload_source}
 )
 -- name: part_many_runs
@@ -41,7 +44,9 @@ g AS MATERIALIZED (
 )
 -- name: part_many_payloads
 -- Of any number of runs.
-rows(:payloads) AS p (run_id uuid, step_id text, kind smallint, data bytea, metadata text)
+rows(:payloads) AS p (
+        run_id uuid, step_id text, kind smallint, data bytea, metadata text, beside bytea, beside_metadata text
+    )
     JOIN made USING (run_id)
 -- name: part_order_of_ids
 -- The order of locking.
@@ -51,8 +56,9 @@ rows(:payloads) AS p (run_id uuid, step_id text, kind smallint, data bytea, meta
 g AS (SELECT {run.new single}, :pinned::text AS pinned)
 -- name: part_payloads_of_one
 -- Of a single run.
-made CROSS JOIN (VALUES ('$input', {KIND.INPUT}, :input::bytea, :input_meta::text),
-        ('$context', {KIND.CONTEXT}, :context::bytea, :context_meta::text)) AS p (step_id, kind, data, metadata)
+made CROSS JOIN (VALUES ('$input', {KIND.INPUT}, :input::bytea, :input_meta::text, :beside::bytea, :beside_meta::text),
+        ('$context', {KIND.CONTEXT}, :context::bytea, :context_meta::text, NULL, NULL)
+    ) AS p (step_id, kind, data, metadata, beside, beside_metadata)
     WHERE p.data IS NOT NULL
 
 -- name: part_parents

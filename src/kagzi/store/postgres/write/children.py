@@ -84,7 +84,7 @@ async def _continue(writing: Writing, command: ContinueAsNew, *, paused: bool) -
     payload, context = command.input, command.context
     if context is not None:
         rows = await writing.session.read("context_metadata", run_id=command.run.run_id)
-        context = with_scheduled_time_of(context, read_labels(rows[0]["output_meta"]) if rows else None)
+        context = with_scheduled_time_of(context, read_labels(rows[0]["metadata"]) if rows else None)
     await writing.session.read(
         "continue_run",
         now=writing.now,

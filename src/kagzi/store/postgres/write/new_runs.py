@@ -6,7 +6,7 @@ from ....core.limits import REQUEST_RUNS
 from ....core.run.commands import SendSignal, StartRun
 from ....core.states import KindCode
 from ....core.times import Timestamp
-from ...rows import new_run_row, write_strings
+from ...rows import context_beside_input, new_run_row, write_strings
 from ..connection.connection import Session
 from ..parameters import Table
 
@@ -56,7 +56,8 @@ async def insert_runs(
 
 async def _insert_lone_run(session: Session, command: StartRun, now: Timestamp, *, limited: bool) -> dict[str, bool]:
     """Like `insert_runs`, for a single run without parent, labels and signal."""
-    payload, context = command.input, command.context
+    payload, beside = command.input, context_beside_input(command)
+    context = command.context if beside is None else None
     rows = await session.write(
         "start_lone_run",
         **new_run_row(command, now, leased=True),
@@ -65,6 +66,8 @@ async def _insert_lone_run(session: Session, command: StartRun, now: Timestamp, 
         limited=limited,
         input=None if payload is None else payload.data,
         input_meta=None if payload is None else write_strings(payload.metadata),
+        beside=None if beside is None else beside.data,
+        beside_meta=None if beside is None else write_strings(beside.metadata),
         context=None if context is None else context.data,
         context_meta=None if context is None else write_strings(context.metadata),
     )
@@ -85,6 +88,7 @@ def _signal_row(run_id: str, signal: SendSignal) -> dict[str, object]:
 
 
 def _payload_rows(command: StartRun) -> list[dict[str, object]]:
+    context = context_beside_input(command)
     return [
         {
             "run_id": command.run.run_id,
@@ -92,10 +96,12 @@ def _payload_rows(command: StartRun) -> list[dict[str, object]]:
             "kind": int(kind),
             "data": payload.data,
             "metadata": write_strings(payload.metadata),
+            "beside": None if beside is None else beside.data,
+            "beside_metadata": None if beside is None else write_strings(beside.metadata),
         }
-        for step_id, kind, payload in (
-            ("$input", KindCode.INPUT, command.input),
-            ("$context", KindCode.CONTEXT, command.context),
+        for step_id, kind, payload, beside in (
+            ("$input", KindCode.INPUT, command.input, context),
+            ("$context", KindCode.CONTEXT, command.context if context is None else None, None),
         )
         if payload is not None
     ]

@@ -12,7 +12,7 @@ from ....core.states import KindCode, StepStatus
 from ....core.times import Timestamp
 from ....core.traces.ids import OWN_TRACE_SEQ
 from ...protocol import Claimed, TypeKey, Want
-from ...rows import HISTORY_COLUMNS, history_reader, read_payload, write_json
+from ...rows import HISTORY_COLUMNS, history_reader, read_payload, require_payload, write_json
 from ..connection.connection import Database
 from ..write.fast_path import Writer
 from ..write.fences import Fence
@@ -40,7 +40,7 @@ _Leased: TypeAlias = tuple[
 ]
 _decode_candidates = msgspec.json.Decoder(list[tuple[int, int, str]]).decode
 _decode_leased = msgspec.json.Decoder(list[_Leased]).decode
-_decode_inputs = msgspec.json.Decoder(list[tuple[str, int, str | None, str | None]]).decode
+_decode_inputs = msgspec.json.Decoder(list[tuple[str, int, str | None, str | None, str | None, str | None]]).decode
 
 _decode_sizes = msgspec.json.Decoder(dict[str, int]).decode
 _decode_steps = msgspec.json.Decoder(list[list[Any]]).decode
@@ -199,7 +199,7 @@ def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payl
     """Inputs and contexts by run and kind."""
     encoded = database.row("inputs_of", (run_ids,))
     payloads: dict[tuple[str, int], Payload] = {}
-    for run_id, kind, data, metadata in _decode_inputs(encoded[0] if encoded else "[]"):
+    for run_id, kind, data, metadata, context, context_metadata in _decode_inputs(encoded[0] if encoded else "[]"):
         if data is None:
             row = database.row("large_input", (run_id, kind))
             payload = read_payload(row[0] if row else None, metadata)
@@ -207,6 +207,8 @@ def _read_inputs(database: Database, run_ids: str) -> dict[tuple[str, int], Payl
             payload = read_payload(bytes.fromhex(data), metadata)
         if payload is not None:
             payloads[run_id, kind] = payload
+        if context is not None:
+            payloads[run_id, KindCode.CONTEXT] = require_payload(bytes.fromhex(context), context_metadata)
     return payloads
 
 

@@ -22,8 +22,9 @@ SELECT json_group_array(json_array(run_id, namespace, lease, seq, workflow_id, w
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
 
 -- name: inputs_of
--- Input and context of claimed runs; large ones are read one by one.
-SELECT json_group_array(json_array(run_id, kind, iif(length(output) <= 65536, hex(output), NULL), output_meta)) FROM steps
+-- Input and context of claimed runs; large ones are read one by one. A context beside the input is never large.
+SELECT json_group_array(json_array(run_id, kind, iif(length(output) <= 65536, hex(output), NULL), output_meta,
+    iif(input IS NULL, NULL, hex(input)), input_meta)) FROM steps
 WHERE run_id IN (SELECT value FROM json_each(?)) AND step_id IN ('$input', '$context');
 
 -- name: large_input

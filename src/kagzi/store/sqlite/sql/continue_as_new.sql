@@ -14,8 +14,8 @@ WHERE r.run_id = :run_id AND r.labels IS NOT NULL;
 -- name: copy_context
 -- Unlike the input, the context is kept.
 INSERT INTO steps (run_id, step_id, name, kind, status, begun_seq, output, output_meta, created_at, finished_at)
-SELECT :new_run_id, step_id, name, kind, status, 0, output, output_meta, :now, :now FROM steps
-WHERE run_id = :run_id AND step_id = '$context';
+SELECT :new_run_id, '$context', '$context', {KIND.CONTEXT}, {STEP.COMPLETED}, 0, c.data, c.metadata, :now, :now
+FROM ({context_of_run}) AS c;
 
 -- name: copy_state
 -- A reader of the chain sees the last state until the new run sets its own.
@@ -25,7 +25,7 @@ WHERE run_id = :run_id AND step_id = '$state';
 
 -- name: context_metadata
 -- When a context is replaced, the server's own metadata is kept.
-SELECT output_meta FROM steps WHERE run_id = ? AND step_id = '$context';
+SELECT metadata FROM ({context_of_run});
 
 -- name: move_signals
 -- Those that no step has received.

@@ -18,7 +18,7 @@ def create_successor(plan: WritePlan, run: RunState, command: ContinueAsNew) -> 
     if command.context is None:
         database.run("copy_context", ids)
     else:
-        row = database.row("context_metadata", (run.run.run_id,))
+        row = database.row("context_metadata", {"run_id": run.run.run_id})
         metadata = read_labels(row[0]) if row else None
         plan.add_payload(new_run_id, KindCode.CONTEXT, with_scheduled_time_of(command.context, metadata))
     plan.add_payload(new_run_id, KindCode.INPUT, command.input)

@@ -22,7 +22,7 @@ from ....core.run.state import OUTPUT_STEP
 from ....core.states import KindCode, StepCode
 from ....core.times import Timestamp
 from ...protocol import LeaseTerms
-from ...rows import write_json, write_policy, write_strings
+from ...rows import context_beside_input, write_json, write_policy, write_strings
 from ..connection.connection import Database
 from ..operate.namespace_rows import Namespaces
 from ..operate.type_limits import Types
@@ -86,18 +86,20 @@ class WritePlan:
         """A new run, with its input, context and labels. The row is one of `insert_runs`."""
         self._run_rows.append(row)
         run_id = command.run.run_id
+        beside = context_beside_input(command)
         if command.input is not None:
-            self.add_payload(run_id, KindCode.INPUT, command.input)
-        if command.context is not None:
+            self.add_payload(run_id, KindCode.INPUT, command.input, beside)
+        if command.context is not None and beside is None:
             self.add_payload(run_id, KindCode.CONTEXT, command.context)
         for key, value in command.labels.items():
             self._label_rows.append((command.run.namespace, key, value, self.now, run_id))
 
-    def add_payload(self, run_id: str, kind: KindCode, payload: Payload) -> None:
-        """A run's input or context, as a row of its history."""
+    def add_payload(self, run_id: str, kind: KindCode, payload: Payload, beside: Payload | None = None) -> None:
+        """A run's input or context, as a row of its history. `beside`: the context, in the row of the input."""
         name, now = _NAMES[kind], self.now
         meta = write_strings(payload.metadata) if payload.metadata else None
-        row: StepRow = [run_id, name, name, int(kind), _COMPLETED, 1, 0, 0, 0, 0, None, 0, None, None]
+        row: StepRow = [run_id, name, name, int(kind), _COMPLETED, 1, 0, 0, 0, 0, None, 0]
+        row += (None, None) if beside is None else (beside.data, write_strings(beside.metadata))
         row += (payload.data, meta, None, "", "", 0, now, None, now, None)
         self._step_rows.append(row)
 
