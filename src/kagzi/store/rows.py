@@ -328,7 +328,7 @@ def new_status(command: StartRun, now: Timestamp, *, leased: bool) -> RunCode:
 
 def context_beside_input(command: StartRun) -> Payload | None:
     """The context of a new run, if it is stored in the row of the input, in the columns `input` and `input_meta`: a run
-    has one row less. Otherwise it has its own row. Readers accept both. See docs/adr/0078."""
+    has one row less. Otherwise it has its own row. Readers accept both. See docs/adr/0077."""
     context = command.context
     if command.input is None or context is None or len(context.data) > _BESIDE_INPUT_BYTES:
         return None
