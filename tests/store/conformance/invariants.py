@@ -1,10 +1,12 @@
 """What holds at every moment, whatever happened: checked from outside, through the reading verbs only."""
 
+from kagzi.core.pages.cursor import Cursor
 from kagzi.core.records import RunFilter, RunRecord, StepRecord
 from kagzi.core.states import RunStatus, StepKind, StepStatus, WaitReason
 from kagzi.core.times import Timestamp
 from kagzi.store.protocol import Store
 
+_PAGE = 1_000
 OPEN_STEP = (StepStatus.PENDING, StepStatus.RUNNING)
 
 
@@ -12,7 +14,7 @@ async def check_invariants(
     store: Store, namespace: str = "default", *, created_after: Timestamp | None = None
 ) -> list[RunRecord]:
     """Every run of the namespace is in a shape that its state allows. Returns them, newest first."""
-    runs = list((await store.list_runs(namespace, RunFilter(created_after=created_after), None, 1_000)).rows)
+    runs = await _all_runs(store, namespace, RunFilter(created_after=created_after))
     open_ids = [run.workflow_id for run in runs if not run.status.ended]
     assert len(open_ids) == len(set(open_ids)), "two open runs share a workflow_id"
     for listed in runs:
@@ -27,6 +29,17 @@ async def check_invariants(
         assert (listed.awaits_signal, listed.retrying_steps) == (run.awaits_signal, run.retrying_steps), run
         await check_waits(store, run, steps)
     return runs
+
+
+async def _all_runs(store: Store, namespace: str, where: RunFilter) -> list[RunRecord]:
+    runs: list[RunRecord] = []
+    cursor: Cursor | None = None
+    while True:
+        page = (await store.list_runs(namespace, where, cursor, _PAGE)).rows
+        runs += page
+        if len(page) < _PAGE:
+            return runs
+        cursor = Cursor(page[-1].created_at, page[-1].run.run_id)
 
 
 def check_run(run: RunRecord) -> None:
