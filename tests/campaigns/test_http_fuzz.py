@@ -11,6 +11,13 @@ from .figures import Figures, number
 
 REQUESTS = int(number("REQUESTS", 40))  # of each kind for each operation
 SEEDS = int(number("SEEDS", 3))
+OPEN = {  # a request may have closed the namespace, or limited it
+    "enabled": True,
+    "max_open_runs": None,
+    "max_running_runs": None,
+    "max_starts_per_second": None,
+    "max_stored_bytes": None,
+}
 UNTOUCHED = "wordy"  # a workflow that the requests do not name
 
 
@@ -32,4 +39,6 @@ def test_nothing_undocumented_is_answered(
         fuzzing.run(valid=REQUESTS, invalid=REQUESTS)
         assert not [status for status in fuzzing.statuses if status >= 500]
         figures.put(part, {f"answered {status}": count for status, count in sorted(fuzzing.statuses.items())})
+        opened = api.client.patch("/namespaces/default", json=OPEN)
+        assert opened.status_code == 200, opened.text
         assert api.ended(api.start(UNTOUCHED, input=1))["status"] == "completed"
