@@ -15,7 +15,7 @@ import pytest
 from kagzi.core.pages.cursor import Cursor
 from kagzi.core.pages.timeline import TimelineQuery
 from kagzi.core.records import RunFilter, RunKey, RunOrder
-from kagzi.core.states import RunStatus
+from kagzi.core.states import OPEN, RunStatus
 from kagzi.core.stats import HOUR_US
 from kagzi.store.protocol import LeaseTerms, Store
 from kagzi.system import SystemRng
@@ -108,6 +108,21 @@ async def count_some(store: Store, _g: int) -> object:
     return None
 
 
+OPEN_OF_TYPE = RunFilter(workflow_types=(crowd.TYPE,), statuses=tuple(OPEN))
+
+
+async def list_open_of_type(store: Store, _g: int) -> object:
+    """All that sleep are of another type."""
+    rows = await store.list_runs(crowd.NAMESPACE, OPEN_OF_TYPE, None, PAGE)
+    assert not rows.rows
+    return rows
+
+
+async def count_open_of_type(store: Store, _g: int) -> object:
+    assert await store.count_runs(crowd.NAMESPACE, OPEN_OF_TYPE, 1_000) == 0
+    return None
+
+
 async def list_named(store: Store, g: int) -> object:
     ids = tuple(crowd.run_id(max(g - n, 1)) for n in range(PAGE))
     rows = await store.list_runs(crowd.NAMESPACE, RunFilter(run_ids=ids), None, PAGE)
@@ -161,6 +176,8 @@ QUESTIONS: dict[str, Ask[Store]] = {
     "list by status SLEEPING": listing(RunFilter(statuses=(RunStatus.SLEEPING,))),
     "list by type": listing(RunFilter(workflow_types=(crowd.TYPE,))),
     "list by type and status": listing(RunFilter(workflow_types=(crowd.TYPE,), statuses=(RunStatus.FAILED,))),
+    "list of open runs of a type": list_open_of_type,
+    "count of open runs of a type": count_open_of_type,
     "list by a common label": listing(RunFilter(labels={"region": "eu"})),
     "list by a rare label": listing(RunFilter(labels={"vip": "yes"})),
     "list by time": list_span,

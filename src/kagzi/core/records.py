@@ -365,6 +365,19 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it only asks for statuses that few runs have: neither completed nor sleeping."""
         return bool(self.statuses) and not {RunStatus.COMPLETED, RunStatus.SLEEPING}.intersection(self.statuses)
 
+    @property
+    def reads_sleeping_by_type(self) -> bool:
+        """Whether it asks for sleeping runs of some types, perhaps with rare statuses. Neither an index of statuses nor
+        one of types finds these: many runs sleep, and many of a type have completed."""
+        statuses = self.statuses
+        return bool(self.workflow_types) and RunStatus.SLEEPING in statuses and RunStatus.COMPLETED not in statuses
+
+    def split_sleeping(self) -> tuple["RunFilter", "RunFilter | None"]:
+        """The filter for sleeping runs alone, and for the other statuses it asks for; None: there are none."""
+        others = tuple(status for status in self.statuses if status is not RunStatus.SLEEPING)
+        asleep = msgspec.structs.replace(self, statuses=(RunStatus.SLEEPING,))
+        return asleep, msgspec.structs.replace(self, statuses=others) if others else None
+
 
 class Rows(msgspec.Struct, Generic[Row], frozen=True):
     """A page: rows in list order, and whether more rows follow in the direction of the request."""

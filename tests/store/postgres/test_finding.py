@@ -32,7 +32,8 @@ FILL = [
         lease, nonce, worker_id, lease_until, wait_reason, due_at, finished_at, error, problem, schedule_id,
         concurrency_key, labels, awaits_signal, retrying_steps)
     SELECT gen_random_uuid(), 'default', 'id-' || i,
-        CASE WHEN i % 1000 = 7 THEN 'rare' WHEN i % 50 = 13 THEN 'often deployed' ELSE 'type-' || i % 3 END,
+        CASE WHEN i % 1000 = 7 THEN 'rare' WHEN i % 50 = 13 THEN 'often deployed' WHEN i % 10 = 8 THEN 'sleepless'
+            ELSE 'type-' || i % 3 END,
         'request-' || i,
         CASE WHEN i % 2000 = 9 THEN '2' WHEN i % 50 = 13 THEN 'v' || i / 50 % 40 WHEN s.status <> 1 THEN '1' END,
         {NOW} + i, s.status,
@@ -54,18 +55,23 @@ FILL = [
     """,
 ]
 
+OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.SLEEPING, RunStatus.PAUSED)
 NAMED = RunFilter(run_ids=tuple(f"{n:08x}-0000-7000-8000-000000000000" for n in range(0, 100_000, 1_000)))
 
 FILTERS = {
     "all": RunFilter(),
     **{str(status): RunFilter(statuses=(status,)) for status in RunStatus},
-    "open": RunFilter(statuses=(RunStatus.PENDING, RunStatus.RUNNING, RunStatus.SLEEPING, RunStatus.PAUSED)),
+    "open": RunFilter(statuses=OPEN),
     "trouble": RunFilter(statuses=(RunStatus.FAILED, RunStatus.CANCELLED)),
     "type": RunFilter(workflow_types=("type-1",)),
     "rare type": RunFilter(workflow_types=("rare",)),
     "types": RunFilter(workflow_types=("type-1", "rare")),
     "rare type, completed": RunFilter(workflow_types=("rare",), statuses=(RunStatus.COMPLETED,)),
     "type, failed": RunFilter(workflow_types=("type-1",), statuses=(RunStatus.FAILED,)),
+    "type, asleep": RunFilter(workflow_types=("type-1",), statuses=(RunStatus.SLEEPING,)),
+    "type that never sleeps, asleep": RunFilter(workflow_types=("sleepless",), statuses=(RunStatus.SLEEPING,)),
+    "type that never sleeps, open": RunFilter(workflow_types=("sleepless",), statuses=OPEN),
+    "types, open": RunFilter(workflow_types=("sleepless", "rare"), statuses=OPEN),
     "version": RunFilter(version="1"),
     "rare version": RunFilter(version="2"),
     "rare version of a type": RunFilter(workflow_types=("type-1",), version="2"),

@@ -29,7 +29,8 @@ FILL = [
         awaits_signal, retrying_steps)
     SELECT printf('%08x-0000-7000-8000-000000000000', i), 'default', 'id-' || i,
         CASE WHEN i % 1000 = 7 THEN 'rare' WHEN i % 50 = 13 THEN 'often deployed'
-            WHEN i % 50 = 14 THEN 'one of many-' || (i / 50 % 80) ELSE 'type-' || (i % 3) END,
+            WHEN i % 50 = 14 THEN 'one of many-' || (i / 50 % 80) WHEN i % 10 = 8 THEN 'sleepless'
+            ELSE 'type-' || (i % 3) END,
         'request-' || i,
         CASE WHEN i % 2000 = 9 THEN '2' WHEN i % 50 = 13 THEN 'v' || (i / 50 % 40) WHEN i % 50 = 14 THEN 'many'
             WHEN status <> 1 THEN '1' END,
@@ -47,16 +48,22 @@ FILL = [
     "INSERT INTO run_labels SELECT namespace, 'team', labels ->> 'team', created_at, run_id FROM runs",
 ]
 
+OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.SLEEPING, RunStatus.PAUSED)
 NAMED = RunFilter(run_ids=tuple(f"{n:08x}-0000-7000-8000-000000000000" for n in range(0, 100_000, 1_000)))
 
 FILTERS = {
     "all": RunFilter(),
     **{str(status): RunFilter(statuses=(status,)) for status in RunStatus},
-    "open": RunFilter(statuses=(RunStatus.PENDING, RunStatus.RUNNING, RunStatus.SLEEPING, RunStatus.PAUSED)),
+    "open": RunFilter(statuses=OPEN),
     "type": RunFilter(workflow_types=("type-1",)),
     "types": RunFilter(workflow_types=("type-1", "rare")),
     "rare type, completed": RunFilter(workflow_types=("rare",), statuses=(RunStatus.COMPLETED,)),
     "type, failed": RunFilter(workflow_types=("type-1",), statuses=(RunStatus.FAILED,)),
+    "type, asleep": RunFilter(workflow_types=("type-1",), statuses=(RunStatus.SLEEPING,)),
+    "type that never sleeps, asleep": RunFilter(workflow_types=("sleepless",), statuses=(RunStatus.SLEEPING,)),
+    "type that never sleeps, open": RunFilter(workflow_types=("sleepless",), statuses=OPEN),
+    "types, open": RunFilter(workflow_types=("sleepless", "rare"), statuses=OPEN),
+    "version of a type that never sleeps, open": RunFilter(workflow_types=("sleepless",), statuses=OPEN, version="1"),
     "version": RunFilter(version="1"),
     "rare version": RunFilter(version="2"),
     "no such version": RunFilter(version="never"),
@@ -176,6 +183,13 @@ def test_searches_look_at_few_ids(connection: sqlite3.Connection, name: str) -> 
     rows = list_runs(Database(connection), "default", where, None, PAGE).rows
     assert len(rows) <= PAGE
     assert work.done <= (SEARCH_AT_MOST if where.statuses else AT_MOST)
+
+
+@pytest.mark.parametrize("name", [name for name, where in FILTERS.items() if where.reads_sleeping_by_type])
+def test_counts_of_open_runs_of_types_read_no_others(connection: sqlite3.Connection, name: str) -> None:
+    work = Work(connection)
+    count_runs(Database(connection), "default", FILTERS[name], 1_000)
+    assert work.done <= COUNT_AT_MOST
 
 
 @pytest.mark.parametrize("name", ENDED_FILTERS)

@@ -184,10 +184,13 @@ def _page_of_runs(
         "over": ", ".join(parts[f"over_{part}"] for part in over),
         "merged_order": parts[f"{order}_merged_order"],
     }
-    if workflow_type != "each_version":
-        return expand(parts["merged_pages"], pieces)
-    pieces["page_without_version"] = expand(parts["page_of_runs"], {**pieces, "with_type": parts["no_version"]})
-    return expand(parts["merged_versions"], pieces)
+    if workflow_type == "each_version":
+        pieces["page_without_version"] = expand(parts["page_of_runs"], {**pieces, "with_type": parts["no_version"]})
+        return expand(parts["merged_versions"], pieces)
+    if status == "each_status" and not ended:
+        pieces["page_of_sleeping"] = expand(parts["page_of_runs"], {**pieces, "with_status": parts["sleeping"]})
+        return expand(parts["merged_statuses"], {**pieces, "with_status": parts["each_but_sleeping"]})
+    return expand(parts["merged_pages"], pieces)
 
 
 def list_name(*, labelled: bool, order: str, status: str, workflow_type: str) -> str:

@@ -38,6 +38,7 @@ _TRANSLATIONS = (
 _RUN_SOURCES = (
     "created",
     "status",
+    "type_asleep",
     "type_version",
     "workflow_id",
     "run_ids",

@@ -106,6 +106,16 @@ async def count_runs(session: Session, namespace: str, where: RunFilter, cap: in
         [row] = await session.read("count_searched_runs", namespace=namespace, limit=cap, **_searched(where))
         matches: int = row["runs"]
         return min(matches, cap)
+    if not where.reads_sleeping_by_type:
+        return await _count(session, namespace, where, cap)
+    asleep, others = where.split_sleeping()  # those that sleep have an index of their own
+    counted = await _count(session, namespace, asleep, cap)
+    if others is not None and counted < cap:
+        counted += await _count(session, namespace, others, cap - counted)
+    return counted
+
+
+async def _count(session: Session, namespace: str, where: RunFilter, cap: int) -> int:
     statuses = [CODE_OF_RUN_STATUS[status] for status in where.statuses] or None
     if where.by_end:  # with a status the index of ended runs applies
         statuses = [CODE_OF_RUN_STATUS[status] for status in where.ended_statuses]
@@ -171,7 +181,7 @@ def _types(where: RunFilter) -> tuple[str, dict[str, object]]:
     if len(types) > _MOST_MERGED:
         return "any_type", {"workflow_types": types}
     if not where.labels and not _is_narrow(where):
-        if types and not where.version:
+        if types and not where.version and not where.reads_sleeping_by_type:
             return "each_version", {"workflow_types": types}
         if where.version and not types:
             return "all_types", {}

@@ -29,6 +29,14 @@ WHERE run_id = :run_id AND step_id = '$input' AND input IS NOT NULL;
 -- See part_merged_pages.
 r.status = s.status
 
+-- name: part_each_but_sleeping
+-- See part_merged_statuses.
+r.status = s.status AND s.status <> {RUN.SLEEPING}
+
+-- name: part_sleeping
+-- See part_merged_statuses.
+r.status = {RUN.SLEEPING} AND s.status = {RUN.SLEEPING}
+
 -- name: part_over_each_status
 -- See part_merged_pages.
 unnest(:statuses::smallint[]) AS s (status)
@@ -203,6 +211,11 @@ SELECT {run.shown:r read} FROM {source} ORDER BY {order} LIMIT :limit::bigint
 -- Several values of a column: a page of each, by its index, merged into one page. In one snapshot, so that a run which
 -- changes its status is neither missed nor returned twice.
 SELECT r.* FROM {over} CROSS JOIN LATERAL ({page}) AS r ORDER BY {merged_order} LIMIT :limit::bigint
+
+-- name: part_merged_statuses
+-- The same for statuses, perhaps of types: sleeping runs of a type have their own index, which the planner takes only
+-- for a status that is written out.
+SELECT r.* FROM {over} CROSS JOIN LATERAL (({page}) UNION ALL ({page_of_sleeping})) AS r ORDER BY {merged_order} LIMIT :limit::bigint
 
 -- name: part_merged_versions
 -- The same for types: their index has the version before the time, so that it serves both queries.

@@ -163,15 +163,23 @@ def _sources(
     elif where.version and not where.workflow_types and not where.has_rare_status:
         for (workflow_type,) in database.rows("types_of_version", {"namespace": namespace, "version": where.version}):
             yield "type_version", {"workflow_type": workflow_type, "of_version": where.version}
-    elif where.has_rare_status or (where.statuses and not by_type):
-        for status in dict.fromkeys(where.statuses):
-            yield "status", {"status": CODE_OF_RUN_STATUS[status]}
+    elif where.has_rare_status or (where.statuses and not by_type) or where.reads_sleeping_by_type:
+        yield from _status_sources(where, by_type=by_type)
     elif by_type:
         for workflow_type in dict.fromkeys(where.workflow_types):
             for version in _versions(database, namespace, workflow_type, where):
                 yield "type_version", {"workflow_type": workflow_type, "of_version": version}
     else:
         yield "created", {}
+
+
+def _status_sources(where: RunFilter, *, by_type: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    for status in dict.fromkeys(where.statuses):
+        if by_type and status is RunStatus.SLEEPING:
+            for workflow_type in dict.fromkeys(where.workflow_types):
+                yield "type_asleep", {"workflow_type": workflow_type}
+        else:
+            yield "status", {"status": CODE_OF_RUN_STATUS[status]}
 
 
 def _versions(database: Database, namespace: str, workflow_type: str, where: RunFilter) -> list[str | None]:

@@ -53,6 +53,11 @@ runs AS r INDEXED BY runs_by_created WHERE r.namespace = :namespace AND {page}
 -- One status; several are read one by one and merged.
 runs AS r INDEXED BY runs_by_status WHERE r.namespace = :namespace AND r.status = :status AND {page}
 
+-- name: part_runs_by_type_asleep
+-- Sleeping runs of one type.
+runs AS r INDEXED BY runs_asleep_by_type
+WHERE r.namespace = :namespace AND r.workflow_type = :workflow_type AND r.status = {RUN.SLEEPING} AND {page}
+
 -- name: part_runs_by_type_version
 -- One version of one type, or runs without a version yet (NULL). Lists by type, or by version alone, are merged from
 -- these.

@@ -1,0 +1,3 @@
+-- Sleeping runs of a type, in list order. Many runs sleep, and many of a type have ended: neither runs_by_status nor
+-- runs_by_type_version finds those that are both without reading the others. Runs that never sleep are not in it.
+CREATE INDEX runs_asleep_by_type ON runs (namespace, workflow_type, created_at, run_id) WHERE status = 3;
