@@ -61,6 +61,13 @@ def install() -> None:
     type=click.IntRange(min=0),
     help=f"Rounds that have the workloads other than {', '.join(COMPARED)}.",
 )
+@click.option(
+    "--repeats",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Measure again, so many times at most, what was measured while others slowed the machine down.",
+)
 @click.option("--brief", is_flag=True, help="Shorter measurements: a third of everything.")
 @click.option("--tiny", is_flag=True, help="Does it run at all?")
 @click.option("--output", type=click.Path(path_type=Path), help="Default: bench/results/<date>-<commit>.json.")
@@ -74,6 +81,7 @@ def compare_command(
     everything: bool,
     rounds: int,
     scale_rounds: int,
+    repeats: int,
     brief: bool,
     tiny: bool,
     output: Path | None,
@@ -91,7 +99,14 @@ def compare_command(
     path = output or RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-{document['commit'] or 'no-commit'}.json"
     try:
         for record in compare(
-            engines, workloads, plan, rounds=rounds, scale_rounds=scale_rounds, always=bool(only), say=click.echo
+            engines,
+            workloads,
+            plan,
+            rounds=rounds,
+            scale_rounds=scale_rounds,
+            always=bool(only),
+            repeats=repeats,
+            say=click.echo,
         ):
             document["results"].append(record)
             write_document(document, path)  # after each one, so that an interruption loses no results

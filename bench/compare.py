@@ -1,4 +1,8 @@
-"""Measures engines in turn, round after round, each on an empty store with its own processes."""
+"""Measures engines in turn, round after round, each on an empty store with its own processes.
+
+What was measured while others slowed the machine down is measured again, if the caller wants that. Of the attempts the
+one with the smallest slowdown counts, whatever its result; the others are in the document, too.
+"""
 
 import os
 import shutil
@@ -12,6 +16,7 @@ from typing import Any
 
 from bench.engines.base import Engine
 from bench.launch import EngineError, Launcher
+from bench.machine_speed import CALM, MachineSpeed
 from bench.metering import TreeMeter
 from bench.workloads import COMPARED, Plan, Workload
 from kagzi.cli.bench.load import release
@@ -34,22 +39,28 @@ def compare(
     rounds: int,
     scale_rounds: int,
     always: bool,
+    repeats: int = 0,
     say: Say,
 ) -> Iterator[Record]:
-    """One record for each engine, workload and round. Every other round reverses the order of the engines.
+    """One record for each engine, workload, round and attempt. Every other round reverses the order of the engines.
 
-    Workloads that are not part of a plain comparison run only in the first `scale_rounds`, unless `always`.
+    Workloads that are not part of a plain comparison run only in the first `scale_rounds`, unless `always`. `repeats`:
+    how often a measurement that was disturbed is repeated at most.
     """
-    for number in range(rounds):
-        due = [each for each in workloads if always or number < scale_rounds or each.name in COMPARED]
-        for engine in engines if number % 2 == 0 else list(reversed(engines)):
-            say(f"round {number + 1} of {rounds}: {engine.title}")
-            for record in measure(engine, due, plan):
-                say(f"  {summary_of(record)}")
-                yield {"round": number, **record}
+    with MachineSpeed() as speed:
+        speed.calibrate()
+        for number in range(rounds):
+            due = [each for each in workloads if always or number < scale_rounds or each.name in COMPARED]
+            for engine in engines if number % 2 == 0 else list(reversed(engines)):
+                say(f"round {number + 1} of {rounds}: {engine.title}")
+                for record in measure(engine, due, plan, speed, repeats=repeats):
+                    say(f"  {summary_of(record)}")
+                    yield {"round": number, **record}
 
 
-def measure(engine_type: type[Engine], workloads: Sequence[Workload], plan: Plan) -> Iterator[Record]:
+def measure(
+    engine_type: type[Engine], workloads: Sequence[Workload], plan: Plan, speed: MachineSpeed, *, repeats: int = 0
+) -> Iterator[Record]:
     """One round of one engine."""
     can = [workload for workload in workloads if _can(engine_type, workload)]
     if not can:
@@ -66,9 +77,20 @@ def measure(engine_type: type[Engine], workloads: Sequence[Workload], plan: Plan
                 yield from ({**_record(engine_type, workload), "error": str(error)} for workload in can)
                 return
             for workload in can:
-                yield _measure(engine, workload, plan, database_pid)
+                again = repeats if workload.name in COMPARED else 0
+                yield from _calmest(lambda w=workload: _measure(engine, w, plan, database_pid, speed), again)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _calmest(measure_once: Callable[[], Record], repeats: int) -> Iterator[Record]:
+    """All attempts. Those that do not count are `left_out`."""
+    attempts = [measure_once()]
+    while len(attempts) <= repeats and not attempts[-1]["error"] and attempts[-1]["slowdown"] > CALM:
+        attempts.append(measure_once())
+    counts = attempts[-1] if attempts[-1]["error"] else min(attempts, key=lambda each: each["slowdown"])
+    for attempt in attempts:
+        yield attempt if attempt is counts else {**attempt, "left_out": True}
 
 
 def summary_of(record: Record) -> str:
@@ -81,6 +103,8 @@ def summary_of(record: Record) -> str:
         + (f" p99 {record['p99']:,.2f}" if "p99" in record else "")
         + (f"  CPU {sum(cpu.values()):.3f} s per 1,000" if cpu else "")
         + f"  {record['peak_memory_mb'].get('all', 0):,.0f} MB"
+        + (f"  slowed down {record['slowdown']:.2f}" if record["slowdown"] > CALM else "")
+        + ("  left out" if record.get("left_out") else "")
     )
 
 
@@ -88,17 +112,18 @@ def _can(engine: type[Engine], workload: Workload) -> bool:
     return workload.name not in engine.cannot and workload.group not in engine.cannot
 
 
-def _measure(engine: Engine, workload: Workload, plan: Plan, database_pid: int | None) -> Record:
+def _measure(engine: Engine, workload: Workload, plan: Plan, database_pid: int | None, speed: MachineSpeed) -> Record:
     roots = {**engine.launcher.roots, **({"database": database_pid} if database_pid else {})}
     meter = TreeMeter(roots)
     record = {**_record(type(engine), workload), "load_average": os.getloadavg()[0]}
     time.sleep(plan.settle_seconds)
-    used = meter.cpu()
+    used, mark = meter.cpu(), speed.mark()
     try:
         with meter.peak_memory() as peaks:
             do, arguments = workload.request(plan)
             answer = _perform(engine, do, arguments, meter)
             spent = meter.cpu_since(used)
+            slowdown = speed.slowdown_since(mark)
     except (EngineError, OSError) as error:  # a failure does not stop the others
         return {**record, "error": str(error)}
     operations = answer.get("operations", 0)
@@ -106,6 +131,7 @@ def _measure(engine: Engine, workload: Workload, plan: Plan, database_pid: int |
         **record,
         **{name: round(figure, 5) for name, figure in workload.figures(answer).items()},
         "operations": operations,
+        "slowdown": slowdown,
         "seconds": round(answer["seconds"], 4),
         "samples": [round(sample, 4) for sample in answer.get("samples", ())][:_KEPT_SAMPLES],
         "cpu_seconds_per_1000": {

@@ -8,7 +8,8 @@
 Server, worker and client are separate processes, on a new SQLite file each. The collector of the spans is another one,
 whose CPU does not count. Client and worker trace every run, and the server traces calls. Metrics are read once a
 second. All processes are started before the first measurement and take short turns, so that other load on the machine
-affects all alike. The result is the median of the ratios to the plain measurement of the same round.
+affects all alike. The result is the median of the ratios to the plain measurement of the same round. Rounds in which
+others slowed the machine down do not count (bench/machine_speed.py), unless there are fewer than three others.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ import click
 import msgspec
 from opentelemetry import trace as otel
 
+from bench.machine_speed import CALM, MachineSpeed
 from bench.programs import traced_flows
 from kagzi import Kagzi
 from kagzi.cli.bench import flows
@@ -44,6 +46,7 @@ PARTS = ("keys", "tls", "metrics", "traces")
 _NAMESPACE = "default"
 _READY = "ready"
 _SENT_MS = 250  # the longest interval between two exports of spans
+_LEAST_ROUNDS = 3
 _SETTLED_S = 0.5  # after which the last spans have been exported, so that their cost is counted
 
 
@@ -87,16 +90,31 @@ def main(  # noqa: PLR0917  options
     if each:
         compared |= {part: (part,) for part in only or PARTS}
     compared[", ".join(only) or ALL] = only or PARTS
-    figures: dict[str, list[Measurement]] = {name: [] for name in compared}
+    rounds_of: list[dict[str, Measurement]] = []
+    calm: list[dict[str, Measurement]] = []
     options = ("--duration", seconds, "--warm-up", warm_up_seconds, "--in-flight", in_flight)
     with ExitStack() as stack:
         url = collector or stack.enter_context(collecting())
         clients = {name: stack.enter_context(client_with(parts, url, *options)) for name, parts in compared.items()}
+        speed = stack.enter_context(MachineSpeed())
+        speed.calibrate()
         for number in range(rounds):
+            slowdowns: list[float] = []
+            measured: dict[str, Measurement] = {}
             for name, measure in clients.items():
-                figures[name].append(measure())
-                click.echo(f"{number:<2} {_line(name, figures[name][-1:])}")
-    click.echo("medians")
+                mark = speed.mark()
+                measured[name] = measure()
+                slowdowns.append(speed.slowdown_since(mark))
+                click.echo(f"{number:<2} {_line(name, [measured[name]])}  slowed down {slowdowns[-1]:.2f}")
+            rounds_of.append(measured)
+            if max(slowdowns) <= CALM:
+                calm.append(measured)
+    counted = calm if len(calm) >= _LEAST_ROUNDS else rounds_of
+    click.echo(f"medians of {len(counted)} rounds, {len(calm)} were calm")
+    _report({name: [measured[name] for measured in counted] for name in compared})
+
+
+def _report(figures: dict[str, list[Measurement]]) -> None:
     for name, results in figures.items():
         click.echo(f"   {_line(name, results)}")
     plain = figures.pop(PLAIN)

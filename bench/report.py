@@ -5,10 +5,12 @@ No figure is typed: `python -m bench report FILE` writes them all, and a test co
 
 import re
 from collections.abc import Callable, Sequence
+from statistics import median
 
 from bench.document import Document
 from bench.engines.before import BEFORE
-from bench.summary import Figure, advantage, comparisons, failures, figures, is_kagzi, verdict
+from bench.machine_speed import CALM
+from bench.summary import Figure, advantage, comparisons, failures, figures, is_kagzi, slowdowns, verdict
 
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end of figures -->)", re.DOTALL)
 _COST_WORKLOAD = "W1@100"
@@ -59,8 +61,23 @@ def circumstances(document: Document) -> str:
         f"- PostgreSQL {database.get('server_version', 'absent')}, fsync {database.get('fsync', '?')}",
         f"- {document['rounds']} rounds, the engines in turn within each, in reverse order in every other one",
         f"- {document['plan']['seconds']:g} s for each throughput",
+        *_slowdowns(document),
     ]
     return "\n".join(each for line in lines for each in _wrapped(line))
+
+
+def _slowdowns(document: Document) -> list[str]:
+    """How quiet the machine was, if that was measured."""
+    counted, left_out = slowdowns(document)
+    if not counted:
+        return []
+    disturbed = sum(1 for each in counted if each > CALM)
+    line = (
+        f"- a fixed loop beside the measurements took {median(counted):.2f} times what it takes on the idle machine"
+        f" (median); more than {CALM:g} times beside {disturbed} of the {len(counted)} that count; {left_out} that were"
+        " disturbed more are left out"
+    )
+    return [line]
 
 
 def against_the_best(document: Document) -> str:

@@ -46,11 +46,21 @@ def figures(document: Document) -> dict[str, dict[str, Figure]]:
             records = [
                 record
                 for record in document["results"]
-                if (record["workload"], record["engine"]) == (workload, engine) and not record["error"]
+                if (record["workload"], record["engine"]) == (workload, engine)
+                and not record["error"]
+                and not record.get("left_out")
             ]
             if records:
                 by_workload.setdefault(workload, {})[engine] = _figure(records)
     return by_workload
+
+
+def slowdowns(document: Document) -> tuple[list[float], int]:
+    """How much others slowed each measurement that counts down, and how many were left out."""
+    known = [record for record in document["results"] if "slowdown" in record]
+    return [record["slowdown"] for record in known if not record.get("left_out")], sum(
+        1 for record in known if record.get("left_out")
+    )
 
 
 def failures(document: Document) -> list[tuple[str, str, str]]:

@@ -63,6 +63,19 @@ def document() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def test_what_was_left_out_has_no_part_in_figures_and_is_counted(document: dict[str, Any]) -> None:
+    assert "fixed loop" not in BLOCKS["circumstances"](document)
+    document["results"] = [
+        record("kagzi-sqlite", "W1@100", 1_000.0, slowdown=1.1),
+        record("kagzi-sqlite", "W1@100", 10.0, slowdown=1.8, left_out=True),
+        record("kagzi-sqlite", "W1@100", 900.0, slowdown=1.3),
+    ]
+    assert figures(document)["W1@100"]["kagzi-sqlite"].median == 950.0
+    circumstances = " ".join(BLOCKS["circumstances"](document).split())
+    assert "took 1.20 times" in circumstances
+    assert "more than 1.15 times beside 1 of the 2 that count; 1 that were disturbed" in circumstances
+
+
 def test_the_median_of_the_rounds_counts_and_errors_do_not(document: dict[str, Any]) -> None:
     of = figures(document)["W1@100"]
     assert (of["kagzi-postgresql"].median, of["kagzi-postgresql"].low, of["kagzi-postgresql"].high) == (1000, 900, 1400)
