@@ -4,12 +4,14 @@
     python -m bench.guarded --only traces         plain, and traces alone; repeatable
     python -m bench.guarded --each                plain, each of the four alone, and all four
     python -m bench.guarded --rounds 30 --duration 2
+    python -m bench.guarded --rounds 99 --calm 9  until each has been measured nine times on a calm machine
 
 Server, worker and client are separate processes, on a new SQLite file each. The collector of the spans is another one,
 whose CPU does not count. Client and worker trace every run, and the server traces calls. Metrics are read once a
 second. All processes are started before the first measurement and take short turns, so that other load on the machine
-affects all alike. The result is the median of the ratios to the plain measurement of the same round. Rounds in which
-others slowed the machine down do not count (bench/machine_speed.py), unless there are fewer than three others.
+affects all alike. The result is the median of the ratios to the plain measurement of the same round. If there are some
+measurements of every set-up during which nobody slowed the machine down (bench/machine_speed.py), their medians and the
+ratios of these are printed, too.
 """
 
 import asyncio
@@ -46,7 +48,7 @@ PARTS = ("keys", "tls", "metrics", "traces")
 _NAMESPACE = "default"
 _READY = "ready"
 _SENT_MS = 250  # the longest interval between two exports of spans
-_LEAST_ROUNDS = 3
+_LEAST_CALM = 3
 _SETTLED_S = 0.5  # after which the last spans have been exported, so that their cost is counted
 
 
@@ -64,6 +66,7 @@ class SetUp(msgspec.Struct, frozen=True):
 
 @click.command()
 @click.option("--rounds", default=15, show_default=True)
+@click.option("--calm", type=int, help="End when there are so many measurements of each on a calm machine.")
 @click.option("--only", multiple=True, type=click.Choice(PARTS), help="Instead of all of them. Repeatable.")
 @click.option("--each", is_flag=True, help="Each of them alone, too.")
 @click.option("--duration", "seconds", default=1.0, show_default=True, help="Seconds of a measurement.")
@@ -73,6 +76,7 @@ class SetUp(msgspec.Struct, frozen=True):
 @click.option("--collector", default="", help="Send spans to this address instead of to a process of its own.")
 def main(  # noqa: PLR0917  options
     rounds: int,
+    calm: int | None,
     only: Sequence[str],
     each: bool,
     seconds: float,
@@ -90,8 +94,9 @@ def main(  # noqa: PLR0917  options
     if each:
         compared |= {part: (part,) for part in only or PARTS}
     compared[", ".join(only) or ALL] = only or PARTS
-    rounds_of: list[dict[str, Measurement]] = []
-    calm: list[dict[str, Measurement]] = []
+    figures: dict[str, list[Measurement]] = {name: [] for name in compared}
+    calm_figures: dict[str, list[Measurement]] = {name: [] for name in compared}
+    least = 0
     options = ("--duration", seconds, "--warm-up", warm_up_seconds, "--in-flight", in_flight)
     with ExitStack() as stack:
         url = collector or stack.enter_context(collecting())
@@ -99,28 +104,34 @@ def main(  # noqa: PLR0917  options
         speed = stack.enter_context(MachineSpeed())
         speed.calibrate()
         for number in range(rounds):
-            slowdowns: list[float] = []
-            measured: dict[str, Measurement] = {}
             for name, measure in clients.items():
                 mark = speed.mark()
-                measured[name] = measure()
-                slowdowns.append(speed.slowdown_since(mark))
-                click.echo(f"{number:<2} {_line(name, [measured[name]])}  slowed down {slowdowns[-1]:.2f}")
-            rounds_of.append(measured)
-            if max(slowdowns) <= CALM:
-                calm.append(measured)
-    counted = calm if len(calm) >= _LEAST_ROUNDS else rounds_of
-    click.echo(f"medians of {len(counted)} rounds, {len(calm)} were calm")
-    _report({name: [measured[name] for measured in counted] for name in compared})
+                measured = measure()
+                slowdown = speed.slowdown_since(mark)
+                click.echo(f"{number:<2} {_line(name, [measured])}  slowed down {slowdown:.2f}")
+                figures[name].append(measured)
+                if slowdown <= CALM:
+                    calm_figures[name].append(measured)
+            least = min(map(len, calm_figures.values()))
+            if calm is not None and least >= calm:
+                break
+    _report("medians", figures, _median_ratio)
+    if least >= _LEAST_CALM:
+        _report(f"on a calm machine, at least {least} of each", calm_figures, _ratio_of_medians)
 
 
-def _report(figures: dict[str, list[Measurement]]) -> None:
+_Figure = Callable[[Measurement], float]
+_Ratio = Callable[[Sequence[Measurement], Sequence[Measurement], _Figure], float]
+
+
+def _report(title: str, figures: Mapping[str, Sequence[Measurement]], ratio: _Ratio) -> None:
+    click.echo(title)
     for name, results in figures.items():
         click.echo(f"   {_line(name, results)}")
-    plain = figures.pop(PLAIN)
     for name, guarded in figures.items():
-        rate, cpu = _ratio(guarded, plain, _rate), _ratio(plain, guarded, _cpu_us)
-        click.echo(f"   {name:<8} steps/s {rate:.1%}, 1 / CPU {cpu:.1%} of plain")
+        if name != PLAIN:
+            rate, cpu = ratio(guarded, figures[PLAIN], _rate), ratio(figures[PLAIN], guarded, _cpu_us)
+            click.echo(f"   {name:<8} steps/s {rate:.1%}, 1 / CPU {cpu:.1%} of plain")
 
 
 @contextmanager
@@ -257,9 +268,13 @@ def _cpu_us(result: Measurement) -> float:
     return sum(result.cpu_seconds_per_1000.values()) * 1_000
 
 
-def _ratio(over: Sequence[Measurement], under: Sequence[Measurement], figure: Callable[[Measurement], float]) -> float:
+def _median_ratio(over: Sequence[Measurement], under: Sequence[Measurement], figure: _Figure) -> float:
     """The median ratio of measurements that were made one after the other."""
     return median(figure(one) / figure(other) for one, other in zip(over, under, strict=True))
+
+
+def _ratio_of_medians(over: Sequence[Measurement], under: Sequence[Measurement], figure: _Figure) -> float:
+    return median(map(figure, over)) / median(map(figure, under))
 
 
 def _line(name: str, results: Sequence[Measurement]) -> str:

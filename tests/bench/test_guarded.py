@@ -25,9 +25,8 @@ def test_plain_and_guarded_take_turns_and_every_step_is_traced() -> None:
         kinds = [span.name.split()[0] for span in collector.spans]
     assert done.returncode == 0, done.stderr
     measured = [re.sub(FIGURES, "", line) for line in done.stdout.splitlines()]
-    assert measured[:4] == ["0  plain", "0  all", "1  plain", "1  all"]
-    assert re.fullmatch(r"medians of 2 rounds, [012] were calm", measured[4])
-    assert measured[5:-1] == ["   plain", "   all"]
-    assert re.search(RATIO, measured[-1])
+    assert measured[:7] == ["0  plain", "0  all", "1  plain", "1  all", "medians", "   plain", "   all"]
+    assert re.search(RATIO, measured[7])
+    assert len(measured) == 8  # two rounds are too few for figures of a calm machine
     assert kinds.count("step") > 10 * kinds.count("run") > 0  # the warm-up has one run of more steps
     assert any(name.startswith("kagzi.v1.") for name in kinds)  # of the server
