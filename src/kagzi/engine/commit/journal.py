@@ -163,13 +163,15 @@ class Journal:
     async def run(self) -> None:
         """Writes batches forever. If it died while it wrote a batch, that batch is written (again) first."""
         loop = asyncio.get_running_loop()
+        large = True
         while True:
             if not self._committing:
-                self._committing = self._queues.gather(large=self._turns.large_allowed())
+                large = self._turns.large_allowed()
+                self._committing = self._queues.gather(large=large)
                 if self._capacity_waiters:
                     self._notify_capacity()
             if not self._committing:
-                if self._queues.has_large:
+                if not large and self._queues.has_large:
                     self._turns.call_when_large_allowed(self._work.set)
                 elif not self._queues.aside:
                     self._idle.set()

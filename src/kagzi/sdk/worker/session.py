@@ -334,6 +334,8 @@ class Session:
         if response.acknowledged or response.answers:
             self._progress = True
             self.leased.answers(response)
+            if self.leased:
+                self._wake.set()  # the writer runs after the runs that continue, in the same turn of the loop
         if response.tasks and not self._closed_to_tasks:
             self._received.extend(self.leased.accept(task) for task in response.tasks)
             self._wake.set()

@@ -273,6 +273,8 @@ class SessionStream:
             operations = self._read_operations(request)
             if operations:
                 await session.submit(operations)
+                # The writer runs after the journal, in the same turn: after a commit inline, the answers are there.
+                self._outlet.outbound.notify()
         if request.heartbeat:
             await session.heartbeat([read_leased(run, self._namespace) for run in request.heartbeat])
         if request.HasField("update"):
