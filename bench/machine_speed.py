@@ -18,6 +18,7 @@ CALM = 1.15
 _INTERVAL_S = 0.05
 _ROUNDS = 12_000
 _CALIBRATION_S = 2.0
+_GLANCE_S = 0.5
 _CALM_SHARE = 20  # the fastest of 20 samples is how fast the machine is when it is left alone
 
 
@@ -54,6 +55,15 @@ class MachineSpeed:
     def calibrate(self, seconds: float = _CALIBRATION_S) -> None:
         """Take samples while nothing is measured."""
         time.sleep(seconds)
+
+    def wait_for_calm(self, most_s: float) -> None:
+        """Return when the machine is calm, or after `most_s`: slow times last from a second to minutes."""
+        deadline = time.monotonic() + most_s
+        calm = False
+        while not calm and time.monotonic() < deadline:
+            mark = self.mark()
+            time.sleep(_GLANCE_S)
+            calm = self.slowdown_since(mark) <= CALM
 
     def mark(self) -> int:
         """The beginning of a measurement, for `slowdown_since`."""
