@@ -16,6 +16,7 @@ from tests.web.run_page import box, loaded, open_run, parts, row
 
 STEP = SECOND // 5
 LEAST_PX = 40
+CROSS_PX = 12
 STEPS = 20_000 if FULL else 3_000
 STORES = ("dashboard", "postgres_dashboard") if FULL else ("dashboard",)
 ROWS_IN_THE_DOCUMENT = 100
@@ -82,6 +83,15 @@ def test_what_is_said_of_a_row_is_whole_and_marks_are_not_cut_off(dashboard: Das
     )
     assert mark["x"] + mark["width"] <= bars["x"] + bars["width"]  # what is beyond is not painted
     assert waits["x"] + waits["width"] == pytest.approx(mark["x"] + mark["width"] / 2, abs=2)
+
+
+def test_what_is_said_over_a_failed_bar_leaves_its_cross_visible(dashboard: Dashboard, page: Page) -> None:
+    history = Recorded(status="failed", output=None, error=ERROR)
+    history.step("charge", 0, HOUR, status="failed", error=ERROR)
+    open_run(page, dashboard, add(dashboard, history))
+    bar, note = box(parts(page, "charge", "attempt")), box(row(page, "charge").locator(".row-note"))
+    assert note["x"] > bar["x"]  # there is room nowhere else
+    assert note["x"] + note["width"] <= bar["x"] + bar["width"] - CROSS_PX
 
 
 def test_pauses_are_listed_where_there_is_no_axis(dashboard: Dashboard, new_page: NewPage) -> None:

@@ -17,6 +17,8 @@ const LEAST_PX: Readonly<Record<string, number>> = {
 export const MARK_PX = 8;
 const CHARACTER_PX = 6.1;
 const NOTE_GAP_PX = 7;
+/** The cross at the end of a failed part. */
+const CROSS_PX = 12;
 
 export interface Place {
   left: number;
@@ -50,14 +52,20 @@ export interface NotePlace {
   before: boolean;
 }
 
-/** After the last part if it fits there, else before the first, else over the end of a single part (`lone`); clipped if
- * it fits nowhere. */
-export function notePlace(text: string, [first, last]: readonly [number, number], width: number, lone: boolean): NotePlace {
+/** After the last part if it fits there, else before the first, else over the end of a single part, but not over its
+ * cross; clipped if it fits nowhere. */
+export function notePlace(
+  text: string,
+  [first, last]: readonly [number, number],
+  width: number,
+  segments: readonly Segment[],
+): NotePlace {
   const needed = text.length * CHARACTER_PX + NOTE_GAP_PX;
   const behind = width - last - NOTE_GAP_PX;
-  const over = last - first - 2 * NOTE_GAP_PX;
-  if (lone && needed > Math.max(behind, first) && needed <= over)
-    return { x: width - last + NOTE_GAP_PX, most: over, before: true };
+  const inset = NOTE_GAP_PX + (segments.at(-1)?.mark === "cross" ? CROSS_PX : 0);
+  const over = last - first - NOTE_GAP_PX - inset;
+  if (segments.length === 1 && needed > Math.max(behind, first) && needed <= over)
+    return { x: width - last + inset, most: over, before: true };
   if (last + needed <= width || behind >= first) return { x: last + NOTE_GAP_PX, most: behind, before: false };
   return { x: width - first + NOTE_GAP_PX, most: first - NOTE_GAP_PX, before: true };
 }

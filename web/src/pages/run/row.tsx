@@ -96,7 +96,7 @@ function Label({ row, onToggle }: { row: Row; onToggle: (row: Row) => void }) {
 function Bars({ row, scale, nowMs, maximum }: { row: Row; scale: TimeScale; nowMs: number; maximum: number | null }) {
   const note = rowNote(row, nowMs, maximum);
   const span = spanOfRow(row, scale, nowMs);
-  const at = span !== null && note.text !== "" ? notePlace(note.text, span, scale.width, row.segments.length === 1) : null;
+  const at = span !== null && note.text !== "" ? notePlace(note.text, span, scale.width, row.segments) : null;
   return (
     <span class="row-bars" role="gridcell">
       {row.kind === "fold" ? (
