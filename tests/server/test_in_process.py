@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from kagzi.core import limits
-from kagzi.sdk.transport.calls import CallChannel
+from kagzi.sdk.transport.calls import CallChannel, receive
 from kagzi.server import in_process
 from kagzi.server.calls import CallServer
 from kagzi.server.grpc.interceptor import Interceptor
@@ -132,6 +132,38 @@ async def test_a_caller_that_is_cancelled_cancels_the_handler(serve: Serve, serv
         await soon(service.cancelled)
         with pytest.raises(asyncio.CancelledError):
             await waiting
+
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
+
+
+async def test_responses_are_taken_on_arrival_until_taking_one_fails(serve: Serve, service: Service) -> None:
+    enough = 3 * WINDOW_BYTES // len(CHUNK)  # the writer has to hear that they were read
+    taken: list[tuple[bytes, str]] = []
+
+    def take(response: pb.ExportWorkflowResponse) -> None:
+        taken.append((response.json, whose.get()))
+        if len(taken) == enough:
+            raise ValueError("enough")
+
+    async def use(stubs: Stubs) -> None:
+        whose.set("the reader's")
+        call = stubs.workflows.ExportWorkflow(pb.ExportWorkflowRequest(run_id="x"), timeout=TIMEOUT_S)
+        await until(lambda: service.written > 1)  # some arrive before anybody reads
+        with pytest.raises(ValueError, match="enough"):
+            await receive(call, take)
+        call.cancel()
+        await soon(service.cancelled)
+
+    await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
+    assert taken == [(CHUNK, "the reader's")] * enough
+
+
+async def test_a_response_that_is_too_large_is_refused_on_arrival(serve: Serve, service: Service) -> None:
+    async def use(stubs: Stubs) -> None:
+        call = stubs.workflows.Watch(pb.WatchRequest(run_id="x"), timeout=TIMEOUT_S)
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await receive(call, pytest.fail)
+        assert failed.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
     await serve({WORKFLOWS: service}, Interceptor(ids=SystemIds()), use)
 

@@ -6,6 +6,7 @@ on the kind of channel.
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -179,13 +180,16 @@ class Call:
         except asyncio.CancelledError:
             self.cancel()
             raise
-        if data is not None and len(data) > _LARGEST_BYTES:
-            status = too_large("CLIENT", "Received", len(data), _LARGEST_BYTES)
-            self._end.end(status)
-            raise _error(status)  # also after a call that ended with OK
         if data is None:
             self._raise_for_status()
             return grpc.aio.EOF
+        return self._decoded(data)
+
+    def _decoded(self, data: bytes) -> Any:
+        if len(data) > _LARGEST_BYTES:
+            status = too_large("CLIENT", "Received", len(data), _LARGEST_BYTES)
+            self._end.end(status)
+            raise _error(status)  # also after a call that ended with OK
         return data if self._decode is None else self._decode(data)
 
     def _raise_for_status(self) -> None:
@@ -219,9 +223,42 @@ class StreamCall(Call):
     async def read(self) -> Any:
         return await self._read()
 
+    async def receive(self, take: Callable[[Any], None]) -> None:
+        """Call `take` with each response when it arrives, in the context of this call: a task that reads it would run a
+        turn of the event loop later. Returns after the last one. Raises what `take` raises, which ends the call."""
+        inside, failures = copy_context(), list[Exception]()
+
+        def take_now(data: bytes) -> None:
+            try:
+                inside.run(take, self._decoded(data))
+            except Exception as error:  # noqa: BLE001  raised below
+                failures.append(error)
+                self._end.on_data = None
+                self.cancel()
+
+        self._end.on_data = take_now
+        try:
+            async for response in self:  # those that had arrived before
+                take(response)
+        except (asyncio.CancelledError, grpc.aio.AioRpcError):
+            if failures:
+                raise failures[0] from None
+            raise
+        finally:
+            self._end.on_data = None
+
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (response := await self._read()) is not grpc.aio.EOF:
             yield response
+
+
+async def receive(call: Any, take: Callable[[Any], None]) -> None:
+    """See `StreamCall.receive`, for a call of any kind of channel."""
+    if isinstance(call, StreamCall):
+        await call.receive(take)
+        return
+    while (response := await call.read()) is not grpc.aio.EOF:
+        take(response)
 
 
 def _error(status: RpcStatus) -> grpc.aio.AioRpcError:

@@ -17,6 +17,7 @@ from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
 from ...wire.enums import RECORD_STEP
 from ...wire.requests import write_diagnostics
+from ..transport.calls import receive
 from ..transport.connection import BARE_STATUS, Connection
 from ..transport.link import Link
 from ..transport.tries import Backoff, Waiting
@@ -219,7 +220,7 @@ class Session:
             call.cancel()
 
     async def _both_ways(self, call: _Call) -> None:
-        reader = asyncio.create_task(self._read(call), name="kagzi-session-read")
+        reader = asyncio.create_task(receive(call, self._take_in), name="kagzi-session-read")
         writer = asyncio.create_task(self._write(call), name="kagzi-session-write")
         try:
             await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
@@ -322,13 +323,6 @@ class Session:
             self._goodbye_sent = self._goodbye_due
             self._heartbeat_due = self._drain_due = self._diagnostics_due = False
         return b"".join(parts)
-
-    async def _read(self, call: _Call) -> None:
-        while True:
-            response = await call.read()
-            if not isinstance(response, pb.SessionResponse):
-                return
-            self._take_in(response)
 
     def _take_in(self, response: pb.SessionResponse) -> None:
         if response.acknowledged or response.answers:

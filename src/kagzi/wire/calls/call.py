@@ -63,6 +63,7 @@ class End(ABC):
         self.loop = loop
         self._other: Peer | None = None
         self._shares_loop = True
+        self._is_called_by_sender = False
         self._unread: deque[bytes] = deque()
         self._is_complete = False  # the other end sends no more messages
         self.is_over = False
@@ -71,6 +72,9 @@ class End(ABC):
         self._sent = self._sent_bytes = 0  # sent, and not yet reported as read
         self._read = self._read_bytes = 0  # read, and not yet reported
         self._unread_bytes = 0
+        self.on_data: Callable[[bytes], None] | None = None
+        """Called with each message as it arrives, unless earlier ones are unread. It must not raise. Not called if the
+        other end is on the same loop: the code that sends would run the code that receives."""
         self.on_unread: Callable[[int], object] | None = None
         """Called with the change in the number of received but unread bytes."""
 
@@ -91,6 +95,7 @@ class End(ABC):
     def connect(self, other: Peer) -> None:
         self._other = other
         self._shares_loop = self.loop is other.loop
+        self._is_called_by_sender = self._shares_loop and isinstance(other, End)
 
     async def read(self) -> bytes | None:
         """The next message; None when there are no more."""
@@ -104,14 +109,17 @@ class End(ABC):
                 self._arrival = None
         data = self._unread.popleft()
         self._count_unread(-len(data))
+        self._note_read(len(data))
+        return data
+
+    def _note_read(self, size: int) -> None:
         if self._is_complete:  # the other end has no writer to wake
-            return data
+            return
         self._read += 1
-        self._read_bytes += len(data)
+        self._read_bytes += size
         if self._read_bytes * 2 > WINDOW_BYTES or self._read * 2 > WINDOW_MESSAGES:
             self._send_event("on_read", self._read, self._read_bytes)
             self._read = self._read_bytes = 0
-        return data
 
     @property
     def is_full(self) -> bool:
@@ -153,6 +161,10 @@ class End(ABC):
 
     def on_message(self, data: bytes) -> None:
         if not self.is_over:
+            if self.on_data is not None and not self._unread and not self._is_called_by_sender:
+                self._note_read(len(data))
+                self.on_data(data)
+                return
             self._unread.append(data)
             self._count_unread(len(data))
             _wake(self._arrival)
