@@ -2,6 +2,7 @@
 
 import asyncio
 
+import grpc.aio
 import pytest
 
 from kagzi.core import limits
@@ -95,6 +96,32 @@ async def test_what_was_not_answered_is_sent_again_byte_for_byte(server: FakeSer
     assert repeated == [raw for raw in sent if b"\x0a\x01a" not in raw]
     stream.acknowledge(*both, first_seq=2)
     assert [(await answers.next()).seq, (await answers.next()).seq] == [2, 3]
+
+
+async def test_what_is_written_to_a_stream_that_has_just_ended_is_sent_again(
+    server: FakeServer, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gRPC knows that the stream has ended a moment before its reader does."""
+    stream = await welcomed(worker, server)
+    stream.say(tasks=[task()])
+    await worker.executor.accepted(1)
+    await stream.next(lambda request: request.received)
+    answers, written = Answers(), asyncio.Event()
+
+    async def write(_call: object, _data: bytes) -> None:
+        written.set()
+        stream.hang_up()
+        raise asyncio.InvalidStateError("RPC already finished.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(grpc.aio._call.StreamStreamCall, "write", write)
+        step("a", answers, worker)
+        async with asyncio.timeout(WAIT_S):
+            await written.wait()
+    stream, _hello = await again(server)
+    (operation,) = await stream.operations(1)
+    stream.acknowledge(operation)
+    assert (await answers.next()).seq == 1
 
 
 async def test_operations_made_while_the_server_is_away_arrive_later_in_order(

@@ -189,6 +189,8 @@ class Session:
                 await self._converse(link)
         except grpc.aio.AioRpcError as error:
             return self._connection.problem_of(error)
+        except _StreamOver:
+            return self._connection.broken("closed the session")
         except SendAgain as refusal:
             return self._connection.broken(f"could not record an operation: {refusal}")
         except TimeoutError:
@@ -210,7 +212,7 @@ class Session:
         call = link.session(metadata=link.metadata)
         try:
             async with asyncio.timeout(WELCOME_S):
-                await call.write(self._hello())
+                await _write(call, self._hello())
                 first = await call.read()
             if not isinstance(first, pb.SessionResponse):
                 return
@@ -247,7 +249,7 @@ class Session:
 
     async def _write(self, call: _Call) -> None:
         for message in self._outbox.unanswered():
-            await call.write(message.data)
+            await _write(call, message.data)
             if self._one_by_one:
                 await self._tried(message)
         self._one_by_one = False
@@ -263,7 +265,7 @@ class Session:
             elif beside:
                 messages.insert(0, beside)
             for data in messages:
-                await call.write(data)
+                await _write(call, data)
         await call.done_writing()
 
     async def _tried(self, message: Message) -> None:
@@ -383,6 +385,18 @@ class Session:
     ) -> "list[pb.HistoryStep]":
         where = self._register.namespace_id, run_id
         return list(await fetch_history(self._connection, *where, lease, after, known_seq=known_seq))
+
+
+class _StreamOver(Exception):
+    """A message was written to a stream that has ended. Its reader gets the status, if it ended with an error."""
+
+
+async def _write(call: _Call, data: bytes) -> None:
+    """gRPC raises InvalidStateError if the server has just ended the stream, as one that stops does."""
+    try:
+        await call.write(data)
+    except asyncio.InvalidStateError as error:
+        raise _StreamOver from error
 
 
 def _capital(sentence: str) -> str:
