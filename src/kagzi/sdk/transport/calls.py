@@ -252,6 +252,19 @@ class StreamCall(Call):
             yield response
 
 
+class StreamOver(Exception):
+    """A message was written to a stream that has ended. Its reader gets the status, if it ended with an error."""
+
+
+async def write(call: Any, data: Any) -> None:
+    """Write to a call of any kind of channel. Raises StreamOver: gRPC has an error of its own for a stream that its
+    server has just ended, as a server that stops does."""
+    try:
+        await call.write(data)
+    except asyncio.InvalidStateError as error:
+        raise StreamOver from error
+
+
 async def receive(call: Any, take: Callable[[Any], None]) -> None:
     """See `StreamCall.receive`, for a call of any kind of channel."""
     if isinstance(call, StreamCall):

@@ -17,7 +17,7 @@ from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
 from ...wire.enums import RECORD_STEP
 from ...wire.requests import write_diagnostics
-from ..transport.calls import receive
+from ..transport.calls import StreamOver, receive, write
 from ..transport.connection import BARE_STATUS, Connection
 from ..transport.link import Link
 from ..transport.tries import Backoff, Waiting
@@ -189,7 +189,7 @@ class Session:
                 await self._converse(link)
         except grpc.aio.AioRpcError as error:
             return self._connection.problem_of(error)
-        except _StreamOver:
+        except StreamOver:
             return self._connection.broken("closed the session")
         except SendAgain as refusal:
             return self._connection.broken(f"could not record an operation: {refusal}")
@@ -212,7 +212,7 @@ class Session:
         call = link.session(metadata=link.metadata)
         try:
             async with asyncio.timeout(WELCOME_S):
-                await _write(call, self._hello())
+                await write(call, self._hello())
                 first = await call.read()
             if not isinstance(first, pb.SessionResponse):
                 return
@@ -249,7 +249,7 @@ class Session:
 
     async def _write(self, call: _Call) -> None:
         for message in self._outbox.unanswered():
-            await _write(call, message.data)
+            await write(call, message.data)
             if self._one_by_one:
                 await self._tried(message)
         self._one_by_one = False
@@ -265,7 +265,7 @@ class Session:
             elif beside:
                 messages.insert(0, beside)
             for data in messages:
-                await _write(call, data)
+                await write(call, data)
         await call.done_writing()
 
     async def _tried(self, message: Message) -> None:
@@ -385,18 +385,6 @@ class Session:
     ) -> "list[pb.HistoryStep]":
         where = self._register.namespace_id, run_id
         return list(await fetch_history(self._connection, *where, lease, after, known_seq=known_seq))
-
-
-class _StreamOver(Exception):
-    """A message was written to a stream that has ended. Its reader gets the status, if it ended with an error."""
-
-
-async def _write(call: _Call, data: bytes) -> None:
-    """gRPC raises InvalidStateError if the server has just ended the stream, as one that stops does."""
-    try:
-        await call.write(data)
-    except asyncio.InvalidStateError as error:
-        raise _StreamOver from error
 
 
 def _capital(sentence: str) -> str:
