@@ -244,6 +244,9 @@ class StreamCall(Call):
             if failures:
                 raise failures[0] from None
             raise
+        except Exception:
+            self.cancel()
+            raise
         finally:
             self._end.on_data = None
 
