@@ -163,7 +163,7 @@ class Journal:
     async def run(self) -> None:
         """Writes batches forever. If it died while it wrote a batch, that batch is written (again) first."""
         loop = asyncio.get_running_loop()
-        large = True
+        large = True  # whether large operations were allowed at the last gathering
         while True:
             if not self._committing:
                 large = self._turns.large_allowed()
@@ -171,7 +171,7 @@ class Journal:
                 if self._capacity_waiters:
                     self._notify_capacity()
             if not self._committing:
-                if not large and self._queues.has_large:
+                if not large and self._queues.has_large:  # if they were allowed, none is left
                     self._turns.call_when_large_allowed(self._work.set)
                 elif not self._queues.aside:
                     self._idle.set()
