@@ -6,33 +6,30 @@
     python -m bench.guarded --rounds 30 --duration 2
     python -m bench.guarded --rounds 99 --calm 9  until each has been measured nine times on a calm machine
 
-Server, worker and client are separate processes, on a new SQLite file each. The collector of the spans is another one,
-whose CPU does not count. Client and worker trace every run, and the server traces calls. Metrics are read once a
-second. All processes are started before the first measurement and take short turns, so that other load on the machine
-affects all alike. The result is the median of the ratios to the plain measurement of the same round. If there are some
-measurements of every set-up during which nobody slowed the machine down (bench/machine_speed.py), their medians and the
-ratios of these are printed, too.
+Server, worker and client are separate processes, on a new SQLite file each. The collector of the spans and the reader
+of the metrics, once a second, are others, whose CPU does not count. Client and worker trace every run, and the server
+traces calls. All processes are started before the first measurement and take short turns, so that other load on the
+machine affects all alike. The result is the median of the ratios to the plain measurement of the same round. If there
+are some measurements of every set-up during which nobody slowed the machine down (bench/machine_speed.py), their
+medians and the ratios of these are printed, too.
 """
 
 import asyncio
 import os
-import ssl
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import click
 import msgspec
 from opentelemetry import trace as otel
 
 from bench.machine_speed import CALM, MachineSpeed
-from bench.programs import traced_flows
+from bench.programs import metrics_reader, traced_flows
 from kagzi import Kagzi
 from kagzi.cli.bench import flows
 from kagzi.cli.bench.cpu import ProcessMeter, per_thousand
@@ -187,8 +184,11 @@ async def serve(set_up: SetUp, plan: Plan) -> None:
         bench = Bench(KagziEngine(client), plan, meter)
         await bench.warm_up()
         print(_READY, flush=True)
+        reader = None
+        if "metrics" in set_up.parts:
+            reader = await stack.enter_async_context(_metrics_reader(f"{url}/metrics"))
         while await asyncio.to_thread(sys.stdin.readline):
-            async with _metrics_read(f"{url}/metrics", environment, on="metrics" in set_up.parts):
+            async with _metrics_read(reader):
                 print(msgspec.json.encode(await _measure(bench, meter)).decode(), flush=True)
 
 
@@ -223,27 +223,36 @@ async def _prepare(set_up: SetUp) -> tuple[dict[str, str], list[str]]:
 
 
 @asynccontextmanager
-async def _metrics_read(url: str, environment: Mapping[str, str], *, on: bool) -> AsyncGenerator[None]:
+async def _metrics_reader(url: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+    command = (sys.executable, "-m", metrics_reader.__name__, url)
+    process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def _metrics_read(reader: asyncio.subprocess.Process | None) -> AsyncGenerator[None]:
     """Read the metrics meanwhile, like Prometheus but more often."""
-    reading = asyncio.create_task(_read_metrics(url, environment)) if on else None
+    reading = None if reader is None else asyncio.create_task(_read_metrics(reader))
     yield
     if reading is not None:
+        if reading.done():
+            reading.result()
         reading.cancel()
         await asyncio.wait([reading])
 
 
-async def _read_metrics(url: str, environment: Mapping[str, str]) -> None:
-    key = environment.get("KAGZI_API_KEY")
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
-    authority = environment.get("KAGZI_TLS_CA")
-    context = ssl.create_default_context(cafile=authority) if authority else None
-
-    def read() -> Any:
-        with urllib.request.urlopen(request, context=context) as response:
-            return response.read()
-
+async def _read_metrics(reader: asyncio.subprocess.Process) -> None:
+    assert reader.stdin is not None
+    assert reader.stdout is not None
     while True:
-        await asyncio.to_thread(read)
+        reader.stdin.write(b"\n")
+        if not await reader.stdout.readline():
+            raise click.ClickException("the metrics cannot be read; see above.")
         await asyncio.sleep(1)
 
 
