@@ -206,11 +206,47 @@ def test_attempts_are_encoded_many_at_once_and_few_are_kept_as_objects(sent: lis
     spans = encoded_spans(provider)
     most = spans.encode_at
     steps(provider, most - 1)
-    assert (len(spans.ended), len(spans._spans)) == (most - 1, 0)
+    assert (len(spans.ended), spans._count) == (most - 1, 0)
     steps(provider, 2)
-    assert (len(spans.ended), len(spans._spans)) == (1, most)
+    assert (len(spans.ended), spans._count) == (1, most)
     provider.shutdown()
     assert len(names(sent)) == most + 1
+
+
+async def test_in_an_event_loop_they_are_encoded_once_its_other_work_is_done(
+    sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "_TOGETHER", 100)
+    provider = batching(schedule_delay_millis=1_000_000)
+    spans = encoded_spans(provider)
+    for _ in range(2):
+        steps(provider, 250)
+        asyncio.get_running_loop().call_soon(steps, provider, 3)
+        assert (len(spans.ended), spans._count) == (250, 0)
+        await asyncio.sleep(0)
+        assert (len(spans.ended), spans._count) == (3, 250), "what ends later is encoded with the next ones"
+        await asyncio.sleep(0)
+        assert (len(spans.ended), spans._count) == (0, 253)
+        assert [count for count, _ in spans.take()] == [100, 100, 50, 3]
+    provider.shutdown()
+
+
+async def test_a_closed_event_loop_leaves_none_behind(sent: list[bytes]) -> None:
+    provider = batching(schedule_delay_millis=1_000_000)
+
+    async def left() -> None:
+        steps(provider, 2)
+
+    other = asyncio.new_event_loop()
+    await asyncio.to_thread(other.run_until_complete, left())
+    other.close()
+    steps(provider, 1)
+    provider.force_flush()
+    assert len(names(sent)) == 3
+    steps(provider, 1)
+    await asyncio.sleep(0)
+    assert encoded_spans(provider)._count == 1, "the next ones are encoded by the loop that there is"
+    provider.shutdown()
 
 
 class WatchedLock:
@@ -236,11 +272,11 @@ def test_whoever_sends_waits_for_what_another_thread_is_encoding(
     monkeypatch.setattr(pending.EncodedSpans, "encode_at", 2)
     lock, write = WatchedLock(), pending.write_spans
 
-    def write_late(ended: Any, spans: Any) -> None:
+    def write_late(ended: Any, most: int) -> tuple[int, bytes]:
         taken = deque(ended)
         ended.clear()
-        assert not taken or lock.wanted.wait(LOADED_MACHINE_S)
-        write(taken, spans)
+        assert lock.wanted.wait(LOADED_MACHINE_S)
+        return write(taken, most)
 
     monkeypatch.setattr(pending, "write_spans", write_late)
     provider = batching(schedule_delay_millis=1_000_000)
@@ -255,20 +291,6 @@ def test_whoever_sends_waits_for_what_another_thread_is_encoding(
     provider.shutdown()
 
 
-def test_what_was_taken_is_kept_if_the_newest_is_dropped_meanwhile() -> None:
-    class Shrinking(deque[bytes]):
-        """Another thread has appended one, and drops it once its number was asked for."""
-
-        def __len__(self) -> int:
-            return super().__len__() + 1
-
-    provider = batching(schedule_delay_millis=1_000_000)
-    spans = encoded_spans(provider)
-    spans._spans = Shrinking([b"one", b"two"])
-    assert spans.take() == [b"one", b"two"]
-    provider.shutdown()
-
-
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_leaves_what_is_pending_to_its_parent(sent: list[bytes]) -> None:
     provider = batching(schedule_delay_millis=1_000_000)
@@ -276,7 +298,7 @@ def test_a_fork_leaves_what_is_pending_to_its_parent(sent: list[bytes]) -> None:
     spans = encoded_spans(provider)
     child = os.fork()
     if not child:
-        left = len(spans.take())
+        left = sum(count for count, _ in spans.take())
         steps(provider, 1)
         provider.force_flush()
         os._exit(len(names(sent)) + left)

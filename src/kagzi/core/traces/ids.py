@@ -2,6 +2,7 @@
 worker and spans made later from the history have the same ids."""
 
 import re
+from binascii import unhexlify
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ _TRACE_BYTES = 16
 _SPAN_BYTES = 8
 _EMPTY = {size: blake2b(digest_size=size, person=_PERSON) for size in (_TRACE_BYTES, _SPAN_BYTES)}  # cheap to copy
 NO_SPAN, FIRST_SPAN = bytes(_SPAN_BYTES), (1).to_bytes(_SPAN_BYTES, "big")
+_NO_IDS = (NO_SPAN, bytes(_TRACE_BYTES))
 
 PART_ENTRIES = 1_000
 """How many attempts and children of one claim are in one trace; later ones are in another."""
@@ -35,6 +37,10 @@ class SpanRef(NamedTuple):
     trace_id: int
     span_id: int
     sampled: bool = True
+
+    def ids(self) -> tuple[bytes, bytes]:
+        """The trace and the span."""
+        return self.trace_id.to_bytes(_TRACE_BYTES, "big"), self.span_id.to_bytes(_SPAN_BYTES, "big")
 
     @property
     def traceparent(self) -> str:
@@ -64,6 +70,11 @@ class UsualStart:
         """The span of the start and its caller."""
         trace, span, _, caller = self._match.groups()
         return SpanRef(int(trace, 16), int(span, 16), self.sampled), int(caller, 16)
+
+    def ids(self) -> tuple[bytes, bytes]:
+        """The trace and the span of the start."""
+        trace, span, _, _ = self._match.groups()
+        return unhexlify(trace), unhexlify(span)
 
 
 def usual_start(context: bytes) -> UsualStart | None:
@@ -107,7 +118,12 @@ def start_of(run_id: str) -> SpanRef:
 def stretch_id(run_id: str, claim: int, part: int = 0) -> int:
     """The span of the work on a run from one claim until the worker releases it. `claim`: the counter of the lease,
     which is recorded with every step. `part`: its number if a claim is divided because its trace is large."""
-    return _hash(_SPAN_BYTES, f"run\n{run_id}\n{claim}\n{part}" if part else f"run\n{run_id}\n{claim}")
+    return int.from_bytes(stretch_bytes(run_id, claim, part), "big")
+
+
+def stretch_bytes(run_id: str, claim: int, part: int = 0) -> bytes:
+    """As `stretch_id`."""
+    return _digest(_SPAN_BYTES, f"run\n{run_id}\n{claim}\n{part}" if part else f"run\n{run_id}\n{claim}")
 
 
 def attempt_id(run_id: str, step_id: str, attempt: int, claim: int) -> int:
@@ -158,7 +174,12 @@ def stretch_before(claim: int, part: int) -> tuple[int, int] | None:
 
 
 def _hash(size: int, text: str) -> int:
-    """Never 0, which is not a valid id. Step ids come last in a text, because they may contain anything."""
+    return int.from_bytes(_digest(size, text), "big")
+
+
+def _digest(size: int, text: str) -> bytes:
+    """Never zeros, which are not a valid id. Step ids come last in a text, because they may contain anything."""
     digest = _EMPTY[size].copy()
     digest.update(text.encode())
-    return int.from_bytes(digest.digest(), "big") or 1
+    made = digest.digest()
+    return (1).to_bytes(size, "big") if made in _NO_IDS else made

@@ -7,7 +7,7 @@ error are not supported here: such a span is encoded by encoding.py.
 from collections import deque
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from ...core.traces.ids import FIRST_SPAN, NO_SPAN, AttemptIds, hashed_attempt
 from .attributes import (
@@ -32,28 +32,22 @@ _INTERNAL, _PRODUCER, _CONSUMER = b"\x30\x01", b"\x30\x04", b"\x30\x05"
 _UNSET = b"\x7a\x00"  # the status
 _ANY_RUN = TracedRun("", "", "", "", "")
 
-_pack_trace = Struct("<2s16s2s8s").pack
-_SPAN_ID = b"\x12\x08"
+_TRACE_ID, _SPAN_ID, _PARENT_ID = b"\x0a\x10", b"\x12\x08", b"\x22\x08"
 _pack_moments = Struct("<8scQcQ").pack
 _MOMENTS_BYTES = Struct("<8scQcQ").size
 _pack_own = Struct("<2s16s2s8scQcQ").pack
-_OWN_BYTES = Struct("<2s16s2s8scQcQ").size
 _pack_flags = Struct("<HI").pack
 _LOCAL_PARENT = _pack_flags(0x0185, HAS_IS_REMOTE)
 _REMOTE_PARENT = _pack_flags(0x0185, HAS_IS_REMOTE | IS_REMOTE)
 
 
-def steps_head(trace_id: int, parent_id: int, run_id: str, worker_id: str) -> bytes:
+def steps_head(trace_id: bytes, parent_id: bytes, run_id: str, worker_id: str) -> bytes:
     """The common part of the attempts in one part of a stretch."""
-    ids = _pack_trace(b"\x0a\x10", trace_id.to_bytes(16, "big"), b"\x22\x08", parent_id.to_bytes(8, "big"))
-    return ids + _run_id(run_id) + _every_step(worker_id) + _SPAN_ID
+    return b"".join((_TRACE_ID, trace_id, _PARENT_ID, parent_id, _run_id(run_id), _every_step(worker_id), _SPAN_ID))
 
 
-class CommonOfAttempts(NamedTuple):
-    """What the attempts in one part of a stretch have in common. `head`: see `steps_head`; `ids`: of their spans."""
-
-    head: bytes
-    ids: AttemptIds
+CommonOfAttempts: TypeAlias = tuple[bytes, AttemptIds]
+"""What the attempts in one part of a stretch have in common: see `steps_head`, and the ids of their spans."""
 
 
 class PartOfAttempts(Protocol):
@@ -82,13 +76,15 @@ class EndedAttempt(Protocol):
     end_ns: int
 
 
-def write_spans(ended: deque[Ended], spans: deque[bytes]) -> None:
-    """Encodes and moves all spans. Many at once, and attempts in a single function: see docs/adr/0063."""
-    for _ in range(len(ended)):
+def write_spans(ended: deque[Ended], most: int) -> tuple[int, bytes]:
+    """Takes spans and encodes them. Many at once, and attempts in a single function: see docs/adr/0063. Returns how
+    many they are, and the bytes."""
+    count, parts = min(len(ended), most), list[bytes]()
+    for _ in range(count):
         each = ended.popleft()
         part = each.part
         if part is None:
-            spans.append(each.encode())
+            parts.append(each.encode())
             continue
         span: EndedAttempt = cast("Any", each)
         head, ids = part.made or part.common
@@ -99,11 +95,12 @@ def write_spans(ended: deque[Ended], spans: deque[bytes]) -> None:
         if span_id == NO_SPAN:
             span_id = FIRST_SPAN
         moments = _pack_moments(span_id, b"\x39", span.start_ns, b"\x41", span.end_ns)
-        spans.append(b"".join((_begin(len(head) + _MOMENTS_BYTES + len(own)), head, moments, own)))
+        parts += (_begin(len(head) + _MOMENTS_BYTES + len(own)), head, moments, own)
+    return count, b"".join(parts)
 
 
 def run_span(
-    ids: tuple[int, int, int],
+    ids: tuple[bytes, bytes, bytes],
     kind: tuple[str, str, str, str],
     own: tuple[str, str, int],
     start_ns: int,
@@ -113,40 +110,28 @@ def run_span(
     and worker; `own`: run id, workflow id and claim."""
     run_id, workflow_id, claim = own
     named = _workflow_id(workflow_id) if workflow_id else b""
-    return _span(ids, start_ns, end_ns, _every_run(*kind), _message_id(run_id) + named, _claim(claim))
+    return _span(ids, start_ns, end_ns, (_every_run(*kind), _message_id(run_id), named, _claim(claim)))
 
 
 def start_span(
-    ids: tuple[int, int, int],
+    ids: tuple[bytes, bytes, bytes],
     kind: tuple[str, str, bool],
     own: tuple[str, str],
     start_ns: int,
     end_ns: int,
 ) -> bytes:
-    """An acknowledged start. `ids`: as in `run_span`, with parent 0 for none; `kind`: workflow type, namespace and
-    whether the parent is in another process; `own`: workflow id and run id."""
+    """An acknowledged start. `ids`: as in `run_span`, with an empty parent for none; `kind`: workflow type, namespace
+    and whether the parent is in another process; `own`: workflow id and run id."""
     workflow_id, run_id = own
     named = _workflow_id(workflow_id) if workflow_id else b""
-    return _span(ids, start_ns, end_ns, _every_start(*kind), _message_id(run_id) if run_id else b"", named)
+    return _span(ids, start_ns, end_ns, (_every_start(*kind), _message_id(run_id) if run_id else b"", named))
 
 
-def _span(  # noqa: PLR0917  made for every run
-    ids: tuple[int, int, int], start_ns: int, end_ns: int, common: bytes, first: bytes, second: bytes
-) -> bytes:
+def _span(ids: tuple[bytes, bytes, bytes], start_ns: int, end_ns: int, others: tuple[bytes, ...]) -> bytes:
     trace_id, span_id, parent_id = ids
-    parent = b"\x22\x08" + parent_id.to_bytes(8, "big") if parent_id else b""
-    own = _pack_own(
-        b"\x0a\x10",
-        trace_id.to_bytes(16, "big"),
-        _SPAN_ID,
-        span_id.to_bytes(8, "big"),
-        b"\x39",
-        start_ns,
-        b"\x41",
-        end_ns,
-    )
-    size = _OWN_BYTES + len(parent) + len(common) + len(first) + len(second)
-    return b"".join((_begin(size), own, parent, common, first, second))
+    own = _pack_own(_TRACE_ID, trace_id, _SPAN_ID, span_id, b"\x39", start_ns, b"\x41", end_ns)
+    encoded = b"".join((own, _PARENT_ID, parent_id, *others) if parent_id else (own, *others))
+    return _begin(len(encoded)) + encoded
 
 
 @lru_cache(maxsize=1_024)

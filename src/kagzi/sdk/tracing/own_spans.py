@@ -7,7 +7,7 @@ from typing import Any
 from opentelemetry import context as otel_context
 from opentelemetry.trace import SpanContext, SpanKind
 
-from ...core.traces.ids import AttemptIds, SpanRef, stretch_of
+from ...core.traces.ids import AttemptIds, SpanRef, stretch_bytes, stretch_of
 from ...v1.worker_pb2 import Task
 from .attributes import (
     TracedRun,
@@ -60,8 +60,8 @@ class SpanOfStart(LightSpan):
         return Description(start_name(self._workflow_type), SpanKind.PRODUCER, self._parent, attributes)
 
     def encode(self) -> bytes:
-        ref, parent = self._ref, self._parent
-        ids = ref.trace_id, ref.span_id, 0 if parent is None else parent.span_id
+        parent = self._parent
+        ids = *self._ref.ids(), b"" if parent is None else parent.span_id.to_bytes(8, "big")
         kind = self._workflow_type, self._namespace, parent is not None and parent.is_remote
         return start_span(ids, kind, self.ids, self.start_ns, self.end_ns)
 
@@ -131,6 +131,7 @@ class LightPart:
 
     __slots__ = (
         "_joined",
+        "_known_ids",
         "_number",
         "_ref",
         "_span",
@@ -157,6 +158,7 @@ class LightPart:
         self._number = number
         self._start_ns = time_ns() if number else claimed.task.claimed_at_us * 1_000
         self._ref: SpanRef | None = None
+        self._known_ids: tuple[bytes, bytes, bytes] | None = None
         self.made: CommonOfAttempts | None = None
         self._span: SpanOfStretch | None = None
 
@@ -171,10 +173,11 @@ class LightPart:
     def common(self) -> CommonOfAttempts:
         common = self.made
         if common is None:
-            claimed, ref = self.claimed, self.ref
+            claimed = self.claimed
+            trace_id, span_id, _ = self._ids()
             run_id = claimed.task.run_id
-            head = steps_head(ref.trace_id, ref.span_id, run_id, claimed.worker_id)
-            common = self.made = CommonOfAttempts(head, AttemptIds(run_id, claimed.claim))
+            head = steps_head(trace_id, span_id, run_id, claimed.worker_id)
+            common = self.made = head, AttemptIds(run_id, claimed.claim)
         return common
 
     @property
@@ -197,13 +200,25 @@ class LightPart:
         self.end_ns = time_ns()
         pending.add_ended(self)
 
+    def _ids(self) -> tuple[bytes, bytes, bytes]:
+        """Of the trace, of its span, and of the start, which is the parent if it is `joined`."""
+        ids = self._known_ids
+        if ids is None:
+            claimed = self.claimed
+            trace_id, start_id = claimed.trace.ids()
+            if self._joined:
+                ids = trace_id, stretch_bytes(claimed.task.run_id, claimed.claim, self._number), start_id
+            else:
+                ids = *self.ref.ids(), start_id
+            self._known_ids = ids
+        return ids
+
     def encode(self) -> bytes:
         """The span as bytes."""
-        claimed, ref = self.claimed, self.ref
+        claimed = self.claimed
         task = claimed.task
-        ids = ref.trace_id, ref.span_id, claimed.trace.start.ref.span_id
         kind = task.workflow_type, task.namespace_id, task.version, claimed.worker_id
-        return run_span(ids, kind, (task.run_id, task.workflow_id, claimed.claim), self._start_ns, self.end_ns)
+        return run_span(self._ids(), kind, (task.run_id, task.workflow_id, claimed.claim), self._start_ns, self.end_ns)
 
 
 class SpanOfAttempt(LightSpan):
@@ -222,7 +237,7 @@ class SpanOfAttempt(LightSpan):
 
     def make_context(self) -> SpanContext:
         part = self.part
-        return SpanContext(part.ref.trace_id, part.common.ids.of(self.step_id, self.attempt), False, SAMPLED)
+        return SpanContext(part.ref.trace_id, part.common[1].of(self.step_id, self.attempt), False, SAMPLED)
 
     def describe(self) -> Description:
         part = self.part

@@ -5,14 +5,14 @@ each that the garbage collector has to visit. A single entry in that queue stand
 the processor apply to them as well: when it sends, flushes and shuts down.
 """
 
+import asyncio
 import logging
 import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -33,6 +33,10 @@ SEND_AT = 2 * REQUEST_SPANS
 """This many are sent without waiting for the processor, which sends every 5 s."""
 PENDING_SPANS = 65_536
 """Spans beyond this are dropped: about 20 MB."""
+_TOGETHER = 512  # so many become one object
+
+Chunk: TypeAlias = tuple[int, bytes]
+"""Encoded spans: how many, and the bytes."""
 
 _log = logging.getLogger("kagzi.otel")
 _ANY = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
@@ -57,8 +61,12 @@ def pending_of(processor: SpanProcessor, exporter: object, resource: "Resource")
 
 class EncodedSpans(ReadableSpan):
     """All pending spans. Adding one never blocks: the span is appended first, and then the entry is queued if needed;
-    the sender removes the entry first, and then takes the spans. `ended`: spans that have ended and are not encoded
-    yet; they are encoded once there are `encode_at`, so that few objects are kept."""
+    the sender removes the entry first, and then takes the spans.
+
+    `ended`: spans that have ended and are not encoded yet. They are encoded in the next iteration of the event loop: by
+    then a worker has sent the results of its steps, and would wait. Without an event loop, they are encoded once there
+    are `encode_at`. `is_noted`: the entry is queued and the encoding is scheduled, so nothing is left to do for one
+    more."""
 
     encode_at = 128
 
@@ -66,73 +74,84 @@ class EncodedSpans(ReadableSpan):
         super().__init__("spans", _ANY, resource=resource, instrumentation_scope=KAGZI_SCOPE)
         self._on_end = on_end
         self._exporter = exporter
-        self._spans: deque[bytes] = deque()
+        self._chunks: list[Chunk] = []  # only used by the thread that has `_encoding`
+        self._count = 0  # of the spans in them
         self.ended: deque[Ended] = deque()
         self._encoding = threading.RLock()  # the sender waits while another thread encodes
         self.is_queued = False
+        self.is_noted = False
         self._is_sending = False
         self._dropped = 0
         _forget_after_fork(self)
 
     def __call__(self, span: ReadableSpan) -> None:
         """Add a span that is not encoded yet."""
-        self.add(encode_span(span))
-
-    def add(self, span: bytes) -> None:
-        spans = self._spans
-        spans.append(span)
-        if not self.is_queued:
-            self.is_queued = True
-            self._on_end(self)
-        elif len(spans) >= SEND_AT:
-            self._send_early()
+        self.add_ended(_Encoded(encode_span(span)))
 
     def add_ended(self, span: Ended) -> None:
         """Add a span that is encoded together with others."""
         self.ended.append(span)
-        self.was_added()
+        if not self.is_noted:
+            self.note()
 
-    def was_added(self) -> None:
-        """Must be called when the first span was appended to `ended`, and when there are many."""
+    def note(self) -> None:
+        """Must be called after a span was appended to `ended`, unless `is_noted`."""
         if not self.is_queued:
-            self.is_queued = True
-            self._on_end(self)
-        if len(self.ended) >= self.encode_at and self._encoding.acquire(blocking=False):
+            self._queue()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a thread without one
+            if len(self.ended) >= self.encode_at:
+                self._encode_unless_encoding()
+            return
+        self.is_noted = True
+        loop.call_soon(self._encode_noted)
+
+    def _queue(self) -> None:
+        self.is_queued = True
+        self._on_end(self)
+
+    def _encode_noted(self) -> None:
+        self.is_noted = False
+        self._encode_unless_encoding()
+
+    def _encode_unless_encoding(self) -> None:
+        if self._encoding.acquire(blocking=False):
             try:
                 self._encode()
+                if self._count >= SEND_AT:
+                    self._send_early()
             finally:
                 self._encoding.release()
 
     def _encode(self) -> None:
-        write_spans(self.ended, self._spans)
-        if len(self._spans) >= SEND_AT:
-            self._send_early()
+        while self.ended:
+            chunk = write_spans(self.ended, _TOGETHER)
+            self._chunks.append(chunk)
+            self._count += chunk[0]
 
-    def take(self) -> list[bytes]:
+    def take(self) -> "list[Chunk]":
         """Take all spans, for the exporter."""
-        self.is_queued = False
+        self.is_queued = self.is_noted = False
         with self._encoding:
             self._encode()
-        spans, dropped = self._spans, self._dropped
-        self._dropped = 0
+            taken, self._chunks, self._count = self._chunks, [], 0
+            dropped, self._dropped = self._dropped, 0
         if dropped:
             _log.warning("%d spans were dropped: they were made faster than they could be sent.", dropped)
-        taken: list[bytes] = []
-        with suppress(IndexError):  # spans may be dropped meanwhile
-            for _ in range(len(spans)):
-                taken.append(spans.popleft())  # noqa: PERF401  keeps what was taken before an error
         return taken
 
     def forget(self) -> None:
-        self._spans, self.ended, self._encoding = deque(), deque(), threading.RLock()
-        self.is_queued = self._is_sending = False
+        self._chunks, self._count = [], 0
+        self.ended, self._encoding = deque(), threading.RLock()
+        self.is_queued = self.is_noted = self._is_sending = False
 
     def _send_early(self) -> None:
-        spans = self._spans
-        if len(spans) > PENDING_SPANS:
-            while len(spans) > PENDING_SPANS:
-                spans.pop()
-                self._dropped += 1
+        if self._count > PENDING_SPANS:
+            while self._count > PENDING_SPANS:
+                count, _ = self._chunks.pop()
+                self._count -= count
+                self._dropped += count
         elif not self._is_sending:
             self._is_sending = True
             threading.Thread(target=self._send, name="kagzi-spans", daemon=True).start()
@@ -144,19 +163,44 @@ class EncodedSpans(ReadableSpan):
             self._is_sending = False
 
 
-def encode_requests(spans: Iterable[ReadableSpan]) -> Iterator[tuple[int, bytes]]:
+class _Encoded:
+    """A span that was encoded when it ended."""
+
+    __slots__ = ("_data",)
+
+    part = None
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def encode(self) -> bytes:
+        return self._data
+
+
+def encode_requests(spans: Iterable[ReadableSpan]) -> Iterator[Chunk]:
     """ExportTraceServiceRequests, each with its number of spans."""
     others: list[ReadableSpan] = []
     for each in spans:
         if not isinstance(each, EncodedSpans):
             others.append(each)
             continue
-        taken = each.take()
-        for first in range(0, len(taken), REQUEST_SPANS):
-            part = taken[first : first + REQUEST_SPANS]
-            yield len(part), encode_group(each.resource, KAGZI_SCOPE, part)
+        for count, chunks in _requests(each.take()):
+            yield count, encode_group(each.resource, KAGZI_SCOPE, chunks)
     if others:
         yield len(others), encode_spans(others)
+
+
+def _requests(chunks: list[Chunk]) -> Iterator[tuple[int, list[bytes]]]:
+    """The chunks of each request, with the number of spans."""
+    count, taken = 0, list[bytes]()
+    for more, data in chunks:
+        if taken and count + more > REQUEST_SPANS:
+            yield count, taken
+            count, taken = 0, []
+        count += more
+        taken.append(data)
+    if taken:
+        yield count, taken
 
 
 def _forget_after_fork(spans: EncodedSpans) -> None:

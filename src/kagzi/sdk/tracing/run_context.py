@@ -71,6 +71,11 @@ class TraceOfTask:
             start = self._start = RunStart(*start.read())
         return start
 
+    def ids(self) -> tuple[bytes, bytes]:
+        """The trace and the span of the start."""
+        start = self._start
+        return start.ids() if isinstance(start, UsualStart) else start.ref.ids()
+
 
 def start_of_task(task: Task) -> RunStart | UsualStart | None:
     """As `start_in`, for a claimed run."""

@@ -160,10 +160,9 @@ class Stretch(ClaimedRun):
             pending = body.part.pending
             if pending is not None:
                 body.end_ns = time_ns()
-                ended = pending.ended
-                ended.append(body)
-                if len(ended) >= pending.encode_at or not pending.is_queued:
-                    pending.was_added()
+                pending.ended.append(body)
+                if not pending.is_noted:
+                    pending.note()
                 return
         span = body.fill()
         if error is not None:
