@@ -7,7 +7,7 @@ commits. The parts of an execution see it only as `RunControl`, `CallControl` or
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -48,7 +48,7 @@ class Timers(Protocol):
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle: ...
 
 
-class Services(NamedTuple):
+class Services(msgspec.Struct, frozen=True):
     """What all runs of an executor share."""
 
     threads: StepThreads

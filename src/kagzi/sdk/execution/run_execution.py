@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import Context as Variables
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 from ...core.error_details import ErrorDetail
 from ...core.errors import Diverged
@@ -30,7 +30,7 @@ from .parking import Parking
 from .ports import GONE, Answer, RunPort, Services
 from .replay_barrier import ReplayBarrier
 from .scopes import Scope
-from .state import LIVE, TRANSITIONS, RunState, Suspended
+from .state import LIVE, RUNNING, TRANSITIONS, RunState, Suspended
 from .teardown import Teardown
 from .throttled import Heartbeats, Status
 from .timed_waits import TimedWaits
@@ -60,7 +60,7 @@ class RunExecution:
         self._on_closed = on_closed
         self._on_parked = on_parked
         self.run_id = task.run_id
-        self.state = RunState.RUNNING
+        self.state = RUNNING
         self.live = True
         self.ledger = ledger = Ledger(task.history.steps)
         self.can_proceed = not (ledger.replaying or ledger.outstanding)  # a ctx call may act without `may_act`
@@ -114,7 +114,7 @@ class RunExecution:
     def refresh(self) -> None:
         """Must be called after any change that affects whether calls can proceed."""
         stop, ledger = self.interruption, self.ledger
-        running = self.state is RunState.RUNNING and not self.claim.ahead
+        running = self.state is RUNNING and not self.claim.ahead
         self.can_proceed = running and not (ledger.replaying or ledger.outstanding or stop.cancelling or stop.pausing)
         if running and self._blocked:
             blocked, self._blocked = self._blocked, []
@@ -223,7 +223,7 @@ class RunExecution:
     # --- when it is idle ----------------------------------------------------------------------------------------------
 
     def _on_idle(self) -> None:
-        if self.state is not RunState.RUNNING or self.delivery.restarting:
+        if self.state is not RUNNING or self.delivery.restarting:
             return
         if self.delivery.next_seq is not None and self.incoming.fetch_foreign():
             return  # the answer will make it idle again
@@ -235,7 +235,7 @@ class RunExecution:
             self.parking.consider()
 
     def _on_task_done(self) -> None:
-        if self.state is RunState.RUNNING and (self.waits.by_id or self.barrier.is_watching):
+        if self.state is RUNNING and (self.waits.by_id or self.barrier.is_watching):
             self.tasks.idle.start()  # it may have been the last active task
         elif self.state is RunState.ENDED:
             self._drop_parts()
@@ -280,7 +280,7 @@ class RunExecution:
         if self.services.begin_stretch is not None:
             self.stretch = self.services.begin_stretch(task)
             self.stretch.know(steps)
-        self.advance(RunState.RUNNING)
+        self.advance(RUNNING)
         self.incoming.take_in(
             step for step in steps if step.seq > known_seq or (step.step_id in self.waits.by_id and step.seq)
         )
@@ -306,7 +306,7 @@ class RunExecution:
         """The function has ended: record how, with `send`."""
         if self.state is RunState.PARKING:
             self.parking.when_answered(partial(self.finish, send))
-        if self.state is not RunState.RUNNING:
+        if self.state is not RUNNING:
             return
         recorded = None if self.ledger.is_empty or self.cancelling else self.ledger.first_result()
         if recorded is not None:
@@ -374,20 +374,32 @@ class RunExecution:
             return
         self.adopt = self.started = _ignore
         for part in _PARTS:
-            del self.__dict__[part]
+            delattr(self, part)
+        self.__class__ = _without_parts(type(self))  # pyright: ignore[reportAttributeAccessIssue]  a subclass
 
-    if not TYPE_CHECKING:  # hidden, or type checkers would accept every name
 
-        def __getattr__(self, name: str) -> object:
-            if name in _PARTS:  # a call by code that was left behind when the run ended
-                raise Suspended
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+def _without_parts(kind: type[RunExecution]) -> type[RunExecution]:
+    """The class of a run that has dropped its parts: its own, because `__getattr__` slows down access to all attributes
+    of a class."""
+    known = _classes_without_parts.get(kind)
+    if known is None:
+        known = _classes_without_parts[kind] = type(kind.__name__, (kind,), {"__getattr__": _dropped})
+    return known
+
+
+def _dropped(run: RunExecution, name: str) -> NoReturn:
+    if name in _PARTS:  # a call by code that was left behind when the run ended
+        raise Suspended
+    raise AttributeError(f"{type(run).__name__!r} object has no attribute {name!r}")
 
 
 _PARTS = frozenset({
     "barrier", "delivery", "ending", "incoming", "interruption", "operations", "parking", "root", "status", "tasks",
     "waits",
 })  # fmt: skip
+
+
+_classes_without_parts: dict[type[RunExecution], type[RunExecution]] = {}
 
 
 def _ignore(_: object) -> None: ...

@@ -12,6 +12,8 @@ class RunState(Enum):
     ENDED = auto()  # nothing more is sent about it
 
 
+RUNNING = RunState.RUNNING
+"""Used for every step: members of an Enum take longer to look up."""
 LIVE = frozenset({RunState.RUNNING, RunState.PARKING})
 
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {

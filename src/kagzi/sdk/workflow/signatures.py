@@ -4,7 +4,9 @@ import inspect
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from ...core.errors import InvalidArgument
 from ...core.limits import NAME_BYTES
@@ -85,7 +87,7 @@ def _raw_annotations(fn: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-class FunctionFacts(NamedTuple):
+class FunctionFacts(msgspec.Struct, frozen=True):
     """The facts about a function that executing it as a step needs."""
 
     is_async: bool

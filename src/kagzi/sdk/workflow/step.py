@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
+import msgspec
+
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.public import exported
@@ -82,7 +84,8 @@ def here(run: RunExecution, what: str) -> Scope:
 
 def merged(call: StepOptions, function: StepOptions) -> StepOptions:
     """The options of a call, with those of the decorated function as defaults."""
-    return call._replace(
+    return msgspec.structs.replace(
+        call,
         retry=call.retry or function.retry,
         timeout_s=function.timeout_s if call.timeout_s is None else call.timeout_s,
         once=call.once or function.once,
@@ -106,11 +109,14 @@ class StepCall:
         """The same call with this `retry`."""
         present = self._options
         checked = step_options(present.name, retry, None, once=present.once)
-        return type(self)(self._run, checked._replace(timeout_s=present.timeout_s), self._key)
+        return self._with(msgspec.structs.replace(checked, timeout_s=present.timeout_s))
 
     def timeout(self, timeout: Duration) -> Self:
         """The same call with this `timeout` for each attempt."""
-        return type(self)(self._run, self._options._replace(timeout_s=timeout_seconds(timeout)), self._key)
+        return self._with(msgspec.structs.replace(self._options, timeout_s=timeout_seconds(timeout)))
+
+    def _with(self, options: StepOptions) -> Self:
+        return type(self)(self._run, options, self._key)
 
     @overload
     def run(
@@ -212,7 +218,7 @@ class Step(Generic[P, R]):
         present = self.step_options
         changed = Step[P, R](self.fn, present.name if name is None else name, retry or present.retry, timeout)
         kept_s = present.timeout_s if timeout is None else changed.step_options.timeout_s
-        changed.step_options = changed.step_options._replace(timeout_s=kept_s, once=present.once)
+        changed.step_options = msgspec.structs.replace(changed.step_options, timeout_s=kept_s, once=present.once)
         return changed
 
     def __repr__(self) -> str:

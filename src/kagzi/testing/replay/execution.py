@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
+import msgspec
+
 from ...core.error_details import ErrorDetail
 from ...core.errors import Diverged
 from ...core.times import to_datetime
@@ -170,4 +172,4 @@ class ReplayExecutor(Executor):
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry, kept_runs_max=0, resident_wait_ms=0)
-        self._services = self._services._replace(begin_stretch=None)
+        self._services = msgspec.structs.replace(self._services, begin_stretch=None)

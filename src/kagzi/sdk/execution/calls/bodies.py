@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -18,14 +18,14 @@ from ...workflow.current import StepInfo, place
 from ...workflow.retry import Retry
 from ..run_execution import RunExecution
 from ..scopes import Scope
-from ..state import RunState
+from ..state import RUNNING
 
 logger = logging.getLogger("kagzi.worker")
 
 _NOT_BEGUN = object()
 
 
-class StepOptions(NamedTuple):
+class StepOptions(msgspec.Struct, frozen=True):
     """The options of a step; None where the workflow, the worker or the server decides."""
 
     name: str
@@ -72,7 +72,7 @@ async def perform(run: RunExecution, body: StepBody, attempt: int) -> tuple[Any,
             return await body.fn(*body.args, **body.kwargs), None
         return await _in_thread(run, body, None), None
     except asyncio.CancelledError as error:
-        if run.state is not RunState.RUNNING or task.cancelling() > cancels:
+        if run.state is not RUNNING or task.cancelling() > cancels:
             raise
         return None, error
     except BaseException as error:

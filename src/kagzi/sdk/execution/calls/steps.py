@@ -27,7 +27,7 @@ from ..ledger import FUNCTION, error_of
 from ..ports import Answer
 from ..run_execution import RunExecution
 from ..scopes import Scope
-from ..state import RunState
+from ..state import RUNNING
 from .arguments import write_arguments
 from .bodies import StepBody, StepOptions, perform
 
@@ -202,7 +202,7 @@ async def _begin_durably(run: RunExecution, body: StepBody, attempt: int) -> Non
     future: asyncio.Future[Answer] = claim.loop.create_future()
     _fill_begin(body, attempt, claim.send(partial(_begun, run, future)))
     await run.answer(future)
-    if run.state is not RunState.RUNNING or run.cancelling:  # a pause comes too late: the step has begun
+    if run.state is not RUNNING or run.cancelling:  # a pause comes too late: the step has begun
         await run.may_act()
     if claim.port.lease_is_over():
         await run.incoming.confirm_lease()
@@ -229,7 +229,7 @@ async def _may_end(run: RunExecution, body: StepBody) -> None:
     """Returns when the end of an attempt may be sent. Raises CancelledError if a race or a failed sibling closed the
     step while its body ended: the server accepts no result for it, and the cancellation is still being passed through
     the tasks in between."""
-    if run.state is not RunState.RUNNING:
+    if run.state is not RUNNING:
         await run.may_act()
     if body.step_id in run.ledger.closed:
         task = asyncio.current_task()
@@ -240,7 +240,7 @@ async def _may_end(run: RunExecution, body: StepBody) -> None:
 
 async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any) -> tuple[bool, Any]:
     """(True, the value as a replay returns it), or (False, why it cannot be recorded)."""
-    if run.state is not RunState.RUNNING or body.step_id in run.ledger.closed:
+    if run.state is not RUNNING or body.step_id in run.ledger.closed:
         await _may_end(run, body)
     try:
         what = f"output of step {body.step_id!r}"
@@ -320,7 +320,7 @@ async def _fail(
 async def _send_failure(
     run: RunExecution, body: StepBody, attempt: int, error: ErrorDetail
 ) -> pb.OperationAnswer | None:
-    if run.state is not RunState.RUNNING or body.step_id in run.ledger.closed:
+    if run.state is not RUNNING or body.step_id in run.ledger.closed:
         await _may_end(run, body)
     operation, future = run.operations.ask(body.step_id)
     failure = operation.fail_step
