@@ -7,7 +7,7 @@ error are not supported here: such a span is encoded by encoding.py.
 from collections import deque
 from functools import lru_cache
 from struct import Struct
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias
 
 from ...core.traces.ids import FIRST_SPAN, NO_SPAN, AttemptIds, hashed_attempt
 from .attributes import (
@@ -86,7 +86,7 @@ def write_spans(ended: deque[Ended], most: int) -> tuple[int, bytes]:
         if part is None:
             parts.append(each.encode())
             continue
-        span: EndedAttempt = cast("Any", each)
+        span: EndedAttempt = each  # type: ignore[assignment]  # `cast` is a call
         head, ids = part.made or part.common
         own, hashed = _step(span.name, span.step_id, span.attempt)
         digest = ids.common.copy()
