@@ -375,16 +375,10 @@ class RunExecution:
         self.adopt = self.started = _ignore
         for part in _PARTS:
             delattr(self, part)
-        self.__class__ = _without_parts(type(self))  # pyright: ignore[reportAttributeAccessIssue]  a subclass
-
-
-def _without_parts(kind: type[RunExecution]) -> type[RunExecution]:
-    """The class of a run that has dropped its parts: its own, because `__getattr__` slows down access to all attributes
-    of a class."""
-    known = _classes_without_parts.get(kind)
-    if known is None:
-        known = _classes_without_parts[kind] = type(kind.__name__, (kind,), {"__getattr__": _dropped})
-    return known
+        kind = type(self)
+        if kind not in _without_parts:  # a class of its own: `__getattr__` slows down access to every attribute
+            _without_parts[kind] = type(kind.__name__, (kind,), {"__getattr__": _dropped})
+        self.__class__ = _without_parts[kind]  # pyright: ignore[reportAttributeAccessIssue]  a subclass
 
 
 def _dropped(run: RunExecution, name: str) -> NoReturn:
@@ -397,9 +391,7 @@ _PARTS = frozenset({
     "barrier", "delivery", "ending", "incoming", "interruption", "operations", "parking", "root", "status", "tasks",
     "waits",
 })  # fmt: skip
-
-
-_classes_without_parts: dict[type[RunExecution], type[RunExecution]] = {}
+_without_parts: dict[type[RunExecution], type[RunExecution]] = {}
 
 
 def _ignore(_: object) -> None: ...
