@@ -183,10 +183,10 @@ async def serve(set_up: SetUp, plan: Plan) -> None:
         meter = ProcessMeter({"server": [server.pid], "worker": [worker.pid], "client": [os.getpid()]})
         bench = Bench(KagziEngine(client), plan, meter)
         await bench.warm_up()
-        print(_READY, flush=True)
         reader = None
         if "metrics" in set_up.parts:
             reader = await stack.enter_async_context(_metrics_reader(f"{url}/metrics"))
+        print(_READY, flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
             async with _metrics_read(reader):
                 print(msgspec.json.encode(await _measure(bench, meter)).decode(), flush=True)

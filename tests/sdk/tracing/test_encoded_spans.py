@@ -231,6 +231,22 @@ async def test_in_an_event_loop_they_are_encoded_once_its_other_work_is_done(
     provider.shutdown()
 
 
+async def test_none_is_left_behind_if_a_sender_takes_them_at_once(sent: list[bytes]) -> None:
+    provider = batching(schedule_delay_millis=1_000_000)
+    spans = encoded_spans(provider)
+    queue, taken = spans._on_end, list[pending.Chunk]()
+
+    def take_at_once(_entry: object) -> None:
+        spans._on_end = queue
+        taken.extend(spans.take())
+
+    spans._on_end = take_at_once
+    steps(provider, 3)
+    await asyncio.sleep(0)
+    provider.shutdown()
+    assert (sum(count for count, _ in taken), len(names(sent))) == (1, 2)
+
+
 async def test_a_closed_event_loop_leaves_none_behind(sent: list[bytes]) -> None:
     provider = batching(schedule_delay_millis=1_000_000)
 

@@ -96,20 +96,18 @@ class EncodedSpans(ReadableSpan):
 
     def note(self) -> None:
         """Must be called after a span was appended to `ended`, unless `is_noted`."""
-        if not self.is_queued:
-            self._queue()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # a thread without one
-            if len(self.ended) >= self.encode_at:
-                self._encode_unless_encoding()
-            return
-        self.is_noted = True
-        loop.call_soon(self._encode_noted)
-
-    def _queue(self) -> None:
-        self.is_queued = True
-        self._on_end(self)
+            loop = None
+        if loop is not None:
+            self.is_noted = True  # before the entry is queued: from then on a sender may reset it
+            loop.call_soon(self._encode_noted)
+        if not self.is_queued:
+            self.is_queued = True
+            self._on_end(self)
+        if loop is None and len(self.ended) >= self.encode_at:
+            self._encode_unless_encoding()
 
     def _encode_noted(self) -> None:
         self.is_noted = False
