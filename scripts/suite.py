@@ -7,6 +7,7 @@ not block a change. More than three are always treated as failures.
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "build" / "flaky-tests.txt"
 MOST = 3
 TIMES = 5
+GROUP = re.compile(r"@[\w-]+$")
 TESTS_FAILED = 1  # pytest's exit status; any other has another cause than a test
 
 
@@ -37,9 +39,11 @@ def pytest(arguments: list[str]) -> int:
 
 
 def failed_tests(cache: Path) -> list[str]:
-    """Ids of the failed tests; empty if a whole file could not be read, or if only a skip made the run fail."""
+    """Ids of the failed tests; empty if a whole file could not be read, or if only a skip made the run fail. To the ids
+    of grouped tests, xdist appends "@" and the group."""
     kept = cache / "v" / "cache" / "lastfailed"
-    failed: list[str] = sorted(json.loads(kept.read_text())) if kept.exists() else []
+    known: list[str] = sorted(json.loads(kept.read_text())) if kept.exists() else []
+    failed = [GROUP.sub("", test) for test in known]
     return failed if all("::" in test for test in failed) else []
 
 

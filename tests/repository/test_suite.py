@@ -27,16 +27,22 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(tmp_path: Path, *programs: str) -> int:
+def run(tmp_path: Path, *programs: str, options: tuple[str, ...] = ("-p", "no:xdist")) -> int:
     for number, program in enumerate(programs):
         (tmp_path / f"test_{number}.py").write_text(program)
-    return suite.main(["-p", "no:xdist", "--rootdir", str(tmp_path), str(tmp_path)])
+    return suite.main([*options, "--rootdir", str(tmp_path), str(tmp_path)])
 
 
 def test_a_test_that_fails_once_is_named(tmp_path: Path, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, FAILS_ONCE, "def test_it() -> None: ...") == 0
     assert report.read_text() == "test_0.py::test_it\n"
     assert "FLAKY" in capsys.readouterr().out
+
+
+def test_a_test_of_a_group_is_found_again(tmp_path: Path, report: Path) -> None:
+    grouped = FAILS_ONCE.replace("def test_it", '@pytest.mark.xdist_group("port-50051")\ndef test_it')
+    assert run(tmp_path, f"import pytest\n{grouped}", options=("--numprocesses", "1", "--dist", "loadgroup")) == 0
+    assert report.read_text() == "test_0.py::test_it\n"
 
 
 def test_a_test_that_fails_again_has_failed(tmp_path: Path, report: Path) -> None:

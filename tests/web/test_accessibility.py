@@ -95,7 +95,7 @@ def own_worker(dashboard: Dashboard) -> str:
 
 def _settled(page: Page) -> None:
     expect(page.locator("main > :not(.skeleton)").first).to_be_visible()
-    expect(page.locator("main .skeleton")).to_have_count(0)
+    expect(page.locator("main .skeleton, main [data-stale]")).to_have_count(0)
 
 
 def _open(page: Page, opening: str) -> None:

@@ -55,6 +55,17 @@ def test_a_schedule_is_previewed_made_and_triggered(dashboard: Dashboard, page: 
     expect(row.locator(f".dots a[href*='{run['run_id']}']")).to_have_count(1)
 
 
+def test_the_next_times_of_a_schedule_are_asked_for_once(dashboard: Dashboard, page: Page) -> None:
+    schedule = {"workflow": "hello", "cron": "0 6 1 1 *", "input": "x"}
+    assert dashboard.api.put("/schedules/asked-once", json=schedule).is_success
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(f"{dashboard.url}schedules/asked-once")
+    expect(page.locator(".card time").first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert len([url for url in requests if "/schedules/asked-once/preview" in url]) == 1
+
+
 def test_a_type_that_waits_without_a_worker_is_named_with_the_command(dashboard: Dashboard, page: Page) -> None:
     dashboard.start("nobody-serves-this", namespace="lonely")
     page.goto(f"{dashboard.url}workers?namespace=lonely")

@@ -37,12 +37,6 @@ export function SchedulePage() {
     [id, namespace.value],
     { every: ASK_S },
   );
-  // future times change only after one has passed, or after an edit
-  const known = shown.value?.schedule;
-  const times = useResource(
-    (abort) => api.get<Paged<TimeView>>(`${path}/preview`, { count: NEXT }, { abort }),
-    [id, namespace.value, known?.next_at, known?.updated_at],
-  );
   return (
     <Loaded of={shown}>
       {({ schedule, fires, runs }) => (
@@ -59,20 +53,27 @@ export function SchedulePage() {
             <section class="card">
               <h2>Next times</h2>
               {schedule.paused && <p class="dim">Paused: these times start no runs until you resume the schedule.</p>}
-              <Loaded of={times}>
-                {(page) =>
-                  page.rows.length === 0 ? (
-                    <p class="dim">No more times.</p>
-                  ) : (
-                    <Times times={page.rows} cron={schedule.cron} />
-                  )
-                }
-              </Loaded>
+              <NextTimes of={schedule} />
             </section>
             <Facts schedule={schedule} />
           </div>
         </>
       )}
+    </Loaded>
+  );
+}
+
+/** Future times change only after one has passed, or after an edit. */
+function NextTimes({ of }: { readonly of: ScheduleView }) {
+  const times = useResource(
+    (abort) => api.get<Paged<TimeView>>(`/schedules/${segment(of.schedule)}/preview`, { count: NEXT }, { abort }),
+    [of.schedule, namespace.value, of.next_at, of.updated_at],
+  );
+  return (
+    <Loaded of={times}>
+      {(page) =>
+        page.rows.length === 0 ? <p class="dim">No more times.</p> : <Times times={page.rows} cron={of.cron} />
+      }
     </Loaded>
   );
 }
