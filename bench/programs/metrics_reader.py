@@ -7,7 +7,7 @@ python -m bench.programs.metrics_reader https://127.0.0.1:8080/metrics
 import os
 import ssl
 import sys
-from http.client import HTTPConnection, HTTPSConnection
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from urllib.parse import urlsplit
 
 
@@ -17,12 +17,21 @@ def main() -> None:
     if parts.scheme == "https":
         connection = HTTPSConnection(parts.netloc, context=ssl.create_default_context(cafile=authority))
     for _line in sys.stdin:
-        connection.request("GET", parts.path, headers={"Authorization": f"Bearer {key}"} if key else {})
-        response = connection.getresponse()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        try:
+            response = answer_to(connection, parts.path, headers)
+        except RemoteDisconnected:  # the server closes a connection that was idle for seconds
+            connection.close()
+            response = answer_to(connection, parts.path, headers)
         read = len(response.read())
         if response.status != 200:
             raise SystemExit(f"the server answered with {response.status} {response.reason}")
         print(read, flush=True)
+
+
+def answer_to(connection: HTTPConnection, path: str, headers: dict[str, str]) -> HTTPResponse:
+    connection.request("GET", path, headers=headers)
+    return connection.getresponse()
 
 
 if __name__ == "__main__":
