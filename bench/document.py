@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.cores import cores_together
 from bench.engines.base import Engine
 from bench.workloads import Plan, Workload
 from kagzi.cli.bench.machine import describe_database, describe_machine, describe_versions
@@ -31,7 +32,7 @@ def new_document(
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join(["python", "-m", "bench", *sys.argv[1:]]),
         "commit": versions["commit"],
-        "machine": {**describe_machine(), "kernel": platform.release()},
+        "machine": {**describe_machine(), "kernel": platform.release(), "cores_together": cores_together()},
         "versions": versions,
         "database": _database(),
         "rounds": rounds,

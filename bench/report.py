@@ -6,6 +6,7 @@ No figure is typed: `python -m bench report FILE` writes them all, and a test co
 import re
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Any
 
 from bench.document import Document
 from bench.engines.before import BEFORE
@@ -55,7 +56,7 @@ def circumstances(document: Document) -> str:
     build = "optimised" if machine["python_optimised"] else "**not** optimised"
     lines = [
         f"- commit `{document['commit']}`, {document['started_at']}, `{document['command']}`",
-        f"- {machine['processor']}, {machine['usable_cores']} cores, {machine['memory_mb'] / 1024:.0f} GiB",
+        f"- {machine['processor']}, {_cores(machine)}, {machine['memory_mb'] / 1024:.0f} GiB",
         f"- kernel {machine['kernel']}; load average at the start {machine['load_average_before'][0]:.1f}",
         f"- Python {document['versions']['python']}, {build}; SQLite {document['versions']['sqlite']}",
         f"- PostgreSQL {database.get('server_version', 'absent')}, fsync {database.get('fsync', '?')}",
@@ -64,6 +65,12 @@ def circumstances(document: Document) -> str:
         *_slowdowns(document),
     ]
     return "\n".join(each for line in lines for each in _wrapped(line))
+
+
+def _cores(machine: dict[str, Any]) -> str:
+    """How many, and what they do together if that was measured."""
+    cores, factor = machine["usable_cores"], machine.get("cores_together")
+    return f"{cores} cores" if factor is None else f"{cores} cores that do {factor:g} times as much as one alone"
 
 
 def _slowdowns(document: Document) -> list[str]:

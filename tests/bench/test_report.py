@@ -76,6 +76,12 @@ def test_what_was_left_out_has_no_part_in_figures_and_is_counted(document: dict[
     assert "more than 1.15 times beside 1 of the 2 that count; 1 that were disturbed" in circumstances
 
 
+def test_what_all_cores_do_together_is_stated_if_it_was_measured(document: dict[str, Any]) -> None:
+    assert "- P, 2 cores, 2 GiB" in BLOCKS["circumstances"](document)
+    document["machine"]["cores_together"] = 1.02
+    assert "- P, 2 cores that do 1.02 times as much as one alone, 2 GiB" in BLOCKS["circumstances"](document)
+
+
 def test_the_median_of_the_rounds_counts_and_errors_do_not(document: dict[str, Any]) -> None:
     of = figures(document)["W1@100"]
     assert (of["kagzi-postgresql"].median, of["kagzi-postgresql"].low, of["kagzi-postgresql"].high) == (1000, 900, 1400)
