@@ -64,9 +64,13 @@ def new_document(
 def write_document(document: Document, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     results = document["results"]
-    head = json.dumps({**document, "results": []}, indent=1)
+    head = json.dumps({**_without_results(document), "results": []}, indent=1)
     lines = ",\n".join("  " + json.dumps(result) for result in results)  # one line each, so that diffs are readable
     path.write_text(head.removesuffix('"results": []\n}') + f'"results": [\n{lines}\n ]\n}}\n')
+
+
+def _without_results(document: Document) -> Document:
+    return {name: value for name, value in document.items() if name != "results"}
 
 
 def read_document(path: Path) -> Document:

@@ -27,8 +27,9 @@ def fill(page: str, document: Document, soaks: Sequence[Document] = ()) -> str:
 
 
 def soaked(soaks: Sequence[Document]) -> str:
-    """The first, the middle and the last interval of each soak."""
+    """The first, the middle and the last interval of each soak; where it was measured, and its worst interval."""
     rows: list[list[str]] = []
+    notes: list[str] = []
     for soak in soaks:
         results = soak["results"]
         for record in (results[0], results[len(results) // 2], results[-1]):
@@ -46,9 +47,16 @@ def soaked(soaks: Sequence[Document]) -> str:
                     f"{record['steps']:,}",
                 ]
             )
+        machine, worst = soak["machine"], max(results, key=lambda record: record["p99"])
+        notes += _wrapped(
+            f"- {_title(soak, results[0]['engine'])}: half of {soak['peak_steps_per_second']:,} steps/s; commit"
+            f" `{soak['commit']}`, `{soak['command']}`, {machine['processor']}, {_cores(machine)}. The worst interval"
+            f" ended at {worst['at']} s: {worst['steps_per_second']:,} steps/s, p99 {worst['p99']:,.0f} ms,"
+            f" {worst['in_flight_at_the_end']:,} runs at its end"
+        )
     head = ["store", "at", "steps/s", "p50 / p99 of a run, ms", "server / worker, MB"]
     head += ["database, MB", "WAL, MB", "dead rows", "steps so far"]
-    return table(head, rows) if rows else "Not measured yet: `python -m bench soak`."
+    return "\n".join((table(head, rows), "", *notes)) if rows else "Not measured yet: `python -m bench soak`."
 
 
 def circumstances(document: Document) -> str:

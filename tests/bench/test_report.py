@@ -141,20 +141,23 @@ def test_every_block_is_written_and_writing_again_changes_nothing(document: dict
         fill("<!-- figures: other -->\n<!-- end of figures -->", document)
 
 
-def test_a_soak_shows_its_first_and_its_last_interval(document: dict[str, Any]) -> None:
+def test_a_soak_shows_its_first_its_last_and_its_worst_interval(document: dict[str, Any]) -> None:
     results = [
         {
-            "engine": "kagzi-postgresql", "at": at, "steps_per_second": 5_000, "p50": 3.0, "p99": 9.0,
-            "steps": at * 5_000,
+            "engine": "kagzi-postgresql", "at": at, "steps_per_second": 5_000, "p50": 3.0,
+            "p99": 12.0 if at == 60 else 9.0, "in_flight_at_the_end": 7, "steps": at * 5_000,
             "memory_mb": {"server": 80.0 + at, "worker": 60.0}, "database_bytes": at * 1_000_000,
             "wal_bytes": 5_000_000,
             "live_rows": 100, "dead_rows": 5,
         }
         for at in (30, 60, 90)
     ]  # fmt: skip
-    text = soaked([{**document, "results": results}])
+    text = soaked([{**document, "results": results, "peak_steps_per_second": 10_000}])
     assert "| 30 s | 5,000 | 3.0 / 9.0 | 110 / 60 | 30 | 5 | 5.0% | 150,000 |" in text
     assert "| 90 s |" in text
+    line = " ".join(text.split())
+    assert "half of 10,000 steps/s; commit `abc`, `python -m bench compare`, P, 2 cores. The worst interval" in line
+    assert "ended at 60 s: 5,000 steps/s, p99 12 ms, 7 runs at its end" in line
 
 
 def test_the_plot_is_svg_with_a_bar_for_each_figure(document: dict[str, Any]) -> None:
@@ -167,6 +170,7 @@ def test_the_plot_is_svg_with_a_bar_for_each_figure(document: dict[str, Any]) ->
 
 
 def test_a_document_is_read_as_it_was_written(document: dict[str, Any], tmp_path: Path) -> None:
+    document["added_later"] = 1  # as a soak adds its peak
     write_document(document, tmp_path / "document.json")
     assert read_document(tmp_path / "document.json") == document
     write_document({**document, "format": 99}, tmp_path / "other.json")
