@@ -20,7 +20,7 @@ _SECONDS = 0.3
 _TRIES = 3
 
 Counter = subprocess.Popen[str]
-"""A process that counts loops when told to."""
+"""A process that counts loops on request."""
 
 
 def cores_together(seconds: float = _SECONDS, tries: int = _TRIES) -> float:
@@ -50,7 +50,7 @@ def _counter() -> Generator[Counter]:
                 counter.kill()
 
 
-def _count_when_told() -> None:
+def _count_on_request() -> None:
     for line in sys.stdin:
         count, end = 0, time.monotonic() + float(line)
         while time.monotonic() < end:
@@ -61,6 +61,6 @@ def _count_when_told() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--count"]:
-        _count_when_told()
+        _count_on_request()
     else:
         print(cores_together())
