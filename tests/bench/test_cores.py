@@ -2,10 +2,28 @@
 
 import os
 
+import pytest
+
+from bench import cores
 from bench.cores import cores_together
 
 
-def test_all_cores_do_as_much_as_one_or_more() -> None:
-    cores = len(os.sched_getaffinity(0))
-    # Beside other tests, a process that is alone gets a smaller share of the machine than as many as there are cores.
-    assert 0.1 < cores_together(seconds=0.1, tries=1) < 10 * cores
+def test_every_core_has_a_process_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[list[int]] = []
+
+    def three(_pid: int) -> set[int]:
+        return {0, 1, 2}
+
+    def counted(counters: list[cores.Counter], _seconds: float) -> int:
+        pids.append([counter.pid for counter in counters])
+        return 10 * len(counters)
+
+    monkeypatch.setattr(os, "sched_getaffinity", three)
+    monkeypatch.setattr(cores, "_count", counted)
+    assert cores_together(tries=2) == 3.0
+    assert [len(set(each)) for each in pids] == [3, 1, 3, 1]
+
+
+def test_processes_count_when_asked() -> None:
+    """How much each counts depends on what else the machine does."""
+    assert cores_together(seconds=0.1, tries=1) > 0
