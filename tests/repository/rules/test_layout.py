@@ -18,6 +18,7 @@ POSTGRES_ONLY = {
 }
 SQLITE_ONLY = {
     "connection/checkpoints",  # PostgreSQL runs its checkpoints itself
+    "connection/file_status",  # as file_watch, which needs it
     "connection/file_watch",  # only a file can be deleted while it is in use
     "connection/inline",  # a database at the other end of a socket is waited for without a thread
     "write/run_changes",  # saves row by row; PostgreSQL saves in one statement (write/run_state)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from ....core.errors import KagziError, StoreLost
 from .connection import Database, create_file
+from .file_status import status_reader
 
 logger = logging.getLogger("kagzi.store")
 
@@ -28,12 +29,14 @@ class FileWatch:
         self._path = path
         self.log = f"{path}-wal"
         self.log_bytes = 0
-        self._opened: dict[str, tuple[int, int] | None] = {}
+        self._file_now, self._log_now = status_reader(path), status_reader(self.log)
+        self._opened_file: tuple[int, int] | None = None
+        self._opened_log: tuple[int, int] | None = None
         self.lost = False
         self._in_place = False
 
     def begin(self) -> None:
-        self._opened = {name: _identity(name) for name in (self._path, self.log)}
+        self._opened_file, self._opened_log = self._identities()
 
     def check(self, writer: Database) -> None:
         """Raises StoreLost if the files are gone. The first time, it saves what can be saved."""
@@ -61,21 +64,25 @@ class FileWatch:
 
     def is_log(self, status: os.stat_result) -> bool:
         """Whether a file is the log that was opened, whatever has that name now."""
-        return self._opened.get(self.log) == (status.st_dev, status.st_ino)
+        return self._opened_log == (status.st_dev, status.st_ino)
 
     def _are_in_place(self) -> bool:
         """Runs after every commit, so it makes only two system calls."""
-        try:
-            file, log = os.stat(self._path), os.stat(self.log)  # noqa: PTH116  Path.stat takes twice as long
-        except FileNotFoundError:
+        file, log = self._file_now(), self._log_now()
+        if file is None or log is None:
             return False
-        self.log_bytes = log.st_size
-        opened = self._opened
-        return opened.get(self._path) == (file.st_dev, file.st_ino) and opened.get(self.log) == (log.st_dev, log.st_ino)
+        self.log_bytes = log.size
+        return file.identity == self._opened_file and log.identity == self._opened_log
+
+    def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        """Those of the files that have the names now. None: there is no such file."""
+        file, log = self._file_now(), self._log_now()
+        return None if file is None else file.identity, None if log is None else log.identity
 
     def _problems(self) -> Iterator[str]:
-        for name, opened in self._opened.items():
-            if opened is not None and (current := _identity(name)) != opened:
+        opened = (self._opened_file, self._opened_log)
+        for name, before, current in zip((self._path, self.log), opened, self._identities(), strict=True):
+            if before is not None and current != before:
                 yield f"{name} was {'deleted' if current is None else 'replaced'}"
 
     def _save(self, problem: str, writer: Database) -> None:
@@ -119,14 +126,5 @@ class FileWatch:
     def _checkpoint_in_place(self, writer: Database) -> bool:
         """If only the log has lost its name, and no other file has it, a checkpoint can still write it to the
         database."""
-        unharmed = _identity(self._path) == self._opened[self._path]
-        return unharmed and _identity(self.log) is None and writer.checkpoint_all()
-
-
-def _identity(name: str) -> tuple[int, int] | None:
-    """Identifies the file that has this name now. None: there is none."""
-    try:
-        status = os.stat(name)  # noqa: PTH116  as above
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
+        file, log = self._identities()
+        return file == self._opened_file and log is None and writer.checkpoint_all()
