@@ -279,7 +279,7 @@ def test_what_a_worker_sends() -> None:
     )
     sent = [pb.SessionRequest.FromString(data) for data in messages]
     assert sum(len(run.operations) for request in sent for run in request.runs) == count
-    assert outbox.take_too_large() == []
+    assert outbox.take_refusals() == []
 
 
 def test_what_a_worker_sends_beside_its_operations() -> None:
@@ -301,7 +301,7 @@ def test_what_no_server_reads_is_refused_by_the_worker_itself() -> None:
     [message] = outbox.take()
     [run] = pb.SessionRequest.FromString(message).runs
     assert [operation.complete_step.step_id for operation in run.operations] == ["small"]
-    [answer] = outbox.take_too_large()
+    [answer] = outbox.take_refusals()
     assert answer.id == 1
     assert "race" in answer.refused.message
     assert "MESSAGE_HARD_BYTES" in answer.refused.message

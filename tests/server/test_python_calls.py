@@ -24,7 +24,7 @@ from .test_message_counts import UNHURRIED
 COUNTED = (str(Path(kagzi.__file__).parent), str(contextlib.__file__))
 FEW, MANY = 10, 30
 TRIES = 8
-STEP_CALLS = 245
+STEP_CALLS = 237
 RUN_CALLS = 910
 TOGETHER = 12  # runs of MANY steps each, so that a message and a batch have many
 TOGETHER_CALLS = 80

@@ -266,7 +266,11 @@ class Outbox:
         self._messages.append(message)
         return message.data
 
-    def take_too_large(self) -> list[pb.OperationAnswer]:
+    @property
+    def has_refusals(self) -> bool:
+        return bool(self._too_large or self._not_encoded)
+
+    def take_refusals(self) -> list[pb.OperationAnswer]:
         """Refusals for operations that are too large for any server, or that the codec could not encode."""
         too_large, self._too_large = self._too_large, []
         not_encoded, self._not_encoded = self._not_encoded, []

@@ -258,7 +258,8 @@ class Session:
             await self._wake.wait()
             self._wake.clear()
             messages = self._outbox.take()
-            self.leased.refuse(self._outbox.take_too_large())
+            if self._outbox.has_refusals:
+                self.leased.refuse(self._outbox.take_refusals())
             beside = self._beside()
             if beside and messages and len(messages[0]) + len(beside) <= limits.MESSAGE_SOFT_BYTES:
                 messages[0] += beside
@@ -305,12 +306,15 @@ class Session:
     def _beside(self) -> bytes:
         """What is sent beside operations and never resent: receipts, heartbeats, diagnostics and counts of the
         worker."""
+        is_update_due = self._heartbeat_due or self._drain_due or self._goodbye_due or self._diagnostics_due
+        if not (self._received or is_update_due):
+            return b""
         parts = [field(RECEIVED_TAG, proof) for proof in self._received]
         self._received.clear()
         if self._heartbeat_due:
             self.leased.clock.renewed(self.leased.clock.now())
             parts.extend(field(HEARTBEAT_TAG, proof) for proof in self.leased.proofs())
-        if self._heartbeat_due or self._drain_due or self._goodbye_due or self._diagnostics_due:
+        if is_update_due:
             update = pb.SessionUpdate(
                 drain=self._draining,
                 completed_delta=self.leased.completed,

@@ -253,7 +253,8 @@ class SessionStream:
     async def _read(self, session: Session) -> None:
         """Reads to the last message; then the writer ends the stream, within a time limit."""
         while not self._is_leaving:
-            await self._outlet.unread.readable()
+            if self._outlet.unread.is_full:
+                await self._outlet.unread.readable()
             data = await self._context.read()
             if data is grpc.aio.EOF:
                 break

@@ -110,6 +110,9 @@ class Database:
 
     def run_many(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
         """Run a statement for many rows, as few times as possible; returns how many rows changed."""
+        if len(rows) == 1:
+            self.statements += 1
+            return self._connection.execute(SQL_MANY[name][-1][1], rows[0]).rowcount
         changed = start = 0
         for size, sql in SQL_MANY[name]:
             while len(rows) - start >= size:

@@ -10,18 +10,18 @@ import errno
 import os
 from collections.abc import Callable
 from struct import Struct
-from typing import NamedTuple
+from typing import TypeAlias
 
 _CURRENT_DIRECTORY = -100
 _INODE_AND_SIZE = 0x100 | 0x200
 _LAYOUT = Struct("=32xQQ88xII112x")  # struct statx: inode, size, and the device as major and minor number
 
 
-class FileStatus(NamedTuple):
-    """`identity`: the device and the inode."""
+Identity: TypeAlias = tuple[int, int, int]
+"""The inode, and the major and minor number of its device."""
 
-    identity: tuple[int, int]
-    size: int
+FileStatus: TypeAlias = tuple[Identity, int]
+"""Which file it is, and its size. A plain tuple: two are read after every commit."""
 
 
 def status_reader(path: str) -> Callable[[], FileStatus | None]:
@@ -36,7 +36,7 @@ def status_reader(path: str) -> Callable[[], FileStatus | None]:
     def read() -> FileStatus | None:
         if not statx(_CURRENT_DIRECTORY, name, 0, _INODE_AND_SIZE, address):
             inode, size, major, minor = _LAYOUT.unpack_from(buffer)
-            return FileStatus((os.makedev(major, minor), inode), size)
+            return (inode, major, minor), size
         if ctypes.get_errno() == errno.ENOENT:
             return None
         return _by_stat(path)  # the kernel or a sandbox refuses `statx`; any other error is raised there
@@ -49,7 +49,11 @@ def _by_stat(path: str) -> FileStatus | None:
         status = os.stat(path)  # noqa: PTH116  Path.stat takes twice as long
     except FileNotFoundError:
         return None
-    return FileStatus((status.st_dev, status.st_ino), status.st_size)
+    return identity_of(status), status.st_size
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    return status.st_ino, os.major(status.st_dev), os.minor(status.st_dev)
 
 
 _C_LIBRARY = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ....core.errors import KagziError, StoreLost
 from .connection import Database, create_file
-from .file_status import status_reader
+from .file_status import Identity, identity_of, status_reader
 
 logger = logging.getLogger("kagzi.store")
 
@@ -30,8 +30,8 @@ class FileWatch:
         self.log = f"{path}-wal"
         self.log_bytes = 0
         self._file_now, self._log_now = status_reader(path), status_reader(self.log)
-        self._opened_file: tuple[int, int] | None = None
-        self._opened_log: tuple[int, int] | None = None
+        self._opened_file: Identity | None = None
+        self._opened_log: Identity | None = None
         self.lost = False
         self._in_place = False
 
@@ -64,20 +64,20 @@ class FileWatch:
 
     def is_log(self, status: os.stat_result) -> bool:
         """Whether a file is the log that was opened, whatever has that name now."""
-        return self._opened_log == (status.st_dev, status.st_ino)
+        return self._opened_log == identity_of(status)
 
     def _are_in_place(self) -> bool:
         """Runs after every commit, so it makes only two system calls."""
         file, log = self._file_now(), self._log_now()
         if file is None or log is None:
             return False
-        self.log_bytes = log.size
-        return file.identity == self._opened_file and log.identity == self._opened_log
+        log_identity, self.log_bytes = log
+        return file[0] == self._opened_file and log_identity == self._opened_log
 
-    def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+    def _identities(self) -> tuple[Identity | None, Identity | None]:
         """Those of the files that have the names now. None: there is no such file."""
         file, log = self._file_now(), self._log_now()
-        return None if file is None else file.identity, None if log is None else log.identity
+        return None if file is None else file[0], None if log is None else log[0]
 
     def _problems(self) -> Iterator[str]:
         opened = (self._opened_file, self._opened_log)

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....core.effects import Effects, merge
+from ....core.effects import NO_EFFECTS, Effects, merge
 from ....core.error_details import ErrorCode
 from ....core.limits import BATCH_ANSWER_BYTES, STEPS_PER_RUN
 from ....core.pages.sizes import outcome_bytes
@@ -106,7 +106,10 @@ def _forget(writer: Writer, command: Command) -> None:
 
 def _together(plan: WritePlan, batch: Sequence[Command]) -> _Written:
     fences, now = plan.fences, plan.now
-    fences.load(plan.database, {command.run.run_id for command in batch if not isinstance(command, StartRun)})
+    known = fences.get
+    unknown = {each.run.run_id for each in batch if known(each.run.run_id) is None and not isinstance(each, StartRun)}
+    if unknown:
+        fences.load(plan.database, unknown)
     outcomes: list[Outcome] = []
     answers = AnswerBudget()
     for command in batch:
@@ -128,7 +131,7 @@ def _together(plan: WritePlan, batch: Sequence[Command]) -> _Written:
             outcome = answers.spend(command, plan)
         outcomes.append(outcome)
     plan.flush()
-    return outcomes, merge(plan.effects)
+    return outcomes, merge(plan.effects) if plan.effects else NO_EFFECTS
 
 
 class AnswerBudget:
