@@ -15,7 +15,7 @@ from bench.engines.before import BEFORE, engines_before
 from bench.install import install as install_peers
 from bench.launch import EngineError
 from bench.plot import draw
-from bench.report import against_before, against_the_best, fill, who_is_ahead
+from bench.report import against_before, against_the_best, fill, guarded, large_cases, soaked, who_is_ahead
 from bench.soak import soak
 from bench.workloads import BRIEF, COMPARED, GROUPS, TINY, WORKLOADS, Plan, chosen
 
@@ -25,6 +25,8 @@ PAGE = ROOT / "docs" / "performance.md"
 PLOT = ROOT / "docs" / "performance.svg"
 COMPARISON = RESULTS / "comparison.json"
 """The source of docs/performance.md."""
+GUARDED = RESULTS / "guarded.txt"
+"""What `bench.guarded` printed, below the command and where it ran."""
 
 
 @click.group()
@@ -122,7 +124,7 @@ def report_command(*, file: Path) -> None:
     document = read_document(file)
     if file.resolve() != COMPARISON:
         write_document(document, COMPARISON)
-    PAGE.write_text(fill(PAGE.read_text(), document, soaks()))
+    PAGE.write_text(fill(PAGE.read_text(), document, other_blocks()))
     PLOT.write_text(draw(document))
     _summarise(document)
 
@@ -142,9 +144,14 @@ def soak_command(*, store: str, minutes: float, output: Path | None) -> None:
     click.echo(f"written: {path}")
 
 
-def soaks() -> list[Document]:
-    """The soaks in docs/performance.md."""
-    return [read_document(path) for path in sorted(RESULTS.glob("soak-*.json"))]
+def other_blocks() -> dict[str, str]:
+    """The blocks of docs/performance.md that are not of the comparison."""
+    soaks = [read_document(path) for path in sorted(RESULTS.glob("soak-*.json"))]
+    return {
+        "soak": soaked(soaks),
+        "large": "\n\n".join(large_cases(read_document(path)) for path in sorted(RESULTS.glob("large-*.json"))),
+        "guarded": guarded(GUARDED.read_text()),
+    }
 
 
 def _engines(names: Sequence[str], *, only_kagzi: bool, servers: bool) -> list[type[Engine]]:

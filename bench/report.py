@@ -4,7 +4,7 @@ No figure is typed: `python -m bench report FILE` writes them all, and a test co
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -17,11 +17,12 @@ _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- e
 _COST_WORKLOAD = "W1@100"
 
 
-def fill(page: str, document: Document, soaks: Sequence[Document] = ()) -> str:
-    """The page with every block rewritten. Raises KeyError for an unknown block."""
+def fill(page: str, document: Document, others: Mapping[str, str]) -> str:
+    """The page with every block rewritten. `others`: the blocks that are not of this document. Raises KeyError for an
+    unknown block."""
 
     def written(name: str) -> str:
-        return soaked(soaks) if name == "soak" else BLOCKS[name](document)
+        return others[name] if name in others else BLOCKS[name](document)
 
     return _BLOCK.sub(lambda match: f"{match[1]}\n{written(match['name'])}\n\n{match[4]}", page)
 
@@ -57,6 +58,28 @@ def soaked(soaks: Sequence[Document]) -> str:
     head = ["store", "at", "steps/s", "p50 / p99 of a run, ms", "server / worker, MB"]
     head += ["database, MB", "WAL, MB", "dead rows", "steps so far"]
     return "\n".join((table(head, rows), "", *notes)) if rows else "Not measured yet: `python -m bench soak`."
+
+
+def large_cases(document: Document) -> str:
+    """The workloads that a brief comparison leaves out, Kagzi alone; and where they were measured."""
+    rows = [
+        [workload, of["what"], of["unit"], *(_ranged(by_engine.get(engine)) for engine in document["engines"])]
+        for workload, by_engine in figures(document).items()
+        for of in (document["workloads"][workload],)
+    ]
+    machine = document["machine"]
+    note = (
+        f"- commit `{document['commit']}`, `{document['command']}`, {machine['processor']}, {_cores(machine)};"
+        f" {document['rounds']} rounds"
+    )
+    titles = (_title(document, engine) for engine in document["engines"])
+    return "\n".join((table(["workload", "", "unit", *titles], rows), "", *_wrapped(note)))
+
+
+def guarded(output: str) -> str:
+    """The command and the medians of what `bench.guarded` printed."""
+    lines = output.splitlines()
+    return "\n".join(("```text", lines[0], *lines[lines.index("medians") :], "```"))
 
 
 def circumstances(document: Document) -> str:

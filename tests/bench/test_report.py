@@ -9,7 +9,7 @@ import pytest
 from bench import cli
 from bench.document import read_document, write_document
 from bench.plot import draw
-from bench.report import BLOCKS, against_before, fill, number, soaked, who_is_ahead
+from bench.report import BLOCKS, against_before, fill, guarded, large_cases, number, soaked, who_is_ahead
 from bench.summary import advantage, comparisons, failures, figures, verdict
 
 ENGINES = {"kagzi-postgresql": "Kagzi, PostgreSQL", "kagzi-sqlite": "Kagzi, SQLite", "one": "One", "two": "Two"}
@@ -126,9 +126,10 @@ def test_each_set_up_is_compared_with_itself_as_it_was(document: dict[str, Any])
 
 
 def test_every_block_is_written_and_writing_again_changes_nothing(document: dict[str, Any]) -> None:
-    names = [*BLOCKS, "soak"]
+    names = [*BLOCKS, "soak", "large", "guarded"]
     page = "\n".join(f"<!-- figures: {name} -->\nold\n<!-- end of figures -->" for name in names)
-    written = fill(page, document)
+    others = {"soak": soaked([]), "large": large_cases(document), "guarded": guarded("$ command\nmedians\n   new")}
+    written = fill(page, document, others)
     assert "old" not in written
     assert "two" not in written.lower().split("one")[0]
     assert "1,000 (900-1,400)" in written
@@ -136,9 +137,30 @@ def test_every_block_is_written_and_writing_again_changes_nothing(document: dict
     assert "it has <no> steps" in written
     assert "| Kagzi, SQLite | at rest | 0.00 | 0.25 | 100 |" in written
     assert "failed: it broke" in written
-    assert fill(written, document) == written
+    assert fill(written, document, others) == written
     with pytest.raises(KeyError):
-        fill("<!-- figures: other -->\n<!-- end of figures -->", document)
+        fill("<!-- figures: other -->\n<!-- end of figures -->", document, others)
+
+
+def test_of_a_guarded_measurement_the_command_and_the_medians_are_shown() -> None:
+    output = "$ python -m bench.guarded\n0  plain 1\n0  all 1\nmedians\n   plain 1\n   all 1\n"
+    assert guarded(output).splitlines() == [
+        "```text",
+        "$ python -m bench.guarded",
+        "medians",
+        "   plain 1",
+        "   all 1",
+        "```",
+    ]
+
+
+def test_large_cases_have_a_row_for_each_workload_and_say_where_they_were_measured(document: dict[str, Any]) -> None:
+    document["engines"] = {name: document["engines"][name] for name in ("kagzi-postgresql", "kagzi-sqlite")}
+    head, _, *rows = large_cases(document).splitlines()
+    assert head == "| workload |  | unit | Kagzi, PostgreSQL | Kagzi, SQLite |"
+    assert rows[0] == "| W1@100 | runs | steps/s | 1,000 (900-1,400) | 1,500 |"
+    assert rows[2] == "| W8 | at rest | % of a core |  | 0.00 |"
+    assert " ".join(rows[4:]).startswith("- commit `abc`, `python -m bench compare`, P, 2 cores; 3 rounds")
 
 
 def test_a_soak_shows_its_first_its_last_and_its_worst_interval(document: dict[str, Any]) -> None:
@@ -186,5 +208,5 @@ def test_numbers_are_as_exact_as_they_are_worth(value: float, text: str) -> None
 def test_the_page_says_what_was_measured() -> None:
     """`python -m bench report` writes both; nobody types a figure."""
     document = read_document(cli.COMPARISON)
-    assert cli.PAGE.read_text() == fill(cli.PAGE.read_text(), document, cli.soaks())
+    assert cli.PAGE.read_text() == fill(cli.PAGE.read_text(), document, cli.other_blocks())
     assert cli.PLOT.read_text() == draw(document)

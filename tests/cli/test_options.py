@@ -1,5 +1,7 @@
 """Values of options: a bad one is refused before anything happens, and the option is named."""
 
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -58,6 +60,32 @@ def test_a_project_file_that_does_not_mention_kagzi_gives_none(tmp_path: Path) -
     assert default_map(tmp_path) == {}
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "shop"\n')
     assert default_map(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["[tool.kagzi]\n", "[ tool . kagzi ]\n", '[tool."kagzi"]\n', "[tool]\nkagzi.", "tool.kagzi.", "[tool.'kagzi']\n"],
+)
+def test_the_table_is_found_however_toml_writes_it(tmp_path: Path, table: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'{table}address = "far:1"\n[project]\nname = "shop"\n')
+    assert default_map(tmp_path)["list"] == {"address": "far:1"}
+
+
+@pytest.mark.parametrize("requirement", ["kagzi", "kagzi>=0.1", "kagzi[crypto]>=0.1", "kagzi~=0.1"])
+def test_a_project_that_depends_on_kagzi_need_not_have_settings(tmp_path: Path, requirement: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "shop"\ndependencies = ["{requirement}", "httpx"]\n')
+    assert default_map(tmp_path) == {}
+
+
+def test_a_command_in_such_a_project_does_not_import_the_server(tmp_path: Path) -> None:
+    """That would take half as long again as everything that `kagzi list --help` does."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "shop"\ndependencies = ["kagzi>=0.1"]\n')
+    program = "import sys; from kagzi.cli.settings import default_map; default_map(); print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+    assert "kagzi.cli.settings" in modules
+    assert not [name for name in modules if name.startswith(("kagzi.server", "kagzi.store"))]
 
 
 def test_an_unknown_name_in_the_project_file_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ The file is `kagzi.toml`, or `[tool.kagzi]` in `pyproject.toml`, in the working 
 commands. The server reads its own settings (server/config.py); the others become click's defaults here.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,14 @@ WORKER = {"worker_processes": "processes", "worker_health": "health", "worker_ap
 # For clients: `tls_cert` and `tls_key` are settings of the server.
 CLIENT_TLS = {"tls_ca": "tls_ca", "client_tls_cert": "tls_cert", "client_tls_key": "tls_key"}
 
+_TABLE = re.compile(rb"""kagzi["']?\s*[\].=]""")
+"""In any pyproject.toml with a table for Kagzi, and usually not in one that only depends on it."""
+
 
 def default_map(directory: Path | None = None) -> dict[str, Any]:
     """Defaults by command and parameter. Raises Stop for a file that cannot be read or has an unknown key."""
     directory = directory or Path.cwd()
-    if not _mentions_kagzi(directory):
+    if not _may_have_settings(directory):
         return {}
     from ..server.config import SETTING_NAMES
     from ..server.settings_file import read_settings_file
@@ -66,12 +70,12 @@ def default_map(directory: Path | None = None) -> dict[str, Any]:
     return defaults
 
 
-def _mentions_kagzi(directory: Path) -> bool:
+def _may_have_settings(directory: Path) -> bool:
     """If false, a command avoids importing the server's configuration."""
     if (directory / "kagzi.toml").exists():
         return True
     try:
-        return b"kagzi" in (directory / "pyproject.toml").read_bytes()
+        return _TABLE.search((directory / "pyproject.toml").read_bytes()) is not None
     except FileNotFoundError:
         return False
     except OSError:

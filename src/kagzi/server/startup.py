@@ -1,8 +1,12 @@
 """Errors that keep a server from starting, each with a remedy and an exit code."""
 
+from typing import TYPE_CHECKING
+
 from ..core.error_details import ErrorCode
 from ..core.errors import KagziError
-from ..store.protocol import Migrator
+
+if TYPE_CHECKING:  # commands that start no server use this module, too
+    from ..store.protocol import Migrator
 
 EXIT_FAILED = 1
 EXIT_CANNOT_CONNECT = 4
@@ -35,7 +39,7 @@ class CannotConnect(CannotStart):
     exit_code = EXIT_CANNOT_CONNECT
 
 
-async def migrate(migrator: Migrator | None, store_url: str, *, refuse: bool) -> int:
+async def migrate(migrator: "Migrator | None", store_url: str, *, refuse: bool) -> int:
     """Migrates the database, or refuses to. Returns the version of its schema, 0 for one created with the store.
     Raises CannotStart, Unavailable, SchemaMismatch."""
     if migrator is None:
