@@ -70,7 +70,7 @@ def large_cases(document: Document) -> str:
     machine = document["machine"]
     note = (
         f"- commit `{document['commit']}`, `{document['command']}`, {machine['processor']}, {_cores(machine)};"
-        f" {document['rounds']} rounds"
+        f" {document['rounds']} round{'s' if document['rounds'] > 1 else ''}"
     )
     titles = (_title(document, engine) for engine in document["engines"])
     return "\n".join((table(["workload", "", "unit", *titles], rows), "", *_wrapped(note)))

@@ -295,8 +295,7 @@ class Session:
         for port in ports:
             logger.error(
                 "run %s is abandoned by this worker: a response is larger than the %d bytes that can be read (%s). Use "
-                "a "
-                "server of this version or newer.",
+                "a server of this version or newer.",
                 port.run_id,
                 limits.MESSAGE_READ_BYTES,
                 problem,
