@@ -101,13 +101,14 @@ async def state(url: str) -> int:
 
 async def answered_alone(pair: Pair, answer: Coroutine[Any, Any, object], *, waiting: int = 1) -> bool:
     """Whether the answer comes although no standby is there to confirm it; otherwise there are so many that wait for
-    one. When it is there again, the answer comes."""
+    one. When it is there again, the answer comes; returns when the standby shows what the answer waited for."""
     answering = asyncio.create_task(answer)
     await answered_or_waiting(pair, answering, waiting)
     alone = answering.done()
     if not alone:
         await pair.attach()
     await asyncio.wait_for(answering, 60)
+    await pair.replayed()
     return alone
 
 
