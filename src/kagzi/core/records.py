@@ -162,6 +162,7 @@ class RunRecord(StoredRun, frozen=True, kw_only=True):
     own_traces_from: int = 0  # the first claim that has its own trace; 0: none
     awaits_signal: int = 0  # how many of its steps wait for a signal; 0 for an ended run
     retrying_steps: int = 0  # how many of its steps failed and are retried; 0 for an ended run
+    unread_signals: int = 0  # how many signals it has accepted and no step has
     waits: tuple[str, ...] = ()  # Get only, while SLEEPING: ids of the steps it waits for, nearest first
     input: Payload | None = None
     context: Payload | None = None

@@ -83,6 +83,8 @@ RUN = (
     # Counted from the steps. An import counts again: see RunState.count_changes.
     Column("awaits_signal", "integer", Use.SHOWN),
     Column("retrying_steps", "integer", Use.SHOWN),
+    # Counted from the signals, also for a run that has ended.
+    Column("unread_signals", "integer", Use.SHOWN),
     # Refers to claims made in this store, so an import leaves it out.
     Column("own_traces_from", "bigint", Use.SHOWN),
 )

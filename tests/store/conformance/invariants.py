@@ -26,7 +26,9 @@ async def check_invariants(
         steps = list(rows.rows)
         check_steps(run, steps)
         check_counts(run, steps)
-        assert (listed.awaits_signal, listed.retrying_steps) == (run.awaits_signal, run.retrying_steps), run
+        await check_unread(store, run)
+        counts = (run.awaits_signal, run.retrying_steps, run.unread_signals)
+        assert (listed.awaits_signal, listed.retrying_steps, listed.unread_signals) == counts, run
         await check_waits(store, run, steps)
     return runs
 
@@ -93,6 +95,15 @@ def check_counts(run: RunRecord, steps: list[StepRecord]) -> None:
     waits = [step for step in open_steps if step.kind == StepKind.SIGNAL]
     retried = [step for step in open_steps if step.kind == StepKind.FUNCTION and step.attempt > 1]
     assert (run.awaits_signal, run.retrying_steps) == (len(waits), len(retried)), f"{run}: {waits}, {retried}"
+
+
+async def check_unread(store: Store, run: RunRecord) -> None:
+    """A run counts the signals that no step has, also when it has ended."""
+    unread, after = 0, 0
+    while page := await store.export_signals(run.run, after, _PAGE):
+        unread += sum(signal.step_id is None for signal in page)
+        after = page[-1].number
+    assert run.unread_signals == unread, run
 
 
 async def check_waits(store: Store, run: RunRecord, steps: list[StepRecord]) -> None:

@@ -206,8 +206,7 @@ async def test_a_child_start_that_met_another_run_fails_again_in_the_same_words(
 async def test_limits_are_named_and_numbered(harness: StoreHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """`limit` is a name, `maximum` a number, on both stores."""
     holding = await harness.running()
-    for module in ("core.run.control", "store.postgres.write.signals", "store.sqlite.write.signals"):
-        monkeypatch.setattr(f"kagzi.{module}.SIGNALS_BUFFERED", 2)
+    monkeypatch.setattr("kagzi.core.run.control.SIGNALS_BUFFERED", 2)
     for _ in range(2):
         await harness.signal(holding.run)
     request = harness.signal_request()

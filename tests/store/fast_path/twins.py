@@ -58,7 +58,9 @@ class Tally:
         never = [kind.__name__ for kind in get_args(c.Command) if not self.accepted[kind]]
         assert not never, f"no command of these kinds was accepted: {never}"
         assert self.refused.total() > self.batches // 4, "too few commands were refused"
-        assert min(self.counted["waits"], self.counted["retries"]) > self.batches // 20, f"too few: {self.counted}"
+        assert min(self.counted[each] for each in ("waits", "retries", "unread")) > self.batches // 20, (
+            f"too few: {self.counted}"
+        )
 
     def __str__(self) -> str:
         counts = [f"{kind.__name__} {self.accepted[kind]}+{self.refused[kind]}" for kind in get_args(c.Command)]
@@ -147,13 +149,16 @@ def _check_counts(tables: Tables) -> Counter[str]:
                 retried[step["run_id"]] += 1
             case _:
                 pass
+    unread = Counter(signal["run_id"] for signal in tables["signals"] if signal["step_id"] is None)
     counted = Counter[str]()
     for run in tables["runs"]:
         run_id, is_open = run["run_id"], run["finished_at"] is None
         expected = (waits[run_id], retried[run_id]) if is_open else (0, 0)
         if (run["awaits_signal"], run["retrying_steps"]) != expected:
             raise Difference(f"waits and retries of the steps: {expected}\n  {run}")
-        counted.update({"waits": expected[0] > 0, "retries": expected[1] > 0})
+        if run["unread_signals"] != unread[run_id]:
+            raise Difference(f"unread signals: {unread[run_id]}\n  {run}")
+        counted.update({"waits": expected[0] > 0, "retries": expected[1] > 0, "unread": unread[run_id] > 0})
     return counted
 
 

@@ -16,6 +16,7 @@ from kagzi.store.sql_files import load_migrations
 from kagzi.system import SystemRng
 from tests.store.conformance.invariants import check_invariants
 from tests.store.conformance.test_open_counts import count_again, some_open_steps
+from tests.store.conformance.test_unread_signals import count_unread_again, some_unread_signals
 from tests.store.conformance.verbs import StoreHarness
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds
@@ -155,6 +156,18 @@ async def test_open_waits_and_retries_are_counted_once_they_are_columns(
         await connection.execute(count_again("kagzi.store.postgres"))
         counted = {(run.awaits_signal, run.retrying_steps) for run in await check_invariants(store)}
         assert counted == {(0, 0), (2, 0), (1, 1)}
+    finally:
+        await store.close()
+
+
+async def test_unread_signals_are_counted_once_they_are_a_column(url: str, connection: asyncpg.Connection) -> None:
+    store = PostgresStore(url, rng=SystemRng())
+    await store.open()
+    try:
+        await some_unread_signals(StoreHarness(store, FakeClock(), CountingIds()))
+        await connection.execute("UPDATE runs SET unread_signals = 0")
+        await connection.execute(count_unread_again("kagzi.store.postgres"))
+        assert sorted(run.unread_signals for run in await check_invariants(store)) == [0, 2, 2]
     finally:
         await store.close()
 

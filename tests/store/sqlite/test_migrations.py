@@ -18,6 +18,7 @@ from kagzi.store.sqlite.migrate import apply_migrations
 from kagzi.store.sqlite.statements import PACKAGE
 from tests.store.conformance.invariants import check_invariants
 from tests.store.conformance.test_open_counts import count_again, some_open_steps
+from tests.store.conformance.test_unread_signals import count_unread_again, some_unread_signals
 from tests.store.conformance.verbs import StoreHarness, begin, complete_run, fail_run, leased, payload, the
 from tests.support.clock import FakeClock
 from tests.support.providers import CountingIds, LoadedRng
@@ -93,6 +94,21 @@ async def test_open_waits_and_retries_are_counted_once_they_are_columns(tmp_path
             database.execute(count_again(PACKAGE))
         counted = {(run.awaits_signal, run.retrying_steps) for run in await check_invariants(store)}
         assert counted == {(0, 0), (2, 0), (1, 1)}
+    finally:
+        await store.close()
+
+
+async def test_unread_signals_are_counted_once_they_are_a_column(tmp_path: Path) -> None:
+    path = str(tmp_path / "kagzi.db")
+    await SqliteMigrator(path).migrate()
+    store = SqliteStore(path, rng=LoadedRng())
+    await store.open()
+    try:
+        await some_unread_signals(StoreHarness(store, FakeClock(), CountingIds()))
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("UPDATE runs SET unread_signals = 0")
+            database.execute(count_unread_again(PACKAGE))
+        assert sorted(run.unread_signals for run in await check_invariants(store)) == [0, 2, 2]
     finally:
         await store.close()
 

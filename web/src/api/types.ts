@@ -711,6 +711,7 @@ export interface RunView {
   readonly worker_id: string | null;
   readonly awaits_signal: number;
   readonly retrying_steps: number;
+  readonly unread_signals: number;
   readonly claims: number;
   readonly own_traces_from: number;
   readonly pinned_build: string | null;
@@ -1244,6 +1245,7 @@ export interface WholeRunView {
   readonly worker_id: string | null;
   readonly awaits_signal: number;
   readonly retrying_steps: number;
+  readonly unread_signals: number;
   readonly claims: number;
   readonly own_traces_from: number;
   readonly pinned_build: string | null;

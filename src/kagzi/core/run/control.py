@@ -116,11 +116,11 @@ def after_lost_lease(
     return RunCode.PAUSED if pause_requested else RunCode.PENDING, None
 
 
-def refuse_signal(run_id: str, status: int, *, waited_for: bool, buffered: int) -> Refused | None:
-    """None: a step waits for it, or the buffer has room for one more. `buffered` signals have not been consumed."""
+def refuse_signal(run_id: str, status: int, *, waited_for: bool, unread: int) -> Refused | None:
+    """None: a step waits for it, or there is room for one more. `unread`: the run's unread signals."""
     if has_ended(status):
         return takes_no_signals(run_id, RUN_STATUS_OF_CODE[status].value)
-    return too_many_signals(run_id) if not waited_for and buffered >= SIGNALS_BUFFERED else None
+    return too_many_signals(run_id) if not waited_for and unread >= SIGNALS_BUFFERED else None
 
 
 def runs_to_search(

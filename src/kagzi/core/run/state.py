@@ -234,15 +234,15 @@ class RunState(msgspec.Struct, kw_only=True):
     def ended(self) -> bool:
         return RunCode.COMPLETED <= self.status <= RunCode.CANCELLED
 
-    def count_changes(self) -> tuple[int, int]:
-        """The changes of the run's counts: waits for signals, and steps being retried. Stores keep them as
-        `awaits_signal` and `retrying_steps`, with 0 for an ended run."""
+    def count_changes(self) -> tuple[int, int, int]:
+        """The changes of the run's counts: waits for signals, steps being retried, and unread signals. Stores keep them
+        as `awaits_signal` and `retrying_steps`, with 0 for an ended run, and as `unread_signals`."""
         waits = retries = 0
         for step in self.steps.values():
             if step.changed:
                 waits += step.awaits_signal - step.awaited_signal
                 retries += step.is_retrying - step.was_retrying
-        return waits, retries
+        return waits, retries, -sum(bool(signal.step_id) for signal in self.signals)
 
     @property
     def progressed(self) -> bool:

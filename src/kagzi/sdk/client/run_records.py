@@ -52,6 +52,7 @@ class RunInfo:
     parent_step: str | None = None  #: the step of its parent that started it
     awaits_signal: int = 0  #: how many of its steps wait for a signal
     retrying_steps: int = 0  #: how many of its steps are being retried
+    unread_signals: int = 0  #: how many signals it has accepted that its code has not received
     claims: int = 0  #: how often a worker has taken it
     own_traces_from: int = 0  #: the first claim from which each has its own trace; 0 if none has
     pinned_build: str | None = None  #: only workers with this build id may take it; see `versions.adopt`

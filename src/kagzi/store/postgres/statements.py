@@ -68,6 +68,8 @@ _FAMILY = {
     "with_parents": "{parents}",
     "may_start": "(n.enabled OR p.run_id IS NOT NULL)",
     "with_signals": "{signals}",
+    "signal_columns": ", unread_signals",
+    "signal_values": ", (SELECT count(*) FROM sent AS s WHERE s.run_id = g.run_id)",
     "not_signalled_before": "\n{unless_signalled}",
 }
 _PLAIN = dict.fromkeys(_FAMILY, "") | {"may_start": "n.enabled"}

@@ -73,6 +73,7 @@ class RunView(View, frozen=True, kw_only=True):
     worker_id: str | None
     awaits_signal: int
     retrying_steps: int
+    unread_signals: int
     claims: int
     own_traces_from: int
     pinned_build: str | None
@@ -130,6 +131,7 @@ def run_view(run: RunRecord, data: PageData) -> RunView:
         worker_id=run.worker_id or None,
         awaits_signal=run.awaits_signal,
         retrying_steps=run.retrying_steps,
+        unread_signals=run.unread_signals,
         claims=run.claims,
         own_traces_from=run.own_traces_from,
         pinned_build=run.pinned_build or None,

@@ -82,7 +82,7 @@ async def _replace(
         received = await session.read("was_received", run_id=run.run_id, name=change.name, dropped=misfits.DROPPED)
         return misfits.not_replaceable(run.run_id, change.name, received=bool(received)), NO_EFFECTS
     await _swap(session, run, waiting[0]["number"], change, None, now)
-    await session.read("note_change", run_id=run.run_id)
+    await session.read("note_change", run_id=run.run_id, dropped=int(change.payload is None))
     return replaced, Effects(changed=(run,))
 
 

@@ -139,9 +139,9 @@ WITH old AS MATERIALIZED (
     SELECT * FROM runs WHERE run_id = :run_id::uuid
 ), made AS (
     INSERT INTO runs (
-        {run.continued}, watched, run_id, request_id, version, status, ready_at, created_at, pause_reason
+        {run.continued}, watched, unread_signals, run_id, request_id, version, status, ready_at, created_at, pause_reason
     )
-    SELECT {run.continued}, watched, :new_run_id::uuid, :run_id::text || '/continued', :version::text,
+    SELECT {run.continued}, watched, unread_signals, :new_run_id::uuid, :run_id::text || '/continued', :version::text,
         CASE WHEN :paused::bool THEN {RUN.PAUSED} ELSE {RUN.PENDING} END, CASE WHEN :paused THEN NULL ELSE :now::bigint END,
         :now, CASE WHEN :paused THEN pause_reason END
     FROM old
@@ -162,6 +162,8 @@ WITH old AS MATERIALIZED (
     SELECT old.namespace, l.key, l.value, :now, :new_run_id FROM old CROSS JOIN LATERAL json_each_text(old.labels) AS l (key, value)
 ), unconsumed AS (
     UPDATE signals SET run_id = :new_run_id WHERE run_id = :run_id AND step_id IS NULL
+), emptied AS (
+    UPDATE runs AS r SET unread_signals = 0 FROM old WHERE r.run_id = old.run_id
 ), watchers AS MATERIALIZED (
     SELECT p.run_id AS parent, old.parent_step_id AS step_id, old.namespace
     FROM old JOIN runs AS p ON p.run_id = old.parent_run_id AND p.namespace IS NOT DISTINCT FROM old.namespace WHERE old.watched

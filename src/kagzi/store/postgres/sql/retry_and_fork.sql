@@ -116,13 +116,17 @@ SET status = {RUN.PENDING}, ready_at = :now::bigint, finished_at = NULL, error =
     seq = seq + 1 + :moved::bigint, result_seq = CASE WHEN :moved > 0 THEN seq + 1 + :moved ELSE result_seq END,
     cancel_requested_at = NULL, cancel_by = NULL, cancel_reason = NULL, cascade_due = :children_due::bool, retry_request_id = :request_id::text,
     deadline_at = CASE WHEN deadline_at <= :now THEN NULL ELSE deadline_at END,
-    awaits_signal = {signal_waits}, retrying_steps = {retried_steps}
+    awaits_signal = {signal_waits}, retrying_steps = {retried_steps}, unread_signals = {unread_signals}
 WHERE run_id = :run_id::uuid;
 
 -- name: part_signal_waits
 -- Counted again after many steps of a run changed at once. Open waits have a due time.
 (SELECT count(*) FROM steps AS s
  WHERE s.run_id = runs.run_id AND s.due_at IS NOT NULL AND s.kind = {KIND.SIGNAL} AND s.status = {STEP.RUNNING})
+
+-- name: part_unread_signals
+-- Like part_signal_waits: no step has them.
+(SELECT count(*) FROM signals AS s WHERE s.run_id = runs.run_id AND s.step_id IS NULL)
 
 -- name: part_retried_steps
 -- Like part_signal_waits: an attempt has failed, and there is no result.

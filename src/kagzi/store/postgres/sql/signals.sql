@@ -1,7 +1,8 @@
 -- name: lock_signalled_run
 -- The run to signal: by its id, or the open one with that workflow id; if none is open, the latest, which then refuses.
 -- Also whether other runs may already have the signal: see runs_to_search.
-SELECT run_id::text AS run_id, namespace, workflow_type, version, status, lease, nonce, worker_id, continued_as IS NOT NULL AS continued,
+SELECT run_id::text AS run_id, namespace, workflow_type, version, status, lease, nonce, worker_id, unread_signals,
+    continued_as IS NOT NULL AS continued,
     EXISTS (
         SELECT 1 FROM runs AS b WHERE b.namespace = :namespace::text AND b.workflow_id = :workflow_id::text AND b.status IN ({RUN.ENDED})
     ) AS has_ended_runs
@@ -51,15 +52,12 @@ LIMIT 1;
 SELECT e.run_id::text AS run_id FROM {earlier_runs} WHERE e.retry_request_id = :request_id::text LIMIT 1;
 
 -- name: find_signal
--- Under the run's lock: whether this is a repeat, which step waits for the name, and how many signals are buffered.
+-- Under the run's lock: whether this is a repeat, and which step waits for the name.
 SELECT
     (SELECT s.step_id IS NOT NULL FROM signals AS s WHERE s.run_id = :run_id::uuid AND s.request_id = :request_id::text) AS known,
     (SELECT w.step_id FROM steps AS w
      WHERE w.run_id = :run_id AND w.due_at IS NOT NULL AND w.kind = {KIND.SIGNAL} AND w.status = {STEP.RUNNING} AND w.name = :name::text
-     ORDER BY w.begun_seq LIMIT 1) AS step_id,
-    (SELECT count(*) FROM (
-        SELECT 1 FROM signals AS u WHERE u.run_id = :run_id AND u.step_id IS NULL LIMIT :most_buffered::bigint
-    ) AS counted) AS unbound;
+     ORDER BY w.begun_seq LIMIT 1) AS step_id;
 
 -- name: give_signal
 -- Recorded in order of arrival; a step that waits gets it as its result, and a sleeping run is woken. In any case the
@@ -69,7 +67,7 @@ WITH run AS (
     SET seq = r.seq + 1,
         result_seq = CASE WHEN :step_id::text IS NULL THEN r.result_seq ELSE r.seq + 1 END,
         lost_leases = CASE WHEN :step_id IS NULL THEN r.lost_leases ELSE 0 END,
-        awaits_signal = r.awaits_signal - (:step_id IS NOT NULL)::int,
+        awaits_signal = r.awaits_signal - (:step_id IS NOT NULL)::int, unread_signals = r.unread_signals + (:step_id IS NULL)::int,
         status = CASE WHEN :step_id IS NOT NULL AND r.status = {RUN.SLEEPING} THEN {RUN.PENDING} ELSE r.status END,
         nonce = CASE WHEN :step_id IS NOT NULL AND r.status = {RUN.SLEEPING} THEN 0 ELSE r.nonce END,
         ready_at = CASE WHEN :step_id IS NOT NULL AND r.status = {RUN.SLEEPING} THEN :now::bigint ELSE r.ready_at END,
@@ -117,11 +115,14 @@ VALUES (:run_id::uuid, :number::bigint, :now::bigint, :name::text, :request_id::
 
 -- name: bind_signal
 -- One signal, one step.
-UPDATE signals SET step_id = :step_id::text WHERE run_id = :run_id::uuid AND number = :number::bigint AND step_id IS NULL;
+WITH bound AS (
+    UPDATE signals SET step_id = :step_id::text WHERE run_id = :run_id::uuid AND number = :number::bigint AND step_id IS NULL RETURNING run_id
+)
+UPDATE runs AS r SET unread_signals = r.unread_signals - 1 FROM bound WHERE r.run_id = bound.run_id;
 
 -- name: note_change
 -- Incrementing the run's seq invalidates writes based on a read of the old value.
-UPDATE runs SET seq = seq + 1 WHERE run_id = :run_id::uuid;
+UPDATE runs SET seq = seq + 1, unread_signals = unread_signals - :dropped::int WHERE run_id = :run_id::uuid;
 
 -- name: keep_rejected
 -- A value that did not fit stays in the history as an earlier attempt of its wait: begun when it came, failed now.

@@ -7,7 +7,7 @@ WITH {run_source}{with_signals}, made AS (
     INSERT INTO runs (
         {run.attributes}, run_id, namespace, workflow_id, request_id, schedule_id, blocked_by, wait_reason, due_at, version,
         status, ready_at, lease, worker_id, nonce, lease_until, created_at, started_at, claimed_at,
-        concurrency_key{parent_columns}
+        concurrency_key{parent_columns}{signal_columns}
     )
     SELECT {run.attributes:g}, g.run_id, g.namespace, g.workflow_id, g.request_id, g.schedule_id, g.blocked_by, g.wait_reason,
         g.due_at, CASE WHEN a.waits THEN g.pinned ELSE g.version END, CASE WHEN a.waits THEN {RUN.PENDING} ELSE g.status END,
@@ -16,7 +16,7 @@ WITH {run_source}{with_signals}, made AS (
         CASE WHEN NOT a.waits THEN g.lease_until END, :now, CASE WHEN a.leased THEN :now END,
         CASE WHEN a.leased THEN :now END,
         CASE WHEN t.max_running_per_key IS NOT NULL OR t.starts_per_second_per_key IS NOT NULL
-            THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END{parent_values}
+            THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END{parent_values}{signal_values}
     FROM g {with_parents}
     JOIN namespaces AS n ON n.namespace = g.namespace AND {may_start} AND (NOT n.limiting OR :limited::bool)
     LEFT JOIN workflow_types AS t ON t.namespace = g.namespace AND t.workflow_type = g.workflow_type AND t.limiting

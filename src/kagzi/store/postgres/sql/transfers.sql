@@ -92,9 +92,10 @@ SELECT
 -- name: import_run
 -- As exported, without a lease. Counts are computed again. If the keys of a type are served in turn, a run without a
 -- key gets an empty one.
-INSERT INTO runs ({run.imported}, diverged, concurrency_key, steps, result_seq)
+INSERT INTO runs ({run.imported}, diverged, concurrency_key, unread_signals, steps, result_seq)
 SELECT {run.imported:g}, :diverged::bool, CASE WHEN t.max_running_per_key IS NOT NULL OR t.starts_per_second_per_key IS NOT NULL
         THEN coalesce(g.concurrency_key, '') ELSE g.concurrency_key END,
+    (SELECT count(*) FROM signals AS s WHERE s.run_id = g.run_id AND s.step_id IS NULL),
     (SELECT count(*) FROM steps AS s WHERE s.run_id = g.run_id AND s.kind < {KIND.FIRST_PAYLOAD}),
     coalesce((SELECT max(s.seq) FROM steps AS s WHERE s.run_id = g.run_id AND s.kind < {KIND.FIRST_PAYLOAD}), 0)
 FROM json_populate_record(NULL::runs, :row::text::json) AS g

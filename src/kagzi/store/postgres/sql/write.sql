@@ -264,7 +264,7 @@ WITH g AS MATERIALIZED (
         steps int, attempt int, status smallint, wait_reason smallint, due_at bigint, ready_at bigint,
         finished_at bigint, error text, problem text, progressed bool, has_children bool, cascade_due bool,
         pause_requested bool, diverged bool, continued_as uuid, status_text text, progress double precision,
-        tried_build text, unpin_build bool, waits int, retries int, n
+        tried_build text, unpin_build bool, waits int, retries int, unread int, n
     )
 ), leased AS (
     UPDATE runs AS r
@@ -284,6 +284,7 @@ WITH g AS MATERIALIZED (
         pinned_build = CASE WHEN NOT g.unpin_build THEN r.pinned_build END,
         lost_leases = CASE WHEN g.progressed THEN 0 ELSE r.lost_leases END,
         awaits_signal = CASE WHEN g.finished_at IS NULL THEN r.awaits_signal + g.waits ELSE 0 END,
+        unread_signals = r.unread_signals + g.unread,
         retrying_steps = CASE WHEN g.finished_at IS NULL THEN r.retrying_steps + g.retries ELSE 0 END,
         lease_until = CASE
             WHEN g.status <> {RUN.RUNNING} THEN NULL WHEN r.lease_until < :renew_before::bigint THEN :until::bigint ELSE r.lease_until

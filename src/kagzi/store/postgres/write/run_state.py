@@ -215,7 +215,7 @@ def _attempt_state(row: Row) -> AttemptState:
 
 
 def _run_row(state: RunState) -> dict[str, object]:
-    waits, retries = state.count_changes()
+    waits, retries, unread = state.count_changes()
     return {
         "run_id": state.run.run_id,
         "namespace": state.run.namespace,
@@ -245,6 +245,7 @@ def _run_row(state: RunState) -> dict[str, object]:
         "unpin_build": state.unpin_build,
         "waits": waits,
         "retries": retries,
+        "unread": unread,
     }
 
 

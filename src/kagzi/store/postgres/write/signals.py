@@ -4,7 +4,7 @@ from functools import partial
 
 from ....core.effects import NO_EFFECTS, Effects
 from ....core.ids import is_uuid
-from ....core.limits import REQUEST_RUNS, SIGNALS_BUFFERED
+from ....core.limits import REQUEST_RUNS
 from ....core.records import RunKey
 from ....core.run.commands import SendSignal
 from ....core.run.control import refuse_signal, result_effects, runs_to_search
@@ -64,12 +64,11 @@ async def give_signal(
         run_id=run.run_id,
         request_id=signal.request_id,
         name=signal.name,
-        most_buffered=SIGNALS_BUFFERED,
     )
     if waiting["known"] is not None:
         return Signalled(run, waiting["known"]), NO_EFFECTS
     waited_for = waiting["step_id"] is not None
-    refused = refuse_signal(run.run_id, row["status"], waited_for=waited_for, buffered=waiting["unbound"])
+    refused = refuse_signal(run.run_id, row["status"], waited_for=waited_for, unread=row["unread_signals"])
     if refused is None:
         refused = check(row["workflow_type"], row["version"] or "")
     if refused is not None:

@@ -97,6 +97,7 @@ def _finish_import(
     for key, value in image.labels.items():
         database.run("import_label", (run.namespace, key, value, image.created_at, run.run_id))
     _insert(writer, "stage_steps", run.run_id, payload_rows(image))
+    database.run("recount_unread", (run.run_id,))
     return _join(writer, run, image, now)
 
 

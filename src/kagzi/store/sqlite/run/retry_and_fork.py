@@ -44,6 +44,7 @@ def retry_run(
     children_due = _undo(writer, run, from_step or _step_that_failed(writer, run, row), retry)
     _catch_up(writer, run, now)
     writer.database.run("recount_open_steps", (run.run_id,))
+    writer.database.run("recount_unread", (run.run_id,))
     key = TypeKey(run.namespace, row[2])
     return RunStatus.PENDING, Effects(pending=(key,), changed=(run,), children_due=children_due)
 

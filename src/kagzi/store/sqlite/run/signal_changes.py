@@ -56,6 +56,8 @@ def replace_signal(
         received = database.row("was_received", (run.run_id, change.name, misfits.DROPPED)) is not None
         return misfits.not_replaceable(run.run_id, change.name, received=received), NO_EFFECTS
     _swap(writer, run, waiting[0], change, None, now)
+    if change.payload is None:
+        database.run("count_unread", (-1, run.run_id))
     return SignalReplaced(run, status, resumed=False), Effects(changed=(run,))
 
 
@@ -91,6 +93,7 @@ def _replace_received(  # noqa: PLR0917  the verb's arguments, and what was read
     payload = None if change.payload is None else (change.payload.data, write_strings(change.payload.metadata))
     if payload is None and (following := database.row("next_signal", (run.run_id, change.name))) is not None:
         database.run("bind_signal", (step_id, run.run_id, following[0]))
+        database.run("count_unread", (-1, run.run_id))
         payload = following[1], following[2]
     if payload is not None:
         output = {"output": payload[0], "output_meta": payload[1]}

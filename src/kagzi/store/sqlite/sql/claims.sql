@@ -18,7 +18,7 @@ WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.PE
 -- What the workers need to know about the runs just leased.
 SELECT json_group_array(json_array(run_id, namespace, lease, seq, workflow_id, workflow_type, version, attempt, json(labels),
                                    created_at, deadline_at, cancel_requested_at, cancel_reason, parent_run_id,
-                                   watched OR has_children, lost_leases, started_at, own_traces_from))
+                                   watched OR has_children OR unread_signals > 0, lost_leases, started_at, own_traces_from))
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
 
 -- name: inputs_of

@@ -1,7 +1,7 @@
 -- name: insert_successor
 -- Copies what belongs to the chain of runs, and nothing of the history. A request to pause takes effect at once.
-INSERT INTO runs ({run.continued}, watched, run_id, version, status, ready_at, created_at, pause_reason)
-SELECT {run.continued}, :watched, :new_run_id, :version, iif(:paused, {RUN.PAUSED}, {RUN.PENDING}), iif(:paused, NULL, :now), :now,
+INSERT INTO runs ({run.continued}, watched, unread_signals, run_id, version, status, ready_at, created_at, pause_reason)
+SELECT {run.continued}, :watched, unread_signals, :new_run_id, :version, iif(:paused, {RUN.PAUSED}, {RUN.PENDING}), iif(:paused, NULL, :now), :now,
        iif(:paused, pause_reason, NULL)
 FROM runs WHERE run_id = :run_id;
 

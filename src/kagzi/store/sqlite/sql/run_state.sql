@@ -105,7 +105,7 @@ UPDATE runs SET status = :status, seq = :seq, attempt = :attempt, wait_reason = 
                 finished_at = :finished_at, error = :error, cascade_due = :cascade_due, continued_as = :continued_as,
                 worker_id = NULL, lease_until = NULL, pause_requested = 0,
                 awaits_signal = iif(:finished_at IS NULL, awaits_signal + :waits, 0),
-                retrying_steps = iif(:finished_at IS NULL, retrying_steps + :retries, 0)
+                retrying_steps = iif(:finished_at IS NULL, retrying_steps + :retries, 0), unread_signals = unread_signals + :unread
 WHERE run_id = :run_id AND lease = :lease AND nonce = :nonce AND status + 0 = {RUN.RUNNING};
 
 -- name: note_divergence

@@ -9,7 +9,7 @@ UPDATE signals SET step_id = ? WHERE run_id = ? AND number = ? AND step_id IS NU
 
 -- name: signalled_run
 -- The run that a signal is for; and whether another run may already have it: see runs_to_search.
-SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, continued_as IS NOT NULL
+SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, continued_as IS NOT NULL, unread_signals
 FROM runs WHERE run_id = ?;
 
 -- name: run_of_workflow_for_signal
@@ -17,7 +17,7 @@ FROM runs WHERE run_id = ?;
 -- signal. Also whether an ended one may have it: see runs_to_search.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, EXISTS (
     SELECT 1 FROM runs AS b INDEXED BY runs_by_workflow_id
-    WHERE b.namespace = :namespace AND b.workflow_id = :workflow_id AND b.finished_at IS NOT NULL)
+    WHERE b.namespace = :namespace AND b.workflow_id = :workflow_id AND b.finished_at IS NOT NULL), unread_signals
 FROM runs WHERE run_id = coalesce(
     (SELECT o.run_id FROM runs AS o INDEXED BY runs_active
      WHERE o.namespace = :namespace AND o.workflow_id = :workflow_id AND o.finished_at IS NULL),
@@ -63,9 +63,15 @@ SELECT step_id IS NOT NULL FROM signals WHERE run_id = ? AND request_id = ?;
 -- Its number: the next is one more.
 SELECT coalesce(max(number), 0) FROM signals WHERE run_id = ?;
 
--- name: count_signals
--- Buffered signals; only used for runs that were sent many.
-SELECT count(*) FROM (SELECT 1 FROM signals INDEXED BY signals_waiting WHERE run_id = ? AND step_id IS NULL LIMIT ?);
+-- name: count_unread
+-- Changes the number of unread signals.
+UPDATE runs SET unread_signals = unread_signals + ? WHERE run_id = ?;
+
+-- name: recount_unread
+-- The same, counted again from the signals.
+UPDATE runs SET unread_signals = (
+    SELECT count(*) FROM signals AS s INDEXED BY signals_waiting WHERE s.run_id = runs.run_id AND s.step_id IS NULL)
+WHERE run_id = ?;
 
 -- name: insert_signal
 -- Stored as it came, bound or not.

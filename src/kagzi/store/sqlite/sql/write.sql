@@ -59,10 +59,12 @@ FROM (SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') 
 WHERE runs.run_id = wanted.run_id AND runs.lease = wanted.lease AND runs.nonce = wanted.nonce AND runs.status + 0 = {RUN.RUNNING};
 
 -- name: count_open_steps
--- Changes in the number of steps that wait for signals or are being retried: JSON rows of (run_id, waits, retries). Few
--- batches have any.
-UPDATE runs SET awaits_signal = awaits_signal + wanted.waits, retrying_steps = retrying_steps + wanted.retries
-FROM (SELECT json_extract(value, '$[0]') AS run_id, sum(json_extract(value, '$[1]')) AS waits, sum(json_extract(value, '$[2]')) AS retries
+-- Changes in the number of steps that wait for signals or are being retried, and of unread signals: JSON rows of (run_id,
+-- waits, retries, unread). Few batches have any.
+UPDATE runs SET awaits_signal = awaits_signal + wanted.waits, retrying_steps = retrying_steps + wanted.retries,
+                unread_signals = unread_signals + wanted.unread
+FROM (SELECT json_extract(value, '$[0]') AS run_id, sum(json_extract(value, '$[1]')) AS waits, sum(json_extract(value, '$[2]')) AS retries,
+             sum(json_extract(value, '$[3]')) AS unread
       FROM json_each(:rows) GROUP BY 1) AS wanted
 WHERE runs.run_id = wanted.run_id AND runs.finished_at IS NULL;
 
@@ -80,6 +82,6 @@ UPDATE runs SET lost_leases = 0 WHERE run_id IN (SELECT value FROM json_each(?))
 
 -- name: fences_of
 -- The fences of leased runs that the writer does not know (after a restart).
-SELECT run_id, namespace, lease, nonce, seq, deadline_at, lease_until, worker_id, watched OR has_children,
+SELECT run_id, namespace, lease, nonce, seq, deadline_at, lease_until, worker_id, watched OR has_children OR unread_signals > 0,
        cancel_requested_at IS NOT NULL, lost_leases, pause_requested
 FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND status + 0 = {RUN.RUNNING};

@@ -24,7 +24,8 @@ def create_successor(plan: WritePlan, run: RunState, command: ContinueAsNew) -> 
     plan.add_payload(new_run_id, KindCode.INPUT, command.input)
     plan.flush()
     database.run("copy_state", ids)
-    database.run("move_signals", ids)
+    if moved := database.run("move_signals", ids):
+        database.run("count_unread", (-moved, run.run.run_id))
     if run.watched:  # whatever waits for the old run now waits for the new one
         for parent_run_id, step_id in database.rows("waiting_steps_of", ids):
             database.run("follow_child", ids | {"parent_run_id": parent_run_id, "step_id": step_id})

@@ -80,7 +80,7 @@ class WritePlan:
         self._completions: list[tuple[Any, ...]] = []
         self._endings: list[tuple[str, int, int, int]] = []
         self._progressed: list[str] = []  # runs whose lost leases no longer count
-        self._counts: list[tuple[str, int, int]] = []  # see RunState.count_changes
+        self._counts: list[tuple[str, int, int, int]] = []  # see RunState.count_changes
 
     def add_run(self, command: StartRun, row: tuple[Any, ...]) -> None:
         """A new run, with its input, context and labels. The row is one of `insert_runs`."""
@@ -198,11 +198,12 @@ class WritePlan:
         )
         self.touched[fence.run_id] = fence
         if attempt > 1:
-            self.add_counts(fence.run_id, 0, -1)  # a retried step has its result now
+            self.add_counts(fence.run_id, 0, -1, 0)  # a retried step has its result now
 
-    def add_counts(self, run_id: str, waits: int, retries: int) -> None:
-        """Changes in the number of steps of an open run that wait for signals, or are being retried."""
-        self._counts.append((run_id, waits, retries))
+    def add_counts(self, run_id: str, waits: int, retries: int, unread: int) -> None:
+        """Changes in the number of steps of an open run that wait for signals, or are being retried, and of its unread
+        signals."""
+        self._counts.append((run_id, waits, retries, unread))
 
     def add_end(self, fence: Fence, seq: int, output: Payload) -> None:
         """The run completes, and no longer has a fence."""

@@ -59,7 +59,7 @@ class Fence:
         self.deadline_at = NEVER if deadline_at is None else deadline_at
         self.lease_until = lease_until
         self.worker_id = worker_id
-        self.related = related  # another run waits for its end, or it has children
+        self.related = related  # its end concerns more than its row: a run that waits for it, children, unread signals
         self.cancelling = cancelling  # only steps of a cleanup may begin
         self.lost_leases = lost_leases  # without progress; below 0: there was progress, which the row does not show yet
         self.pausing = pausing  # to be PAUSED when its worker releases it

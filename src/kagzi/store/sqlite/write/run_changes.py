@@ -84,7 +84,7 @@ def _leave(plan: WritePlan, statement: str, parameters: tuple[Any, ...] | dict[s
 
 
 def _left_row(run: RunState) -> dict[str, Any]:
-    waits, retries = run.count_changes()
+    waits, retries, unread = run.count_changes()
     return {
         "run_id": run.run.run_id,
         "lease": run.lease.counter,
@@ -101,6 +101,7 @@ def _left_row(run: RunState) -> dict[str, Any]:
         "continued_as": run.continued_as,
         "waits": waits,
         "retries": retries,
+        "unread": unread,
     }
 
 

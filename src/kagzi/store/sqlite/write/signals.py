@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from ....core.effects import NO_EFFECTS, Effects
-from ....core.limits import REQUEST_RUNS, SIGNALS_BUFFERED
-from ....core.records import RunKey
+from ....core.limits import REQUEST_RUNS
 from ....core.run.commands import SendSignal
 from ....core.run.control import refuse_signal, result_effects, runs_to_search
 from ....core.run.outcomes import Refused
@@ -69,8 +68,7 @@ def give(
     now: Timestamp,
     check: Callable[[], Refused | None] = lambda: None,
 ) -> tuple[Signalled | Refused, Effects]:
-    """Bind a signal to the step that waits for it, or buffer it. The row is (run_id, namespace, workflow_type, status,
-    lease, nonce, worker_id)."""
+    """Bind a signal to the step that waits for it, or buffer it. The row comes from `find_signalled_run`."""
     head = run_head(row)
     run = head.run
     repeated = writer.database.row("signal_of_request", (run.run_id, signal.request_id))
@@ -79,8 +77,7 @@ def give(
     last = writer.database.row("last_signal", (run.run_id,))
     number = (last[0] if last else 0) + 1
     waiting = writer.database.row("waiting_step", (run.run_id, signal.name))
-    buffered = 0 if waiting is not None else _buffered(writer, run, number)
-    refused = refuse_signal(run.run_id, head.status, waited_for=waiting is not None, buffered=buffered)
+    refused = refuse_signal(run.run_id, head.status, waited_for=waiting is not None, unread=row[10])
     if refused is None:
         refused = check()
     if refused is not None:
@@ -90,16 +87,11 @@ def give(
     step_id = None if waiting is None else waiting[0]
     writer.database.run("insert_signal", parameters | {"request_id": signal.request_id, "now": now, "step_id": step_id})
     if step_id is None:
+        writer.database.run("count_unread", (1, run.run_id))
+        if (fence := writer.fences.get(run.run_id)) is not None:
+            fence.related = 1
         return Signalled(run, delivered=False), NO_EFFECTS
     seq = wake(writer, run, now, waits=-1)
     result = {"run_id": run.run_id, "step_id": step_id, "seq": seq, "output": data, "output_meta": meta, "now": now}
     writer.database.run("give_signal", result)
     return Signalled(run, delivered=True), result_effects(head)
-
-
-def _buffered(writer: Writer, run: RunKey, number: int) -> int:
-    """How many signals are buffered. Counts only if the number shows that the limit may be near."""
-    if number <= SIGNALS_BUFFERED:
-        return 0
-    counted = writer.database.row("count_signals", (run.run_id, SIGNALS_BUFFERED))
-    return counted[0] if counted else 0
