@@ -22,7 +22,7 @@ WEB_BUNDLE  := build/web/.tried
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev web web-watch web-check web-fresh screenshots test unit transports interleavings fast-path properties campaign pgbouncer partitioned campaigns rolling processes million two-servers drain standby outages downs clock sizes pages http-fuzz web-campaign live-web metrics promtool effects
+.PHONY: help dev web web-watch web-check web-fresh screenshots test unit transports interleavings fast-path properties campaign pgbouncer partitioned campaigns rolling processes million two-servers drain standby outages downs clock sizes pages refusals http-fuzz web-campaign live-web metrics promtool effects
 .PHONY: lint format gen gen-check lock bench bench-peers bench-full soak clean
 
 help: ## Show this list
@@ -88,7 +88,7 @@ campaign: $(VENV)/.installed-dev ## The promises with real processes on every se
 
 CAMPAIGN := KAGZI_TEST_CAMPAIGNS=1 $(BIN)/python -m pytest --numprocesses 0 --capture no
 
-campaigns: rolling processes two-servers drain standby million pgbouncer partitioned outages downs clock sizes pages http-fuzz web-campaign live-web metrics promtool effects ## All of the following
+campaigns: rolling processes two-servers drain standby million pgbouncer partitioned outages downs clock sizes pages refusals http-fuzz web-campaign live-web metrics promtool effects ## All of the following
 
 rolling: $(VENV)/.installed-dev ## Restart 2 servers and 4 workers in turn under 50 runs/s for 60 s
 	$(CAMPAIGN) tests/campaigns/test_rolling.py $(ARGS)
@@ -121,6 +121,9 @@ sizes: $(VENV)/.installed-dev ## 200 children and 100 signals of 1.9 MB beside a
 
 pages: $(VENV)/.installed-dev ## The largest pages for 20 callers at once, and ends that nobody reads: the server stays below 256 MB
 	$(CAMPAIGN) tests/campaigns/test_pages.py $(ARGS)
+
+refusals: $(VENV)/.installed-dev ## 10,000 refused calls of 3 MB of each kind, each way: the server's memory stays what it was
+	KAGZI_TEST_REFUSALS=10000 $(CAMPAIGN) --timeout 7200 tests/server/test_refused_calls.py $(ARGS)
 
 http-fuzz: $(VENV)/.installed-dev ## Hostile values at each place of the HTTP API, and what a fuzzer makes of its description, on each store
 	$(CAMPAIGN) tests/campaigns/test_http_hostile.py tests/campaigns/test_http_fuzz.py $(ARGS)

@@ -24,6 +24,7 @@ from kagzi.server.app import Server
 from kagzi.server.calls import CallServer
 from kagzi.server.config import ServerConfig
 from kagzi.server.grpc.interceptor import Interceptor
+from kagzi.server.grpc.listener import over_grpc
 from kagzi.server.grpc.registration import handlers
 from kagzi.server.in_process import InProcessListener
 from kagzi.server.listen import ListenAddress
@@ -140,7 +141,7 @@ async def _serve_grpc(
     services: dict[str, object], interceptor: Interceptor, use: Callable[[Stubs], Awaitable[None]]
 ) -> None:
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers(tuple(handlers(interceptor, services)))
+    server.add_generic_rpc_handlers(over_grpc(handlers(interceptor, services)))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:

@@ -20,6 +20,7 @@ from kagzi.core.records import RunKey
 from kagzi.engine import Watching
 from kagzi.server.grpc.budgets import namespace_of
 from kagzi.server.grpc.interceptor import Interceptor
+from kagzi.server.grpc.listener import over_grpc
 from kagzi.server.grpc.registration import LONG_POLLS, SERVICES, handlers, path_of
 from kagzi.store.protocol import Store
 from kagzi.system import SystemIds
@@ -102,7 +103,7 @@ async def refusal(task: asyncio.Task[Any]) -> ResourceExhausted:
 @asynccontextmanager
 async def served(interceptor: Interceptor, services: dict[str, object]) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers(tuple(handlers(interceptor, services)))
+    server.add_generic_rpc_handlers(over_grpc(handlers(interceptor, services)))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:

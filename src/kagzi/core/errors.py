@@ -362,6 +362,15 @@ def qualified_name(cls: type[BaseException]) -> str:
     return named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"
 
 
+def drop_frames(error: BaseException | None) -> None:
+    """Drops the tracebacks of an error that was answered, and of those before it. They hold the frames of the call, and
+    so what it sent; and a frame that holds the error again would keep all of it until the garbage is collected."""
+    while error is not None and error.__traceback__ is not None:
+        error.__traceback__ = None
+        drop_frames(error.__cause__)
+        error = error.__context__
+
+
 def not_found(what: str, which: str) -> NotFound:
     return NotFound(f"{what} {which} not found", subject=what, subject_id=which)
 

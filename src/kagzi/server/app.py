@@ -241,7 +241,8 @@ class Server:
 
     def _grpc_listener(self, served: "Sequence[grpc.GenericRpcHandler]") -> GrpcListener:
         limit, shared = connection_limits().grpc, self._config.listen.shared
-        return GrpcListener(served, max_connections=limit, reuse_port=shared, tls=self._tls)
+        keys = self._config.asks_for_keys
+        return GrpcListener(served, max_connections=limit, reuse_port=shared, keys_first=keys, tls=self._tls)
 
     def _bind_http(
         self,

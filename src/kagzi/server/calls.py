@@ -6,7 +6,7 @@ Every call passes the same interceptor, so admission, budgets, deadlines and err
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Sequence
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, cast
 
 import grpc
 
@@ -73,21 +73,20 @@ class CallServer:
         return handler
 
     async def _serve(self, handler: "grpc.RpcMethodHandler[Any, Any] | None", context: "_Context") -> None:
-        """Handlers raise only RPC statuses: the interceptor converts everything else."""
-        status, response = GONE, None  # if it is cancelled: the server stops, or the caller is gone
+        """Handlers return an RPC status for a refused call: the interceptor converts all errors."""
+        outcome: object = GONE  # if it is cancelled: the server stops, or the caller is gone
         try:
             if handler is None:
-                status = RpcStatus(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
+                outcome = RpcStatus(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
             elif handler.unary_unary is not None:
-                response = await cast("Any", handler.unary_unary)(await context.end.read(), context)
-                status = OK
+                outcome = await cast("Any", handler.unary_unary)(await context.end.read(), context)
             else:
-                await cast("Any", handler.stream_stream)(None, context)
-                status = OK
-        except grpc.aio.AbortError:
-            status = context.status
+                outcome = await cast("Any", handler.stream_stream)(None, context)
         finally:
-            context.end.finish(status, response)
+            if isinstance(outcome, RpcStatus):
+                context.end.finish(outcome)
+            else:
+                context.end.finish(OK, cast("bytes | None", outcome))
 
 
 class _Context:
@@ -97,7 +96,6 @@ class _Context:
 
     def __init__(self, end: ServerEnd, metadata: Metadata, timeout_s: float | None) -> None:
         self.end = end
-        self.status = GONE
         self._sent: asyncio.Future[None] = end.loop.create_future()
         self._sent.set_result(None)
         self._metadata = metadata
@@ -111,10 +109,6 @@ class _Context:
         """Sends at once; awaiting it waits until more may be sent. The wait may be cancelled."""
         self.end.send(data)
         return self.end.writable() if self.end.is_full else self._sent
-
-    async def abort(self, code: grpc.StatusCode, details: str, metadata: "tuple[tuple[str, bytes], ...]") -> NoReturn:
-        self.status = RpcStatus(code, details, metadata)
-        raise grpc.aio.AbortError
 
     def invocation_metadata(self) -> Metadata:
         return self._metadata

@@ -16,7 +16,7 @@ from kagzi.v1 import workflow_pb2 as wf
 from kagzi.wire.calls.frames import VERSION
 from kagzi.wire.calls.path import PATH
 from kagzi.wire.common import write_error
-from kagzi.wire.status import detail_of, to_status
+from kagzi.wire.status import RpcStatus, detail_of, to_status
 from tests.support.timeouts import LOADED_MACHINE_S
 
 WAIT_S = LOADED_MACHINE_S
@@ -290,17 +290,42 @@ class _CountedHandlers(grpc.GenericRpcHandler):
         path = handler_call_details.method
         if handler.unary_unary is None:
 
-            async def stream(requests: Any, context: Any) -> None:
+            async def stream(requests: Any, context: Any) -> Any:
                 self._server.by_websocket.append(path)
-                await handler.stream_stream(requests, context)
+                return await _refusable(handler.stream_stream(requests, _Abortable(context)))
 
             return grpc.stream_stream_rpc_method_handler(stream)
 
         async def unary(request: bytes, context: Any) -> Any:
             self._server.by_websocket.append(path)
-            return await handler.unary_unary(request, context)
+            return await _refusable(handler.unary_unary(request, _Abortable(context)))
 
         return grpc.unary_unary_rpc_method_handler(unary)
+
+
+class _Refused(Exception):
+    def __init__(self, status: RpcStatus) -> None:
+        self.status = status
+
+
+class _Abortable:
+    """The context of a call by WebSocket, with gRPC's `abort`."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    async def abort(self, code: grpc.StatusCode, details: str, metadata: Any) -> NoReturn:
+        raise _Refused(RpcStatus(code, details, metadata))
+
+
+async def _refusable(answer: Awaitable[Any]) -> Any:
+    try:
+        return await answer
+    except _Refused as refused:
+        return refused.status
 
 
 class _Handlers(grpc.GenericRpcHandler):

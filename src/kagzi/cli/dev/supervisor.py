@@ -43,7 +43,7 @@ class Supervisor:
         self._broken = False  # the worker could not load the user's code: wait for a change
         self._was_loaded = False
         self._was_ready = False
-        self._refusal: click.UsageError | None = None
+        self._refusal = ""  # why the worker process cannot be served
         self._slow: asyncio.TimerHandle | None = None  # fires if the worker does not report that it is loaded
         self._loaded: dict[str, Any] = {"workflows": []}  # what the worker reported about itself
 
@@ -68,8 +68,8 @@ class Supervisor:
             await self._end_child()
             if self._server is not None:
                 await self._server.stop(SERVER_GRACE_S)
-        if self._refusal is not None:
-            raise self._refusal
+        if self._refusal:
+            raise click.UsageError(self._refusal)
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
@@ -128,7 +128,7 @@ class Supervisor:
         if self._was_loaded:
             say(missing_text(self._setup), colour="red")
         else:
-            self._refusal = click.UsageError(message)
+            self._refusal = message
             self._stop.set()
 
     def _say_ready(self) -> None:

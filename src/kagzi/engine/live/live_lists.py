@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import TypeAlias
 
 import msgspec
@@ -188,7 +189,7 @@ class LiveLists:
                 await watcher.changed.wait()
                 watcher.changed.clear()
                 if watched.page is None and watched.problem is not None:
-                    raise watched.problem
+                    raise copy(watched.problem)  # one of its own for each watcher: a raised error keeps frames
                 for change in watcher.changes():
                     yield change
         finally:
@@ -283,7 +284,7 @@ class LiveLists:
                 watched.page = await self._read(watched)
         except (Unavailable, ResourceExhausted, StatementFailed) as error:
             logger.debug("a live list could not be read: %s", error)
-            watched.problem = error  # watchers that have a page keep it
+            watched.problem = copy(error)  # watchers that have a page keep it
         except TimeoutError:
             watched.problem = Unavailable("the store did not respond in time. Watch the list again.")
         except Exception:

@@ -95,9 +95,9 @@ class Session:
             if self._task.done():
                 self._task.result()
             elif not self._welcomed.is_set():
-                raise self._last_problem or Unavailable(
-                    f"{_capital(self._connection.server)} did not accept the worker within {timeout_s:g} s."
-                )
+                problem, self._last_problem = self._last_problem, None
+                name = _capital(self._connection.server)
+                raise problem or Unavailable(f"{name} did not accept the worker within {timeout_s:g} s.")
         except BaseException:
             await self.close()
             raise

@@ -46,7 +46,7 @@ class _Known:
         self.until: Timestamp | None = None
         self.checked_s = 0.0
         self.used = True
-        self.open: dict[asyncio.Timeout, Unauthenticated | None] = {}
+        self.open: dict[asyncio.Timeout, str] = {}  # with the reason why it ends, once it does
 
 
 class Access:
@@ -59,8 +59,8 @@ class Access:
         self._check_s = check_ms / 1_000
         self._known: dict[bytes, _Known] = {}
         self._by_caller: dict[int, _Known] = {}  # by id() of the caller object, which lives as long as its entry
-        self._refused: dict[bytes, tuple[Unauthenticated, float]] = {}
-        self._asking: dict[bytes, asyncio.Task[_Known]] = {}
+        self._refused: dict[bytes, tuple[str, float]] = {}  # the reasons, never the errors: those keep their callers
+        self._asking: dict[bytes, asyncio.Task[_Known | str]] = {}
         self._turns = asyncio.Semaphore(_VERIFIED_AT_ONCE)
         self._changed = asyncio.Event()
         self._used: set[str] = set()
@@ -137,13 +137,13 @@ class Access:
         turn = asyncio.timeout(None)
         try:
             async with turn:
-                known.open[turn] = None
+                known.open[turn] = ""
                 yield
         except TimeoutError:
-            ended = known.open.get(turn)
-            if ended is None or not turn.expired():
+            reason = known.open.get(turn)
+            if not reason or not turn.expired():
                 raise
-            raise ended from None
+            raise Unauthenticated(reason) from None
         finally:
             known.open.pop(turn, None)
 
@@ -158,29 +158,33 @@ class Access:
     async def _caller(self, digest: bytes, verify: Callable[[], Coroutine[object, object, _Known]]) -> Caller:
         """Concurrent calls with the same key share one lookup."""
         loop = asyncio.get_running_loop()
-        error, until_s = self._refused.get(digest, (None, 0.0))
-        if error is not None and until_s > loop.time():
-            raise error
+        reason, until_s = self._refused.get(digest, ("", 0.0))
+        if reason and until_s > loop.time():
+            raise Unauthenticated(reason)
         task = self._asking.get(digest)
         if task is None:
             task = self._asking[digest] = loop.create_task(self._ask(digest, verify), name="kagzi key")
             task.add_done_callback(lambda done: self._verified(digest, done))
-        return (await asyncio.shield(task)).caller
+        known = await asyncio.shield(task)
+        if isinstance(known, str):
+            raise Unauthenticated(known)
+        return known.caller
 
-    def _verified(self, digest: bytes, done: "asyncio.Task[_Known]") -> None:
+    def _verified(self, digest: bytes, done: "asyncio.Task[_Known | str]") -> None:
         self._asking.pop(digest, None)
         if not done.cancelled():
             done.exception()  # raised by those who wait; retrieved here in case none is left
 
-    async def _ask(self, digest: bytes, verify: Callable[[], Coroutine[object, object, _Known]]) -> _Known:
+    async def _ask(self, digest: bytes, verify: Callable[[], Coroutine[object, object, _Known]]) -> _Known | str:
+        """What all who wait for this lookup get: the credential, or the reason why it is refused."""
         async with self._turns:
             try:
                 stored = await verify()
             except Unauthenticated as error:
                 if len(self._refused) >= _REMEMBERED:
                     self._refused.clear()
-                self._refused[digest] = (error, asyncio.get_running_loop().time() + _REFUSED_S)
-                raise
+                self._refused[digest] = (error.message, asyncio.get_running_loop().time() + _REFUSED_S)
+                return error.message
         known = self._known.get(digest)
         if known is not None:  # open streams stay on the entry that the next poll checks
             known.until, known.checked_s, known.used = stored.until, stored.checked_s, True
@@ -270,15 +274,15 @@ class Access:
                 if known.session_hash:
                     until = (await self._verify_session(known.session_hash)).until
             except Unauthenticated as error:
-                self._end(digest, known, error)
+                self._end(digest, known, error.message)
             else:
                 known.until, known.checked_s = until, max(checked_s, known.checked_s)
 
-    def _end(self, digest: bytes, known: _Known, error: Unauthenticated) -> None:
+    def _end(self, digest: bytes, known: _Known, reason: str) -> None:
         self._forget(digest, known)
         now_s = asyncio.get_running_loop().time()
         for turn in known.open:
-            known.open[turn] = error
+            known.open[turn] = reason
             turn.reschedule(now_s)
 
     def _forget(self, digest: bytes, known: _Known) -> None:

@@ -64,11 +64,7 @@ class FirstMessages:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._silent: dict[asyncio.Timeout, None] = {}  # oldest first
-        self._refusal: KagziError = ResourceExhausted(
-            f"this server waits for the first message of {limit} streams at once, "
-            "and this one has been silent longest. Send it when the stream is opened.",
-            metadata=limit_reached("silent_streams", limit),
-        )
+        self._refusal = self._too_many
 
     async def read(self, stream: Stream) -> object:
         """The first message. Raises ResourceExhausted if it does not arrive while too many other streams wait."""
@@ -83,10 +79,17 @@ class FirstMessages:
                 finally:
                     self._silent.pop(turn, None)
         except TimeoutError:
-            raise self._refusal from None
+            raise self._refusal() from None
 
-    def close(self, refusal: KagziError) -> None:
-        """Refuses every stream that still waits."""
+    def _too_many(self) -> KagziError:
+        return ResourceExhausted(
+            f"this server waits for the first message of {self._limit} streams at once, "
+            "and this one has been silent longest. Send it when the stream is opened.",
+            metadata=limit_reached("silent_streams", self._limit),
+        )
+
+    def close(self, refusal: Callable[[], KagziError]) -> None:
+        """Refuses every stream that still waits, each with an error of its own."""
         self._refusal = refusal
         for turn in list(self._silent):
             self._refuse(turn)

@@ -1,7 +1,8 @@
 """The interceptor of every call: admits calls and turns whatever they raise into a status.
 
 No exception reaches a client as it is: Kagzi's own errors are sent with their details; any other becomes an incident,
-whose number is sent and whose traceback is logged.
+whose number is sent and whose traceback is logged. A handler returns the status of a refused call instead of raising
+it: an exception would keep the frames of the call, and so its request, for as long as something refers to it.
 """
 
 import asyncio
@@ -16,11 +17,18 @@ from google.protobuf.message import DecodeError, Message
 
 from ...core import limits
 from ...core.access import Caller
-from ...core.errors import InvalidArgument, PermissionDenied, ResourceExhausted, ServerUnavailable, limit_reached
+from ...core.errors import (
+    InvalidArgument,
+    PermissionDenied,
+    ResourceExhausted,
+    ServerUnavailable,
+    drop_frames,
+    limit_reached,
+)
 from ...core.outages import database_down
 from ...core.providers import Ids
 from ...wire.common import read_namespace
-from ...wire.status import to_status
+from ...wire.status import RpcStatus, to_status
 from ..access.access import Access
 from ..access.requirement import Requirement
 from ..access.scopes import NEEDS
@@ -82,22 +90,25 @@ class Interceptor:
 
     def close(self) -> None:
         self._open = False
-        self._first_messages.close(ServerUnavailable(_STOPPING))
+        self._first_messages.close(lambda: ServerUnavailable(_STOPPING))
 
     def unary(
         self, name: str, method: UnaryMethod, request_type: type[Message], budget: Budget
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """The handler of a call with one request. Decodes the bytes here, so that an invalid message is refused like
-        any other error."""
+        any other error. It may be called without the bytes: then it reads them once the caller is known."""
 
         within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
         requirement = self._requirement(name)
 
-        async def handle(data: bytes, context: Context) -> bytes:
+        async def handle(data: object, context: Context) -> bytes | RpcStatus:
             try:
                 self._admit(context)
                 caller = None if requirement is None else await requirement.enter(context.invocation_metadata())
+                if data is None:
+                    async with self._in_time(context, MARGIN_S):
+                        data = await context.read()
                 request = read_message(data, request_type)
                 namespace = namespace_of(request)
                 if requirement is not None and caller is not None:
@@ -112,11 +123,8 @@ class Interceptor:
                             async with _while_good(requirement, caller):
                                 response = await method(request, context.time_remaining())
                 return response.SerializeToString()
-            except grpc.aio.AbortError:
-                raise
-            except Exception as error:
-                await self._refuse(name, error, context)
-                raise AssertionError("unreachable: abort raises") from error
+            except Exception as error:  # noqa: BLE001  every error becomes a status
+                return self._refuse(name, error)
 
         return grpc.unary_unary_rpc_method_handler(_as_handler(handle))
 
@@ -158,7 +166,7 @@ class Interceptor:
 
         requirement = self._requirement(name)
 
-        async def handle(_: object, context: Context) -> None:
+        async def handle(_: object, context: Context) -> RpcStatus | None:
             try:
                 self._admit(context)
                 caller = None if requirement is None else await requirement.enter(context.invocation_metadata())
@@ -169,11 +177,9 @@ class Interceptor:
                         requirement.allow(caller, namespace)
                     with budget.use(namespace):
                         await method(cast("Context", Opened(context, first)))
-            except grpc.aio.AbortError:
-                raise
             except Exception as error:  # noqa: BLE001  as above
-                if not _is_gone(error):
-                    await self._refuse(name, error, context)
+                return None if _is_gone(error) else self._refuse(name, error)
+            return None
 
         return grpc.stream_stream_rpc_method_handler(_as_handler(handle))
 
@@ -214,9 +220,10 @@ class Interceptor:
                     "this database is served only to users who can read its files: the secret is missing."
                 )
 
-    async def _refuse(self, name: str, error: Exception, context: Context) -> None:
+    def _refuse(self, name: str, error: Exception) -> RpcStatus:
         status = to_status(self._incidents.public_error(name, error))
-        await context.abort(status.code, status.details, status.metadata)
+        drop_frames(error)
+        return status
 
 
 class _InTime:
@@ -281,6 +288,6 @@ def _is_within_a_namespace(path: str, request_type: type[Message]) -> bool:
     return "namespace_id" in request_type.DESCRIPTOR.fields_by_name and not path.startswith(_NAMESPACE_SERVICE)
 
 
-def _as_handler(handle: Callable[..., Awaitable[bytes | None]]) -> Any:
+def _as_handler(handle: Callable[..., Awaitable[bytes | RpcStatus | None]]) -> Any:
     # The stubs of grpc describe synchronous handlers only.
     return handle

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 
 from ...core import limits
+from ...wire.status import RpcStatus
 from ..listen import ListenAddress, bind, cannot_listen
 from ..startup import CannotStart
 
@@ -43,7 +44,7 @@ _OPTIONS: list[tuple[str, int]] = [
 
 class GrpcListener:
     """`reuse_port`: the processes of one server share a port. Otherwise off, or two servers on one port would each get
-    some of the calls."""
+    some of the calls. `keys_first`: see `over_grpc`."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class GrpcListener:
         *,
         max_connections: int,
         reuse_port: bool = False,
+        keys_first: bool = False,
         tls: "ServerTls | None" = None,
     ) -> None:
         options = [
@@ -61,7 +63,7 @@ class GrpcListener:
         ]
         self._credentials = None if tls is None else tls.credentials()
         self._server = grpc.aio.server(options=options)
-        self._server.add_generic_rpc_handlers(tuple(handlers))
+        self._server.add_generic_rpc_handlers(over_grpc(handlers, keys_first=keys_first))
 
     async def start(self, address: ListenAddress) -> ListenAddress:
         """Returns the address it listens on, with the actual port if port 0 was requested. Raises CannotStart."""
@@ -90,3 +92,61 @@ class GrpcListener:
     async def stop(self, grace_s: float) -> None:
         """Refuses new calls at once; calls in flight get `grace_s` to finish."""
         await self._server.stop(grace_s)
+
+
+def over_grpc(
+    handlers: Sequence[grpc.GenericRpcHandler], *, keys_first: bool = False
+) -> tuple[grpc.GenericRpcHandler, ...]:
+    """Handlers as gRPC calls them. `keys_first`: calls with one request are registered as streams, too. Callers see no
+    difference, but gRPC would read a whole request before its handler can ask for a key."""
+    return tuple(_OverGrpc(handler, keys_first=keys_first) for handler in handlers)
+
+
+class _OverGrpc(grpc.GenericRpcHandler):
+    def __init__(self, handlers: grpc.GenericRpcHandler, *, keys_first: bool) -> None:
+        self._handlers = handlers
+        self._keys_first = keys_first
+        self._made: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":
+        path = handler_call_details.method
+        made = self._made.get(path)
+        if made is None:
+            handler: Any = self._handlers.service(handler_call_details)
+            if handler is None:
+                return None
+            made = self._made[path] = self._around(handler)
+        return made
+
+    def _around(self, handler: Any) -> "grpc.RpcMethodHandler[Any, Any]":
+        if handler.unary_unary is not None and not self._keys_first:
+            return grpc.unary_unary_rpc_method_handler(_unary(handler.unary_unary))
+        return grpc.stream_stream_rpc_method_handler(_stream(handler.unary_unary or handler.stream_stream))
+
+
+def _unary(act: Any) -> Any:
+    async def answer(data: bytes, context: Any) -> bytes:
+        outcome = await act(data, context)
+        if not isinstance(outcome, RpcStatus):
+            return cast("bytes", outcome)
+        # gRPC keeps the exception that `abort` raises on its context. Its traceback holds this frame, which must not
+        # hold the context, or both and the request would be kept until the garbage is collected.
+        refused = context.abort(outcome.code, outcome.details, outcome.metadata)
+        del data, context
+        await refused
+        raise AssertionError("unreachable: abort raises")
+
+    return answer
+
+
+def _stream(act: Any) -> Any:
+    async def answer(_: object, context: Any) -> None:
+        outcome = await act(None, context)
+        if isinstance(outcome, RpcStatus):
+            context.set_code(outcome.code)
+            context.set_details(outcome.details)
+            context.set_trailing_metadata(outcome.metadata)
+        elif outcome is not None:  # the only response
+            await context.write(outcome)
+
+    return answer

@@ -13,7 +13,7 @@ import msgspec
 
 from ...core import limits
 from ...core.access import Caller
-from ...core.errors import InvalidArgument, ServerUnavailable, limit_reached
+from ...core.errors import InvalidArgument, ServerUnavailable, drop_frames, limit_reached
 from ...core.outages import database_down
 from ..grpc.budgets import Budget
 from . import sse
@@ -62,6 +62,7 @@ class Api:
 
     async def _refuse(self, exchange: "Exchange", error: Exception) -> None:
         public = self._data.incidents.public_error(exchange.place, error)
+        drop_frames(error)
         await exchange.respond(
             msgspec.json.encode(problem_of(public)), PROBLEM_JSON, status_of(public), headers_of(public)
         )

@@ -7,8 +7,10 @@ from typing import Any, cast
 import grpc
 
 from ...engine.measurements.measurements import Measurements
+from ...wire.status import RpcStatus
 
 CANCELLED = "CANCELLED"
+UNKNOWN = "UNKNOWN"
 
 
 def measured_handlers(
@@ -48,45 +50,32 @@ class _MeasuredHandlers(grpc.GenericRpcHandler):
 
         async def timed(request: Any, context: Any) -> Any:
             loop = asyncio.get_running_loop()
-            began_s, watched, code = loop.time(), Watched(context), "OK"
+            began_s, code = loop.time(), UNKNOWN
             try:
-                return await act(request, watched)
+                outcome = await act(request, context)
+                code = code_of(outcome)
             except asyncio.CancelledError:
                 code = CANCELLED
                 raise
-            except BaseException:
-                code = watched.code
-                raise
             finally:
                 called(name, code, loop.time() - began_s)
+            return outcome
 
         return timed
 
     def _counted(self, kind: str, act: Any) -> Any:
         streams = self._measurements.streams
 
-        async def counted(request: Any, context: Any) -> None:
+        async def counted(request: Any, context: Any) -> Any:
             streams[kind] += 1
             try:
-                await act(request, context)
+                return await act(request, context)
             finally:
                 streams[kind] -= 1
 
         return counted
 
 
-class Watched:
-    """Wraps a context to record the status of the call, which gRPC does not expose."""
-
-    __slots__ = ("_context", "code")
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-        self.code = "UNKNOWN"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    async def abort(self, code: grpc.StatusCode, *args: Any) -> None:
-        self.code = code.name
-        await self._context.abort(code, *args)
+def code_of(outcome: object) -> str:
+    """The status code of a call, by what its handler returned."""
+    return outcome.code.name if isinstance(outcome, RpcStatus) else "OK"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 
-from ..metrics.calls import CANCELLED, Watched
+from ..metrics.calls import CANCELLED, UNKNOWN, code_of
 
 if TYPE_CHECKING:  # needs OpenTelemetry
     from .spans import ServerTracing
@@ -50,16 +50,15 @@ class _TracedHandlers(grpc.GenericRpcHandler):
         async def traced(request: Any, context: Any) -> Any:
             system = "grpc" if getattr(context, "is_grpc", True) else "kagzi"
             metadata = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
-            span, watched, code = tracing.call(method, metadata, system=system), Watched(context), "OK"
+            span, code = tracing.call(method, metadata, system=system), UNKNOWN
             try:
-                return await act(request, watched)
+                outcome = await act(request, context)
+                code = code_of(outcome)
             except asyncio.CancelledError:
                 code = CANCELLED
                 raise
-            except BaseException:
-                code = watched.code
-                raise
             finally:
                 tracing.called(span, code)
+            return outcome
 
         return traced
