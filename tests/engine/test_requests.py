@@ -33,7 +33,7 @@ NOBODY = "01890000-0000-7000-8000-000000000000"
         ({"workflow_id": "\ud800"}, "workflow_id"),
         ({"request_id": "x" * 300}, "request_id"),
         ({"namespace": ""}, "namespace"),
-        ({"task_queue": "elsewhere"}, "task_queue"),
+        ({"task_queue": "x" * 257}, "task_queue"),
         ({"input": Payload(b"x" * (limits.PAYLOAD_BYTES + 1))}, str(limits.PAYLOAD_BYTES)),
         ({"context": Payload(b"", {str(n): "" for n in range(65)})}, "64"),
         ({"context": Payload(b"", {METADATA_KEY: "1"})}, "reserved for runs that a schedule starts"),

@@ -127,11 +127,10 @@ async def test_the_largest_payloads_are_served(memory_stubs: Stubs) -> None:
 @pytest.mark.parametrize(
     ("call", "field"),
     [
-        (lambda s: s.start(task_queue="elsewhere"), "task_queue"),
+        (lambda s: s.start(task_queue="k\0"), "task_queue"),
         (lambda s: s.start(concurrency_key="k\0"), "concurrency_key"),
         (lambda s: s.start(priority=101), "priority"),
         (lambda s: s.start(labels={"a": "\0"}), "labels[a]"),
-        (lambda s: s.poll("w", task_queue="a", workflow_types=["b"]), "task_queue"),
         (lambda s: s.poll("w", max_tasks=101), "max_tasks"),
         (lambda s: s.poll("w", max_tasks=-1), "max_tasks"),
         (

@@ -127,7 +127,6 @@ async def test_an_update_changes_what_it_names(schedules: Schedules) -> None:
         ({"timezone": "Mars/Base"}, "time zone"),
         ({"cron_expr": "", "interval": Duration(seconds=5), "timezone": "Europe/Berlin"}, "timezone"),
         ({"workflow_type": ""}, "workflow_type"),
-        ({"task_queue": "elsewhere"}, "task_queue"),
         ({"schedule_id": "x" * 201}, "200"),
         ({"max_catchup": -1}, "max_catchup"),
         ({"max_catchup": 1001}, "max_catchup"),

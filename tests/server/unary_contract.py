@@ -203,8 +203,8 @@ def what_is_not_supported_is_refused_by_name(worker: Worker) -> None:
         lambda: worker.sleep(task, "x", duration_seconds=1, duration=Duration(seconds=1)),
     )
     assert "duration_seconds and duration" in both
-    request = worker_pb2.BeginStepRequest(**worker.leased(task), step_name="x", kind=worker_pb2.STEP_KIND_SLEEP)
-    assert "Sleep" in refuses(
+    request = worker_pb2.BeginStepRequest(**worker.leased(task), step_name="x", kind=worker_pb2.STEP_KIND_SIGNAL)
+    assert "signal" in refuses(
         grpc.StatusCode.INVALID_ARGUMENT, lambda: worker.workers.BeginStep(request, timeout=TIMEOUT_S)
     )
     refuses(grpc.StatusCode.FAILED_PRECONDITION, lambda: worker.complete(task, "never-begun", "1"))

@@ -24,7 +24,7 @@ from kagzi.core.workflow_types.queues import QueueStanding, WorkflowTypeRecord
 from kagzi.core.workflow_types.versions import VersionRecord
 from kagzi.v1 import admin_pb2, namespace_pb2, workflow_pb2, workflow_schedule_pb2
 from kagzi.v1 import worker_pb2 as pb
-from kagzi.wire.common import read_error, read_lease, read_namespace, read_payload, read_time_if
+from kagzi.wire.common import own_queue, read_error, read_lease, read_namespace, read_payload, read_time_if
 from kagzi.wire.enums import STEP_KIND_FROM_WIRE, STEP_STATUS_FROM_WIRE
 from kagzi.wire.fields import reader
 from kagzi.wire.namespaces import LIMITS, limit_reader
@@ -40,7 +40,8 @@ read_run = reader(
     RunRecord,
     names={"attempt": "attempts", "wake_at": "wake_up_at"},
     unsent=("lost_leases",),
-    unread=("task_queue", "url", "scheduled_at"),
+    unread=("url", "scheduled_at"),
+    task_queue=lambda message: own_queue(message.task_queue, message.workflow_type),
     context=_read_context,
 )
 read_step = reader(

@@ -83,6 +83,7 @@ attributes = {
     "labels": labels,
     "deadline_at": maybe_times,
     "retry": maybe_retries,
+    "task_queue": texts.map(lambda text: text and f"queue {text}"),  # never like the type
 }
 # The others are texts.
 attributes |= {name: texts for name in RunAttributes.__struct_fields__ if name not in attributes}
@@ -239,7 +240,6 @@ start_requests = st.builds(
     namespace=names,
     workflow_id=texts,
     request_id=texts,
-    task_queue=texts.map(canonical_type),
     input=maybe_payloads,
     context=maybe_payloads,
     version=texts,

@@ -22,7 +22,7 @@ PLAIN: list[dict[str, Any]] = [
     {"on_conflict": "replace"},
 ]
 OTHERS: list[dict[str, Any]] = [
-    {"task_queue": "hello"},
+    {"task_queue": "orders"},
     {"version": "2"},
     {"start_at": 1_700_000_000_000_000},
     {"delay_us": 0},

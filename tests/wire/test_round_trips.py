@@ -170,8 +170,6 @@ def test_a_start_is_refused_for_what_nobody_would_honour(message: Any, field: st
             ),
             "workflow_type_concurrency",
         ),
-        (worker_pb2.RegisterRequest(workflow_types=["a"], task_queue="b"), "task_queue"),
-        (worker_pb2.RegisterRequest(workflow_types=["a", "b"], task_queue="b"), "task_queue"),
         (
             worker_pb2.RegisterRequest(
                 workflow_types=["a"], served=[worker_pb2.WorkflowTypeVersion(workflow_type="b", version="2")]

@@ -63,6 +63,7 @@ class RunAttributes(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at: Timestamp | None = None
     retry: RetryPolicy | None = None
     concurrency_key: str = ""
+    task_queue: str = ""  # as its start named it, if not like the type; without effect
 
 
 class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):

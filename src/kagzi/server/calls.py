@@ -113,5 +113,9 @@ class _Context:
     def invocation_metadata(self) -> Metadata:
         return self._metadata
 
+    def peer(self) -> str:
+        """The name of the connection, as from gRPC's own context."""
+        return self.end.connection
+
     def time_remaining(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - self.end.loop.time(), 0.0)

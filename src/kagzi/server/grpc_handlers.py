@@ -54,6 +54,7 @@ def grpc_handlers(
             settings=config.settings,
             deadlines=deadlines,
             answers=interceptor.answers,
+            connections=interceptor.connections,
             version=__version__,
         ),
         "kagzi.v1.WorkflowScheduleService": WorkflowScheduleService(engine.schedules, engine.served),

@@ -41,6 +41,7 @@ RUN = (
     Column("retry", "json", _ATTRIBUTE | Use.FORKED),
     # If the keys of a type are served in turn, statements store an empty key for a run without one.
     Column("concurrency_key", "text", Use.SHOWN | Use.EXPORTED | Use.NEW | Use.FORKED | Use.CONTINUED),
+    Column("task_queue", "text", _ATTRIBUTE | Use.FORKED),
     Column("version", "text", _STATE | Use.NEW),
     Column("request_id", "text", _MOVED | Use.NEW),
     Column("schedule_id", "text", _STATE | Use.NEW | Use.CONTINUED),

@@ -30,6 +30,14 @@ def read_type(name: str) -> str:
     return canonical_type(name)
 
 
+QUEUE_IGNORED = "task_queue has no effect: workers serve workflow types, whatever the queue."
+
+
+def own_queue(task_queue: str, workflow_type: str) -> str:
+    """A task queue that is not the workflow type by another name; otherwise empty. It has no effect."""
+    return "" if read_type(task_queue) == read_type(workflow_type) else task_queue
+
+
 def read_namespace(namespace_id: str) -> str:
     return namespace_id or DEFAULT_NAMESPACE
 

@@ -14,7 +14,7 @@ from ..core.schedules.scheduled_time import split_scheduled_time
 from ..core.times import Timestamp
 from ..v1 import common_pb2
 from ..v1 import workflow_pb2 as pb
-from .common import NULL, read_payload, read_type, write_payload_if, write_time_if
+from .common import NULL, own_queue, read_payload, read_type, write_payload_if, write_time_if
 from .enums import RUN_STATUS_TO_WIRE, word_of, words_of
 from .fields import reader, writer
 from .requests import read_run_status
@@ -23,7 +23,7 @@ _read_start = reader(
     pb.StartWorkflowRequest,
     StartRequest,
     workflow_type=lambda message: read_type(message.workflow_type),
-    task_queue=lambda message: read_type(message.task_queue),
+    task_queue=lambda message: own_queue(message.task_queue, message.workflow_type),
 )
 
 _USUAL = ("workflow_id", "namespace_id", "workflow_type", "input", "context", "request_id", "on_conflict")
@@ -130,7 +130,7 @@ _write_run = writer(
     names={"attempt": "attempts", "wake_at": "wake_up_at"},
     unsent=("lost_leases",),
     unset=("url",),
-    task_queue=lambda record: record.workflow_type,
+    task_queue=lambda record: record.task_queue or record.workflow_type,
     context=lambda record: write_payload_if(split_scheduled_time(record.context)[0]),
     scheduled_at=lambda record: write_time_if(split_scheduled_time(record.context)[1]),
 )

@@ -20,7 +20,7 @@ from .requests import OVERLAP_FROM_WIRE, ScheduleRequest
 _read_request = reader(
     pb.CreateWorkflowScheduleRequest,
     ScheduleRequest,
-    unread=("task_queue",),  # by check_task_queue
+    unread=("task_queue",),  # it has no effect, and callers are told
 )
 
 
@@ -34,7 +34,6 @@ def read_schedule_request(message: pb.CreateWorkflowScheduleRequest, *, namespac
                 field="namespace_id",
             )
         message.namespace_id = namespace_id
-    check_task_queue(message.task_queue, message.workflow_type)
     message.workflow_type = read_type(message.workflow_type)
     return _read_request(message)
 
@@ -72,16 +71,6 @@ _UPDATES: dict[Any, tuple[str, Callable[[Any], object]]] = {
     "timeout": ("timeout_us", lambda duration: read_duration_us(duration) or None),
     "overlap": ("overlap", _read_overlap),
 }
-
-
-def check_task_queue(task_queue: str, workflow_type: str) -> None:
-    """A task queue is a workflow type by another name. Raises InvalidArgument for anything else."""
-    if task_queue and read_type(task_queue) != read_type(workflow_type):
-        raise InvalidArgument(
-            f"task_queue={task_queue!r} differs from workflow_type={workflow_type!r}. "
-            "Leave it empty: the queue of a run is its type.",
-            field="task_queue",
-        )
 
 
 def read_required_time(message: Message, field: str) -> Timestamp:

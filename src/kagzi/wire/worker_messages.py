@@ -4,7 +4,6 @@ from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from ..core.errors import InvalidArgument
 from ..core.records import Lease, RunKey
 from ..v1 import common_pb2
 from ..v1 import worker_pb2 as pb
@@ -29,10 +28,9 @@ def read_run_key(request: RunRequest) -> RunKey:
     return RunKey(read_namespace(request.namespace_id), request.run_id)
 
 
-def read_lease_of(request: RunRequest) -> Lease:
-    if not request.HasField("lease"):
-        raise InvalidArgument("lease is missing. Send the one that came with the task.", field="lease")
-    return read_lease(request.lease)
+def read_lease_of(request: RunRequest) -> Lease | None:
+    """None: the request leaves it out."""
+    return read_lease(request.lease) if request.HasField("lease") else None
 
 
 def operation_of(request: Message, kind: type[Operation], **others: Any) -> Operation:

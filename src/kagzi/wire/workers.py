@@ -1,7 +1,5 @@
 """Workers: registration, and the records about them."""
 
-from collections.abc import Iterable
-
 from ..core.errors import InvalidArgument
 from ..core.records import Served, WorkerRecord
 from ..core.states import WorkerStatus
@@ -27,17 +25,7 @@ def read_register(message: pb.RegisterRequest) -> WorkerRecord:
             raise InvalidArgument(
                 f"{field} cannot be set by workers. Leave it out; max_concurrent limits this worker.", field=field
             )
-    worker = _read_register(message)
-    types = {pair.workflow_type for pair in worker.served}
-    queue = read_type(message.task_queue)
-    refuse_foreign_queue(queue, types)
-    if queue and len(types) > 1:
-        raise InvalidArgument(
-            f"task_queue={message.task_queue!r} is one of {len(types)} workflow types. "
-            "Leave it empty: a worker serves all its types.",
-            field="task_queue",
-        )
-    return worker
+    return _read_register(message)
 
 
 def _read_served(message: pb.RegisterRequest) -> tuple[Served, ...]:
@@ -49,15 +37,6 @@ def _read_served(message: pb.RegisterRequest) -> tuple[Served, ...]:
             "workflow_types and served name different types. Set one of them.", field="workflow_types"
         )
     return pairs
-
-
-def refuse_foreign_queue(task_queue: str, workflow_types: Iterable[str]) -> None:
-    """A task queue is a workflow type by another name. Raises InvalidArgument for anything else."""
-    if task_queue and task_queue not in workflow_types:
-        raise InvalidArgument(
-            f"task_queue={task_queue!r} is none of the workflow types. Leave it empty: a worker serves types.",
-            field="task_queue",
-        )
 
 
 _read_register = reader(

@@ -13,12 +13,6 @@ from .values import entries, name, optional_name, payload, retry, within
 def start(request: StartRequest, now: Timestamp, payload_bytes: int) -> None:
     name(request.namespace, "namespace")
     optional_name(request.request_id, "request_id")
-    if request.task_queue and request.task_queue != request.workflow_type:
-        raise InvalidArgument(
-            f"task_queue={request.task_queue!r} differs from workflow_type={request.workflow_type!r}. "
-            "Leave it empty: the queue of a run is its type.",
-            field="task_queue",
-        )
     if request.start_at is not None and request.delay_us is not None:
         raise InvalidArgument("start_at and delay are both given. Give one.", field="delay")
     check_duration(request.delay_us, "delay")
@@ -40,6 +34,7 @@ def attributes(run: RunAttributes, prefix: str = "", *, retry_field: str = "retr
     """Checks the permanent attributes of a run, given by a start or an import."""
     name(run.workflow_type, f"{prefix}workflow_type")
     optional_name(run.concurrency_key, f"{prefix}concurrency_key")
+    optional_name(run.task_queue, f"{prefix}task_queue")
     if run.labels:
         entries(run.labels, f"{prefix}labels", limits.LABELS)
     within(run.priority, limits.PRIORITY_MIN, limits.PRIORITY_MAX, f"{prefix}priority")

@@ -33,7 +33,6 @@ class StartRequest(RunAttributes, frozen=True, kw_only=True):
     namespace: str
     workflow_id: str = ""
     request_id: str = ""
-    task_queue: str = ""
     input: Payload | None = None
     context: Payload | None = None
     version: str = ""

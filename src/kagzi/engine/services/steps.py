@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...core.errors import InvalidArgument, not_found
+from ...core import limits
+from ...core.errors import InvalidArgument, NotFound, not_found
+from ...core.ids import is_uuid
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
 from ...core.pages.signal_waits import SignalWait
@@ -98,6 +100,26 @@ class Steps:
         for wait in await self._store.signal_waits(namespace, [record.run.run_id for record in runs]):
             waits[wait.run_id] = (*waits.get(wait.run_id, ()), wait)
         return waits
+
+    async def find(self, namespace: str, step_id: str) -> tuple[str, str]:
+        """The run id and the step id of a step that is named without its run: by its idempotency key, `RUN/STEP`, or by
+        a step id that only one of the newest runs has. Raises NotFound, InvalidArgument."""
+        checks.name(namespace, "namespace")
+        run_id, slash, rest = step_id.partition("/")
+        if slash and rest and is_uuid(run_id):
+            return run_id, rest
+        checks.name(step_id, "step_id")
+        runs = await self._store.runs_with_step(namespace, step_id)
+        remedy = f"Name run_id, or the idempotency key as step_id: RUN_ID/{step_id}."
+        if not runs:
+            raise NotFound(
+                f"no step {step_id} in the newest {limits.SEARCHED_RUNS} runs. {remedy}",
+                subject="step",
+                subject_id=step_id,
+            )
+        if len(runs) > 1:
+            raise InvalidArgument(f"several runs have a step {step_id}. {remedy}", field="run_id")
+        return runs[0], step_id
 
     async def get(self, namespace: str, run_id: str, step_id: str, *, retry_seq: int = 0) -> StepRecord:
         """`retry_seq`: as it was when this retry of the run discarded it. Raises NotFound, InvalidArgument."""

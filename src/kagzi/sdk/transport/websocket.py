@@ -291,6 +291,7 @@ class _Unsent:
     """Replaces the server while there is no connection: keeps the requests of a call until then."""
 
     is_paused = False
+    connection = ""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

@@ -16,7 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from ...core import limits
-from ...core.access import Caller
+from ...core.access import EVERY_NAMESPACE, Caller
 from ...core.errors import (
     InvalidArgument,
     PermissionDenied,
@@ -27,17 +27,20 @@ from ...core.errors import (
 )
 from ...core.outages import database_down
 from ...core.providers import Ids
-from ...wire.common import read_namespace
+from ...core.records import DEFAULT_NAMESPACE
+from ...v1.worker_pb2 import SessionRequest
 from ...wire.status import RpcStatus, to_status
 from ..access.access import Access
 from ..access.requirement import Requirement
 from ..access.scopes import NEEDS
 from .answer_budget import Answers
 from .budgets import Budget, Budgets, FirstMessages, Opened, namespace_of
+from .connections import PEER, Connections
 from .incidents import Incidents
 
 PROOF_HEADER = "kagzi-secret"
 _NAMESPACE_SERVICE = "/kagzi.v1.NamespaceService/"
+_WORKER_SERVICE = "/kagzi.v1.WorkerService/"
 RETRY_HINT = "Try again."
 MARGIN_S = 2.0
 """At most this much of a caller's deadline is reserved for sending the error."""
@@ -54,7 +57,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 UnaryMethod: TypeAlias = Callable[..., Awaitable[Message]]
 """Called with the request; a long poll also gets the seconds until the caller's deadline. The namespace of the request
-is set: an empty one has been replaced with the default."""
+is set: an empty one has been replaced with that of the key, of the connection, or the default."""
 
 
 class StreamMethod(Protocol):
@@ -84,6 +87,7 @@ class Interceptor:
         self._admit_namespace = admit
         self._open = True
         self.budgets = Budgets()
+        self.connections = Connections()
         self._first_messages = FirstMessages(limits.SILENT_STREAMS)
         self.answers = Answers(limits.ANSWERS_BYTES, limits.ANSWERS_NAMESPACE_BYTES, limits.ANSWERS_KEPT_BYTES)
         self.exports = Answers(limits.EXPORTS_BYTES, limits.EXPORTS_NAMESPACE_BYTES)
@@ -101,6 +105,7 @@ class Interceptor:
         within = _is_within_a_namespace(name, request_type)
         polls = budget is self.budgets.polls
         requirement = self._requirement(name)
+        of_workers = name.startswith(_WORKER_SERVICE)
 
         async def handle(data: object, context: Context) -> bytes | RpcStatus:
             try:
@@ -109,7 +114,11 @@ class Interceptor:
                 if data is None:
                     async with self._in_time(context, MARGIN_S):
                         data = await context.read()
-                request = read_message(data, request_type)
+                request: Any = read_message(data, request_type)
+                if within and not request.namespace_id:
+                    request.namespace_id = self._left_out(request, context, caller)
+                if of_workers:
+                    PEER.set(context.peer)
                 namespace = namespace_of(request)
                 if requirement is not None and caller is not None:
                     requirement.allow(caller, namespace)
@@ -172,7 +181,7 @@ class Interceptor:
                 caller = None if requirement is None else await requirement.enter(context.invocation_metadata())
                 async with _while_good(requirement, caller):
                     first = await self._first_messages.read(context)
-                    namespace = _namespace_in(first, request_type)
+                    first, namespace = self._namespace_in(first, request_type, context, caller)
                     if requirement is not None and caller is not None:
                         requirement.allow(caller, namespace)
                     with budget.use(namespace):
@@ -189,8 +198,32 @@ class Interceptor:
             return None
         return Requirement(self._access, need)
 
+    def _left_out(self, request: Any, context: Context, caller: Caller | None) -> str:
+        """The namespace of a request that names none: that of the key, if it is for one only; that of the connection;
+        the default."""
+        if caller is not None and caller.namespace != EVERY_NAMESPACE:
+            return caller.namespace
+        return self.connections.namespace_of(context.peer(), request) or DEFAULT_NAMESPACE
+
+    def _namespace_in(
+        self, first: object, request_type: type[Message], context: Context, caller: Caller | None
+    ) -> tuple[object, str]:
+        """The first message of a stream, with its namespace set, and that. The stream's method refuses one that has no
+        first message, or an invalid one."""
+        if not isinstance(first, bytes):
+            return first, ""
+        request = read_message(first, request_type)
+        named: Any = request
+        if isinstance(request, SessionRequest):
+            named = request.hello.register if request.HasField("hello") else None
+        elif "namespace_id" not in request.DESCRIPTOR.fields_by_name:
+            named = None
+        if named is not None and not named.namespace_id:
+            named.namespace_id = self._left_out(named, context, caller)
+            first = request.SerializeToString()
+        return first, namespace_of(request)
+
     async def _enter_namespace(self, request: Any) -> None:
-        request.namespace_id = read_namespace(request.namespace_id)
         if self._admit_namespace is not None:
             await self._admit_namespace(request.namespace_id)
 
@@ -265,13 +298,6 @@ def read_message(data: object, request_type: type[Request]) -> Request:
         return request_type.FromString(data)
     except DecodeError:
         raise InvalidArgument(f"the message is not a {request_type.DESCRIPTOR.full_name}.") from None
-
-
-def _namespace_in(data: object, request_type: type[Message]) -> str:
-    """The namespace of a stream. The stream's method refuses one that has no first message, or an invalid one."""
-    if not isinstance(data, bytes):
-        return ""
-    return namespace_of(read_message(data, request_type))
 
 
 def _while_good(requirement: Requirement | None, caller: Caller | None) -> AbstractAsyncContextManager[None]:

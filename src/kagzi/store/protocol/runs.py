@@ -195,6 +195,10 @@ class RunVerbs(Protocol):
 
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None: ...
 
+    async def runs_with_step(self, namespace: str, step_id: str, /) -> Sequence[str]:
+        """The ids of up to two runs that have such a step, among the newest SEARCHED_RUNS of the namespace."""
+        ...
+
     async def list_forgotten_steps(
         self, run: RunKey, *, name: str | None, after: tuple[int, int] | None, limit: int, payloads: bool
     ) -> Rows[StepRecord] | None:

@@ -16,6 +16,7 @@ from ..operate.gauges import Gauges
 from ..operate.keys import Keys
 from ..operate.signal_waits import read_signal_waits
 from ..operate.step_logs import StepLogs
+from ..operate.steps_by_id import runs_with_step
 from ..operate.timeline import read_timeline
 from ..operate.versions import Versions
 from ..protocol import (
@@ -119,3 +120,4 @@ class SqliteStore(
     timeline = scan(read_timeline)
     signal_waits = scan(read_signal_waits)
     get_step = verb(Purpose.READ, on_database(steps.get_step))
+    runs_with_step = scan(runs_with_step)

@@ -7,10 +7,12 @@ sends its events over the connection.
 """
 
 import asyncio
+import itertools
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import grpc
 
@@ -40,6 +42,15 @@ class OpenCall(Protocol):
     ) -> "ClientEnd": ...
 
 
+_numbers = itertools.count(1)
+_loops: "WeakKeyDictionary[asyncio.AbstractEventLoop, str]" = WeakKeyDictionary()
+
+
+def connection_name(kind: str) -> str:
+    """A name that no other connection of this process has or had."""
+    return f"{kind}:{next(_numbers)}"
+
+
 class Peer(Protocol):
     """The other end, as an end sees it: the end itself or its proxy, with the `on_` methods of an end."""
 
@@ -49,6 +60,11 @@ class Peer(Protocol):
     @property
     def is_paused(self) -> bool:
         """Whether the connection to it is full, even if this call has sent little."""
+        ...
+
+    @property
+    def connection(self) -> str:
+        """The name of the connection to it. In one process, each event loop is a connection."""
         ...
 
 
@@ -81,6 +97,19 @@ class End(ABC):
     @property
     def is_paused(self) -> bool:
         return False
+
+    @property
+    def connection(self) -> str:
+        """The name of the connection between the ends."""
+        other = self._other
+        if other is None:
+            return ""
+        if not isinstance(other, End):
+            return other.connection
+        name = _loops.get(other.loop)
+        if name is None:
+            name = _loops[other.loop] = connection_name("in-process")
+        return name
 
     @property
     def owes_reading(self) -> bool:

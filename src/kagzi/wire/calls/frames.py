@@ -17,7 +17,7 @@ import msgspec
 
 from ...core import limits
 from ..status import RpcStatus
-from .call import GONE, OK, ClientEnd, End, Metadata, ServerEnd, too_large
+from .call import GONE, OK, ClientEnd, End, Metadata, ServerEnd, connection_name, too_large
 
 VERSION = 1
 """The version of the frames. Both sides must have the same."""
@@ -101,6 +101,8 @@ class Calls(ABC):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.is_paused = False
+        self.connection = ""
+        """The name of the connection, on the server's side."""
         self.open_calls: dict[int, End] = {}
         self.send: Callable[[bytes], object] = _dropped
         """Sends a frame at once. Frames sent without a connection are dropped."""
@@ -159,6 +161,10 @@ class _Remote:
     @property
     def is_paused(self) -> bool:
         return self._calls.is_paused
+
+    @property
+    def connection(self) -> str:
+        return self._calls.connection
 
     def on_message(self, data: bytes) -> None:
         self._calls.send(_HEAD.pack(Kind.MESSAGE, self._call) + data)
@@ -259,6 +265,7 @@ class ServerCalls(Calls):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
+        self.connection = connection_name("websocket")
         self._headers: dict[bytes, Opened] = {}
 
     @abstractmethod

@@ -24,10 +24,10 @@ class AdminService(WorkerAdmin, QueueAdmin):
         self._info = info
 
     async def GetStep(self, request: pb.GetStepRequest) -> pb.GetStepResponse:
-        _require_run_id(request.run_id)
-        step = await self._engine.steps.get(
-            request.namespace_id, request.run_id, request.step_id, retry_seq=request.retry_seq
-        )
+        namespace, run_id, step_id = request.namespace_id, request.run_id, request.step_id
+        if not run_id:
+            run_id, step_id = await self._engine.steps.find(namespace, step_id)
+        step = await self._engine.steps.get(namespace, run_id, step_id, retry_seq=request.retry_seq)
         return pb.GetStepResponse(step=write_step(step))
 
     async def ListSteps(self, request: pb.ListStepsRequest) -> pb.ListStepsResponse:

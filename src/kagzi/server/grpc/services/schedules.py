@@ -5,9 +5,8 @@ from ....core.schedules.changes import changed
 from ....core.schedules.schedule import ScheduleRecord, ScheduleSpec
 from ....engine import RUNS_WAIT, Named, Schedules, ServedTypes
 from ....v1 import workflow_schedule_pb2 as pb
-from ....wire.common import read_duration_us, read_time_if, read_type, write_time
+from ....wire.common import QUEUE_IGNORED, own_queue, read_duration_us, read_time_if, read_type, write_time
 from ....wire.schedules import (
-    check_task_queue,
     read_changes,
     read_required_time,
     read_schedule_request,
@@ -33,7 +32,8 @@ class WorkflowScheduleService:
             enabled=schedule.enabled is not False,
             request_id=schedule.request_id,
         )
-        return pb.CreateWorkflowScheduleResponse(schedule=write_schedule(record), warning=await self._warning(record))
+        warning = await self._warning(record, request.task_queue)
+        return pb.CreateWorkflowScheduleResponse(schedule=write_schedule(record), warning=warning)
 
     async def UpsertWorkflowSchedule(
         self, request: pb.UpsertWorkflowScheduleRequest
@@ -48,14 +48,15 @@ class WorkflowScheduleService:
             enabled=schedule.enabled,
             request_id=schedule.request_id,
         )
-        return pb.UpsertWorkflowScheduleResponse(
-            schedule=write_schedule(record), created=created, warning=await self._warning(record)
-        )
+        warning = await self._warning(record, request.schedule.task_queue)
+        return pb.UpsertWorkflowScheduleResponse(schedule=write_schedule(record), created=created, warning=warning)
 
-    async def _warning(self, record: ScheduleRecord) -> str:
-        """The warning if no worker serves the workflow that the schedule starts."""
+    async def _warning(self, record: ScheduleRecord, task_queue: str) -> str:
+        """The warning if no worker serves the workflow that the schedule starts, or a task queue has no effect."""
         named = Named(record.namespace, record.spec.workflow_type, record.spec.version)
-        return await self._served.warning(named, RUNS_WAIT)
+        unserved = await self._served.warning(named, RUNS_WAIT)
+        queue = QUEUE_IGNORED if own_queue(task_queue, record.spec.workflow_type) else ""
+        return " ".join(filter(None, (queue, unserved)))
 
     async def GetWorkflowSchedule(self, request: pb.GetWorkflowScheduleRequest) -> pb.GetWorkflowScheduleResponse:
         record = await self._schedules.get(request.namespace_id, request.schedule_id)
@@ -77,9 +78,7 @@ class WorkflowScheduleService:
         enabled = request.enabled if request.HasField("enabled") else None
 
         def alter(was: ScheduleRecord) -> ScheduleRecord:
-            record = changed(was, changes, enabled=enabled)
-            check_task_queue(request.task_queue, record.spec.workflow_type)
-            return record
+            return changed(was, changes, enabled=enabled)
 
         record = await self._schedules.change(
             request.namespace_id,
@@ -87,7 +86,7 @@ class WorkflowScheduleService:
             alter,
             next_fire_at=read_time_if(request, "next_fire_at"),
         )
-        warning = await self._warning(record)
+        warning = await self._warning(record, request.task_queue)
         return pb.UpdateWorkflowScheduleResponse(schedule=write_schedule(record), warning=warning)
 
     async def DeleteWorkflowSchedule(

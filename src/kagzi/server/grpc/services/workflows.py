@@ -10,7 +10,7 @@ from ....core.run.commands import StartRequest
 from ....core.run.outcomes import Existing, Started
 from ....engine import RUN_WAITS, Engine, Named
 from ....v1 import workflow_pb2 as pb
-from ....wire.common import read_duration_ms, read_payload, write_error, write_time_if
+from ....wire.common import QUEUE_IGNORED, read_duration_ms, read_payload, write_error, write_time_if
 from ....wire.enums import RUN_STATUS_TO_WIRE
 from ....wire.runs import (
     read_filter,
@@ -207,10 +207,13 @@ class WorkflowService(BulkService, TransferService):
             for start, answer in started
             if not answer.already_exists and answer.status != pb.WORKFLOW_STATUS_RUNNING
         ]
+        for start, answer in started:
+            if start.task_queue:
+                answer.warning = QUEUE_IGNORED
         if waiting:
             named = [Named(start.namespace, start.workflow_type, start.version) for start, _ in waiting]
             for (_, answer), warning in zip(waiting, await self._served.warnings(named, RUN_WAITS), strict=True):
-                answer.warning = warning
+                answer.warning = " ".join(filter(None, (answer.warning, warning)))
 
     def _started(self, outcome: Started | Existing, namespace: str) -> pb.StartWorkflowResponse:
         answer = pb.StartWorkflowResponse()
