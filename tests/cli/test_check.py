@@ -103,6 +103,23 @@ def test_code_that_fits_passes_and_strict_wants_every_version(shop: Shop) -> Non
     assert shop.kagzi("check", "fixed.py", "--strict")[0] == 1
 
 
+def test_a_changed_timeout_of_a_wait_under_way_is_reported_and_fits(shop: Shop) -> None:
+    wait = "    return await ctx.wait_for(proceed)\n"
+    assert REPAIRED.count(wait) == 1
+    changed = REPAIRED.replace(wait, '    return await ctx.wait_for(proceed, timeout="3 days")\n')
+    write_code(shop.folder, changed, "timed.py")
+    code, out, err = shop.kagzi("check", "timed.py")
+    line = changed.splitlines().index('    return await ctx.wait_for(proceed, timeout="3 days")') + 1
+    assert code == 0
+    assert f"invoice version 1: 5 runs fit and take a new timeout at timed.py:{line}\n" in out
+    assert "'proceed' began without a timeout; the code waits with a timeout of 3d. It counts from when" in out
+    assert "20 fit, " in err
+    assert "5 fit and take a new timeout" in err
+    _, out, _ = shop.kagzi("check", "timed.py", "--json")
+    summary = json.loads(out)
+    assert (summary["fit"], summary["new_timeout"]) == (20, 5)
+
+
 def test_a_sample_has_some_of_each_workflow_and_version(shop: Shop) -> None:
     write_code(shop.folder, CHANGED)
     _, out, _ = shop.kagzi("check", "shop.py", "--sample", "2", "--json")

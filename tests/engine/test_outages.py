@@ -97,6 +97,7 @@ class Busy:
             "housekeeping": ("roll_up", lambda: engine.housekeeping.soon("figures")),
             "bulk": ("claim_bulk", engine.bulk.wanted),
             "served types": ("list_workers", self._start_child_of_nobody),
+            "new builds": ("wake_for_new_builds", engine.workers.new_builds.changed),
             "step logs": ("add_step_logs", lambda: engine.workers.step_logs.add([log_of(run)])),
         }
 

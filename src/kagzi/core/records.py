@@ -75,7 +75,7 @@ class HistoryStep(msgspec.Struct, frozen=True, kw_only=True):
     begun_seq: int
     attempt: int = 1
     seq: int = 0
-    at: Timestamp = 0  # commit time of the result
+    at: Timestamp = 0  # commit time of the result; while there is none, when the step began
     output: Payload | None = None
     error: ErrorDetail | None = None
     retry_at: Timestamp | None = None

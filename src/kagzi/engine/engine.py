@@ -317,6 +317,7 @@ class Engine:
             ("bulk", self.bulk.run),
             ("served types", self.served.run),
             ("step logs", self.workers.step_logs.run),
+            ("new builds", self.workers.new_builds.run),
         ):
             self.supervisor.watch(name, work)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .replay.history import History
     from .replay.records import RecordedSignal, RecordedStep
     from .replay.replayer import Replayer
-    from .replay.result import Divergence, Replay, ReplayedStep
+    from .replay.result import Divergence, NewTimeout, Replay, ReplayedStep
     from .to_pytest.calls import plain
     from .to_pytest.recorded import RecordedRun
 
@@ -24,6 +24,7 @@ __all__ = [
     "Divergence",
     "Finding",
     "History",
+    "NewTimeout",
     "NotReplaySafe",
     "RecordedRun",
     "RecordedSignal",
@@ -44,7 +45,7 @@ _HOMES = {
     "replay.history": ("History",),
     "replay.records": ("RecordedSignal", "RecordedStep"),
     "replay.replayer": ("Replayer",),
-    "replay.result": ("Divergence", "Replay", "ReplayedStep"),
+    "replay.result": ("Divergence", "NewTimeout", "Replay", "ReplayedStep"),
     "to_pytest.calls": ("plain",),
     "to_pytest.recorded": ("RecordedRun",),
 }

@@ -122,7 +122,7 @@ class FakeStore:
     def signal(self, run: FakeRun, name: str, value: Any) -> None:
         payload = Payload(msgspec.json.encode(value))
         waits = [step for step in run.steps_of(KindCode.SIGNAL) if not step.has_result and step.name == name]
-        assert refuse_signal(run.run_id, run.state.status, waited_for=bool(waits), buffered=len(run.signals)) is None
+        assert refuse_signal(run.run_id, run.state.status, waited_for=bool(waits), unread=len(run.signals)) is None
         if waits:
             self._end_step(run, min(waits, key=lambda step: step.begun_seq), payload, None)
             self._wake(run)
@@ -231,7 +231,7 @@ class FakeStore:
 
     def _check(self, run: FakeRun, command: Any) -> None:
         steps = run.state.steps
-        if isinstance(command, _SENT_ONCE):
+        if isinstance(command, _SENT_ONCE) and not _changes_timeout(steps.get(command.step_id), command):
             assert command.step_id not in steps, f"{command.step_id} is recorded twice"
         if isinstance(command, DecideRace):
             unknown = set(command.losers) - set(steps)
@@ -244,7 +244,8 @@ class FakeStore:
         if isinstance(outcome, Refused):  # what did not begin in a cancelled run cannot end
             return run.cancel_requested and outcome.error.code in (ErrorCode.CANCELLED, ErrorCode.PRECONDITION_FAILED)
         if isinstance(outcome, Known):
-            return isinstance(command, BeginStep) and command.once  # begun by a worker that is lost
+            # Begun by a worker that is lost; or the wait ended before the server knew its new timeout.
+            return isinstance(command, WaitSignal) or (isinstance(command, BeginStep) and command.once)
         return not isinstance(outcome, DeadlinePassed)
 
     def _with_relatives(self, run: FakeRun, command: StartChild) -> StartChild:
@@ -289,3 +290,11 @@ class FakeStore:
             step = run.state.steps[child.parent[1]]
             if step.step_id in losers and step.status == StepCode.ABANDONED:
                 self.end(child, RunStatus.CANCELLED, error=lost)
+
+
+def _changes_timeout(step: StepState | None, command: Command) -> bool:
+    """Of a wait under way. The worker may learn only from the answer that the wait has ended."""
+    if step is None or not isinstance(command, WaitSignal):
+        return False
+    wake_at = None if command.timeout_us is None else (step.started_at or 0) + command.timeout_us
+    return step.wake_at != wake_at

@@ -127,3 +127,13 @@ def test_changed_code_is_harmless_or_noticed_before_a_body_runs_a_second_time() 
     for how in CHANGES:
         assert seen[f"{how} harmless"], (how, seen)
         assert seen[f"{how} noticed"] or how in HARMLESS, (how, seen)
+
+
+def test_a_wait_that_takes_the_place_of_one_without_a_timeout_ends() -> None:
+    """Without the race, the wait has the id of the recorded one that nothing ends."""
+    player = ChangingPlayer(marked([("race_all", [("step", "b")]), ("late", "long"), ("map", 0, 1)]))
+    expected, _ = perform(player, 7, Script(), player.program)
+    for crash_at in range(len(expected.moments)):
+        ending, pauses = perform(player, 7, Script(crash_at=crash_at), player.program[1:])
+        assert ending.status is RunStatus.COMPLETED
+        assert not pauses or ending.result == expected.result

@@ -70,7 +70,7 @@ async def test_every_attempt_has_its_own_time(harness: StoreHarness) -> None:
     the(RetryScheduled, await harness.do(fail(holding, "slow", LATE)))
     refused(await harness.do(complete(holding, "slow")), ErrorCode.PRECONDITION_FAILED)  # its worker is too late
     the(RetryScheduled, await harness.do(fail(holding, "slow")))  # or says the same
-    await harness.do(begin(holding, "slow", 2))
+    await harness.do(begin(holding, "slow", 2, timeout_ms=2_000))
     assert await overdue(harness, holding) == set()
     harness.clock.advance(s=5)
     assert await overdue(harness, holding) == {(holding, "slow", 2)}
@@ -89,10 +89,26 @@ async def test_a_new_holder_has_time_of_its_own(harness: StoreHarness) -> None:
     await harness.do(begin(first, "slow", timeout_ms=2_000))
     second = await harness.take_over(first)
     assert await overdue(harness, second) == set()  # nobody runs it
-    await harness.do(begin(second, "slow"))
+    await harness.do(begin(second, "slow", timeout_ms=2_000))
     assert await overdue(harness, second) == set()
     harness.clock.advance(s=5)
     assert await overdue(harness, second) == {(second, "slow", 1)}
+
+
+async def test_an_attempt_has_the_timeout_that_the_code_has_when_it_begins(harness: StoreHarness) -> None:
+    first = await harness.running()
+    await harness.write(begin(first, "longer", timeout_ms=2_000), begin(first, "none", timeout_ms=2_000))
+    await harness.do(begin(first, "retried", timeout_ms=2_000, retry=AT_ONCE))
+    second = await harness.take_over(first)
+    await harness.write(begin(second, "longer", timeout_ms=60_000), begin(second, "none"))
+    await harness.do(begin(second, "retried", timeout_ms=2_000))
+    the(RetryScheduled, await harness.do(fail(second, "retried")))
+    await harness.do(begin(second, "retried", 2, timeout_ms=60_000))
+    harness.clock.advance(s=30)
+    assert await overdue(harness, second) == set()
+    harness.clock.advance(s=60)
+    assert await overdue(harness, second) == {(second, "longer", 1), (second, "retried", 2)}
+    await check_invariants(harness.store)
 
 
 async def test_a_step_with_a_timeout_is_no_wait(harness: StoreHarness) -> None:

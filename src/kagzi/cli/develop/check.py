@@ -154,6 +154,7 @@ def _put_entry(entry: Entry, target: str) -> None:
     verbs = {"diverges": "diverges", "fails": "would fail at once", "unchecked": "could not be checked"}
     if entry.count != 1:
         verbs["diverges"] = "diverge"
+    verbs["new_timeout"] = "fits and takes a new timeout" if entry.count == 1 else "fit and take a new timeout"
     verb = verbs.get(finding.verdict, "not checked")
     put(f"{what}: {click.style(f'{runs} {verb}{at}', fg=colour)}")
     if finding.verdict == "diverges":

@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from ...core.duration import format_duration
 from ...core.error_details import ErrorDetail
 from .code import short_path
 
 if TYPE_CHECKING:
-    from ...testing.replay.result import Divergence, Replay
+    from datetime import timedelta
 
-Verdict: TypeAlias = Literal["diverges", "fails", "unchecked", "no_version", "no_workflow"]
+    from ...testing.replay.result import Divergence, NewTimeout, Replay
+
+Verdict: TypeAlias = Literal["diverges", "fails", "unchecked", "no_version", "no_workflow", "new_timeout"]
 
 RUN_IDS = 5
 """How many run ids each entry keeps."""
@@ -26,6 +29,7 @@ _WORDS: Mapping[Verdict, tuple[str, str]] = {
     "unchecked": ("could not be checked", "could not be checked"),
     "no_version": ("is of a version that it does not have", "are of versions that it does not have"),
     "no_workflow": ("is of a workflow that it does not have", "are of workflows that it does not have"),
+    "new_timeout": ("fits and takes a new timeout", "fit and take a new timeout"),
 }
 _STEP_ERRORS = ("kagzi.StepError", "kagzi.ChildError")
 _FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
@@ -96,8 +100,8 @@ class Findings:
 
     def entries(self) -> list[Entry]:
         """Failures first, then by number of runs."""
-        verdicts = (*FAULTS, "no_version", "no_workflow")
-        return sorted(self._entries.values(), key=lambda entry: (verdicts.index(entry.finding.verdict), -entry.count))
+        order = list(_WORDS)
+        return sorted(self._entries.values(), key=lambda entry: (order.index(entry.finding.verdict), -entry.count))
 
     def count(self, *verdicts: Verdict) -> int:
         return sum(entry.count for entry in self._entries.values() if entry.finding.verdict in verdicts)
@@ -124,6 +128,7 @@ class Findings:
             "unchecked": self.count("unchecked"),
             "no_version": self.count("no_version"),
             "no_workflow": self.count("no_workflow"),
+            "new_timeout": self.count("new_timeout"),
             "gone": self.gone,
             "findings": [entry.view() for entry in self.entries()],
         }
@@ -138,7 +143,22 @@ def finding_of(replay: Replay, workflow: str, version: str, *, ended: bool) -> F
     if replay.outcome == "failed" and error is not None and not ended:
         file, line = _raised_at(error)
         return Finding("fails", workflow, version, error.text, file=file, line=line)
-    return None
+    return _new_timeout(replay.new_timeouts[0], workflow, version) if replay.new_timeouts else None
+
+
+def _new_timeout(change: NewTimeout, workflow: str, version: str) -> Finding:
+    before, after = (_timeout(each) for each in (change.before, change.after))
+    text = (
+        f"the wait for signal {change.step!r} began {before}; the code waits {after}. It counts from when the wait "
+        "began, and takes effect when all workers have this code: a wait whose time is over by then ends at once"
+    )
+    return Finding(
+        "new_timeout", workflow, version, text, file=short_path(change.file), line=change.line, step=change.step
+    )
+
+
+def _timeout(timeout: timedelta | None) -> str:
+    return "without a timeout" if timeout is None else f"with a timeout of {format_duration(timeout)}"
 
 
 def _is_recorded(error: ErrorDetail) -> bool:

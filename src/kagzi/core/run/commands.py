@@ -133,8 +133,9 @@ class OpenStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 
 class OpenAttempt(OpenStep, frozen=True, kw_only=True, gc=False):
-    """Base of the commands that begin an attempt of a step. The retry policy and the timeout are recorded with the
-    first begin and remain in effect; in a retried run and in a fork, the first begin there. attempt 0: the next one."""
+    """Base of the commands that begin an attempt of a step. The retry policy is recorded with the first begin and
+    remains in effect; in a retried run and in a fork, the first begin there. The timeout is that of the attempt.
+    attempt 0: the next one."""
 
     name: str
     attempt: int = 1
@@ -240,7 +241,9 @@ class ReleaseRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
 
 class WaitSignal(OpenStep, frozen=True, kw_only=True, gc=False):
     """Wait for the next signal of that name. A buffered one is bound at once, oldest first: SignalBound. Otherwise
-    TimerSet, with the time at which the wait fails (kind TIMEOUT), None for never."""
+    TimerSet, with the time at which the wait fails (kind TIMEOUT), None for never.
+
+    A wait under way takes the timeout of the command, which counts from when the wait began."""
 
     signal_name: str
     timeout_us: int | None = None

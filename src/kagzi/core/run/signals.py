@@ -1,4 +1,4 @@
-"""Waits for signals: the oldest unconsumed signal of the name ends the wait."""
+"""Waits for signals: the oldest unconsumed signal of the name ends the wait. Its timeout counts from when it began."""
 
 from ..providers import Rng
 from ..states import KindCode
@@ -7,14 +7,15 @@ from .commands import WaitSignal
 from .fence import refusal_of
 from .outcomes import Deferred, Known, Outcome, SignalBound, TimerSet
 from .refusals import other_kind
-from .state import RunState
+from .state import RunState, StepState
 from .steps import may_not_begin, new_result, new_step
 
 
 def wait_signal(run: RunState, command: WaitSignal, now: Timestamp, rng: Rng) -> Outcome:
     step = run.steps.get(command.step_id)
     repeated = step is not None and step.kind == KindCode.SIGNAL and step.lease == command.lease
-    if not repeated and (refused := refusal_of(run, command, now)):
+    refused = refusal_of(run, command, now)
+    if refused and not repeated:
         return refused
     if step is None:
         return _first_wait(run, command, now)
@@ -22,7 +23,18 @@ def wait_signal(run: RunState, command: WaitSignal, now: Timestamp, rng: Rng) ->
         return other_kind(step.step_id, step.kind, KindCode.SIGNAL)
     if step.has_result:
         return Known(step.as_history())
+    if not refused:
+        _take_timeout(run, step, command)
     return TimerSet(step.begun_seq, step.started_at or 0, step.wake_at)
+
+
+def _take_timeout(run: RunState, step: StepState, command: WaitSignal) -> None:
+    """The code may have another timeout than when the wait began. If that is over, the wait fails as any other: through
+    the worker, or through the clock."""
+    wake_at = None if command.timeout_us is None else (step.started_at or step.created_at) + command.timeout_us
+    if wake_at != step.wake_at:
+        step.wake_at, step.lease = wake_at, command.lease
+        step.changed = run.changed = True
 
 
 def _first_wait(run: RunState, command: WaitSignal, now: Timestamp) -> Outcome:

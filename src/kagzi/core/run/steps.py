@@ -131,13 +131,13 @@ def _first_begin(run: RunState, command: OpenAttempt, now: Timestamp) -> Outcome
         return refused
     step = new_step(run, command, now, KindCode.FUNCTION)
     _follow(step, command)
-    step.input = command.input
+    step.timeout_ms, step.input = command.timeout_ms, command.input
     return Begun(step.begun_seq, now, 1)
 
 
 def _follow(step: StepState, command: OpenAttempt) -> None:
     """The rules for all attempts of the step are those of this begin."""
-    step.retry, step.timeout_ms = command.retry, command.timeout_ms
+    step.retry = command.retry
     step.once = isinstance(command, BeginStep) and command.once
 
 
@@ -152,7 +152,7 @@ def _begin_again(run: RunState, step: StepState, command: OpenAttempt, now: Time
     run.begun_again += 1
     if not step.begun:  # the code may be another one than that of the recorded begin
         _follow(step, command)
-    step.begun_seq = run.next_seq()
+    step.begun_seq, step.timeout_ms = run.next_seq(), command.timeout_ms
     step.status, step.retry_at, step.started_at = StepCode.RUNNING, None, now
     step.lease, step.worker_id, step.changed = command.lease, run.worker_id, True
     step.input = command.input or step.input

@@ -10,6 +10,7 @@ import msgspec
 from ..errors import PreconditionFailed, not_found
 from ..times import Timestamp
 from .schemas import NOTHING_REGISTERED, RegisteredSchemas
+from .type_key import TypeKey
 
 VersionChange: TypeAlias = Literal["default", "no_default", "deprecate", "restore"]
 
@@ -38,6 +39,15 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     open_runs: int = 0
     open_is_capped: bool = False
     workers: int = 0
+
+
+class BuildReplay(msgspec.Struct, frozen=True):
+    """What one look for runs that a new build has to replay came to. `more`: there may be more of that version."""
+
+    key: TypeKey
+    version: str
+    woken: int
+    more: bool
 
 
 def compare_versions(one: str, other: str) -> int:

@@ -23,6 +23,7 @@ from ...core.workers import Diagnostic, WorkerEvent, with_liveness
 from ...core.workflow_types.schemas import NO_TYPE_SCHEMAS, TypeSchemas
 from ...store.protocol import RemoteNotice, Store
 from ..background.diagnostics_log import DiagnosticsLog
+from ..background.new_builds import NewBuilds
 from ..background.step_logs import StepLogs
 from ..checks import requests as checks
 from ..checks.bounds import truncate_text
@@ -99,6 +100,7 @@ class Workers:
         self._sessions = sessions
         self._dispatcher = dispatcher
         self._wakeups = wakeups
+        self.new_builds = NewBuilds(store, clock=clock, liveness=liveness, dispatcher=dispatcher)
 
     async def register(
         self, worker: WorkerRecord, schemas: Mapping[Served, TypeSchemas] = NO_TYPE_SCHEMAS
@@ -130,6 +132,7 @@ class Workers:
         self._remember(worker)
         effects = await self._store.resume_diverged(worker.namespace, worker.served, worker.build_id, now)
         self._dispatcher.dispatch(effects)
+        self.new_builds.changed()
         return worker
 
     async def heartbeat(
@@ -197,6 +200,7 @@ class Workers:
         if worker is None:
             raise not_found("worker", worker_id)
         if worker.status is WorkerStatus.DRAINING:
+            self.new_builds.changed()
             if (session := self._sessions.get((namespace, worker_id))) is not None:
                 session.drain()
             else:
@@ -208,6 +212,7 @@ class Workers:
         lost = await self._store.expire_workers(unheard_since, self._clock.now(), 1, (namespace, worker_id))
         if lost:
             self.forget(namespace, worker_id)
+            self.new_builds.changed()
             logger.warning("worker %s was lost: its session broke and it did not come back", worker_id)
 
     async def died(self, workers: Sequence[tuple[str, str]]) -> None:
@@ -253,6 +258,7 @@ class Workers:
         self._heartbeats.left((namespace, worker_id))
         known, effects = await self._store.worker_left(namespace, worker_id, self._clock.now(), hand_back=True)
         self._dispatcher.dispatch(effects)
+        self.new_builds.changed()
         return known
 
     async def set_status(self, namespace: str, worker_id: str, status: WorkerStatus) -> None:

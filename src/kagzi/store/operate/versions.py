@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ...core import limits
+from ...core.effects import NO_EFFECTS, Effects, pending_effects
 from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows, Served
@@ -17,9 +18,10 @@ from ...core.workflow_types.schemas import (
     read_document,
     write_document,
 )
-from ...core.workflow_types.versions import VersionChange, VersionMark, VersionRecord, check_change
+from ...core.workflow_types.type_key import TypeKey
+from ...core.workflow_types.versions import BuildReplay, VersionChange, VersionMark, VersionRecord, check_change
 from ..rows import Row
-from ..sessions import AFTER_ALL, Purpose, Session, Sessions, list_page, scan, verb
+from ..sessions import AFTER_ALL, NIL_ID, Purpose, Session, Sessions, first, list_page, scan, verb
 from .audit import note_audit
 
 
@@ -143,10 +145,31 @@ async def _get_schemas(session: Session, namespace: str, digests: Sequence[str])
     return {row["digest"]: read_document(row["document"]) for row in rows}
 
 
+async def _wake_for_new_builds(
+    session: Session, alive_since: Timestamp, now: Timestamp, limit: int
+) -> tuple[BuildReplay | None, Effects]:
+    async with session.transaction():
+        await session.read("note_builds", alive_since=alive_since, nil_id=NIL_ID)
+        place = await first(session, "next_replays")
+        if place is None:
+            return None, NO_EFFECTS
+        version = {name: place[name] for name in ("namespace", "workflow_type", "version")}
+        after = {"replay_at": place["replay_at"], "replay_run_id": place["replay_run_id"]}
+        asleep = await session.read("asleep_after", **version, **after, limit=limit)
+        waiting = [{"run_id": row["run_id"]} for row in asleep if row["waits"]]
+        woken = await session.read("wake_to_replay", runs=waiting, now=now) if waiting else ()
+        more = len(asleep) == limit
+        last = (asleep[-1]["created_at"], asleep[-1]["run_id"]) if more else (None, None)
+        await session.read("continue_replays", **version, replay_at=last[0], replay_run_id=last[1])
+    key = TypeKey(version["namespace"], version["workflow_type"])
+    return BuildReplay(key, version["version"], len(woken), more), pending_effects([key] if woken else ())
+
+
 class Versions(Sessions):
     """Implements `store.protocol.VersionVerbs`."""
 
     versions_of = verb(Purpose.READ, _versions_of)
     get_schemas = verb(Purpose.READ, _get_schemas)
     change_version = verb(Purpose.WRITE, _change)
+    wake_for_new_builds = verb(Purpose.WRITE, _wake_for_new_builds)
     list_versions = scan(_list)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from ...core.effects import Effects
 from ...core.keys.audit import AuditEntry
 from ...core.pages.cursor import Cursor
 from ...core.records import Rows
 from ...core.times import Timestamp
 from ...core.workflow_types.schemas import TypeSchemas
-from ...core.workflow_types.versions import VersionChange, VersionMark, VersionRecord
+from ...core.workflow_types.versions import BuildReplay, VersionChange, VersionMark, VersionRecord
 
 
 class VersionVerbs(Protocol):
@@ -32,6 +33,14 @@ class VersionVerbs(Protocol):
         audit: AuditEntry | None = None,
     ) -> Sequence[VersionMark]:
         """Atomic. Returns the versions of the type after the change. Raises what core.versions.check_change raises."""
+        ...
+
+    async def wake_for_new_builds(
+        self, alive_since: Timestamp, now: Timestamp, limit: int
+    ) -> tuple[BuildReplay | None, Effects]:
+        """If all workers of a version have another build than before, its runs that wait for a signal are woken once,
+        to be replayed by that build: looks at the next `limit` sleeping runs of one such version, and makes those
+        PENDING. Workers count while they are online and reported since `alive_since`. None: there is nothing to do."""
         ...
 
     async def list_versions(

@@ -80,3 +80,43 @@ WHERE added_at < :before::bigint AND NOT EXISTS (
     WHERE v.namespace = workflow_schemas.namespace
         AND (v.schemas_digest = workflow_schemas.digest OR v.earlier_digest = workflow_schemas.digest)
 );
+
+-- name: note_builds
+-- Versions whose workers all have another build than before: from then on no other code takes a run.
+UPDATE workflow_versions AS v SET code_build = b.build_id, replay_at = 0, replay_run_id = :nil_id::text
+FROM (
+    SELECT w.namespace, {type_and_version_served}, min(w.build_id) AS build_id
+    FROM workers AS w /* INDEXED BY workers_present */ CROSS JOIN {each_served} AS each
+    WHERE w.status <> {WORKER.OFFLINE} AND w.status = {WORKER.ONLINE} AND w.last_heartbeat_at >= :alive_since::bigint
+    GROUP BY 1, 2, 3 HAVING min(w.build_id) = max(w.build_id) AND min(w.build_id) <> ''
+) AS b
+WHERE v.namespace = b.namespace AND v.workflow_type = b.workflow_type AND v.version = b.version
+    AND coalesce(v.code_build, '') <> b.build_id;
+
+-- name: next_replays
+-- One version whose waiting runs are being replayed, and where that continues.
+SELECT namespace, workflow_type, version, replay_at, replay_run_id FROM workflow_versions /* INDEXED BY workflow_versions_replayed */
+WHERE replay_at >= 0 ORDER BY replay_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+
+-- name: asleep_after
+-- The next sleeping runs of a type, and whether they wait for a signal in code of this version. A retry of the whole run
+-- has its time, and may have left waits behind; a run that was adopted has the code of its own build.
+SELECT run_id::text AS run_id, created_at, version = :version::text AND awaits_signal > 0 AND wait_reason <> {WAIT.RETRY} AND pinned_build IS NULL AS waits
+FROM runs /* INDEXED BY runs_asleep_by_type */
+WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND created_at >= 0 AND status = {RUN.SLEEPING}
+    AND (created_at, run_id) > (:replay_at::bigint, :replay_run_id::uuid)
+ORDER BY created_at, run_id LIMIT :limit::bigint;
+
+-- name: wake_to_replay
+-- As if something had come for them. A run that is locked is being woken.
+UPDATE runs SET status = {RUN.PENDING}, ready_at = :now::bigint, nonce = 0, due_at = NULL, wait_reason = NULL, seq = seq + 1
+WHERE run_id IN (
+        SELECT r.run_id FROM rows(:runs) AS w (run_id uuid) JOIN runs AS r ON r.run_id = w.run_id
+        WHERE r.status + 0 = {RUN.SLEEPING} ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED
+    )
+RETURNING 1;
+
+-- name: continue_replays
+-- After this run; NULL: all were woken.
+UPDATE workflow_versions SET replay_at = :replay_at::bigint, replay_run_id = :replay_run_id::text
+WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND version = :version::text;

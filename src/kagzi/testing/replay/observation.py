@@ -22,12 +22,20 @@ class CallPlace(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+class TimeoutChange(NamedTuple):
+    """The timeout of a wait under way, as recorded and as the code has it; None: it has none."""
+
+    before_us: int | None
+    after_us: int | None
+
+
 class Observation:
     """The record of one replay."""
 
     def __init__(self) -> None:
         self.places: dict[str, CallPlace] = {}  # of the calls, by step id
         self.taken: list[str] = []  # recorded steps that the code has reached
+        self.timeouts: dict[str, TimeoutChange] = {}  # of waits whose timeout the code has changed, by step id
         self.now_values: list[datetime] = []
         self.uuid_values: list[UUID] = []
         self.random_values: list[float] = []

@@ -10,7 +10,7 @@ from ...core.times import US_PER_S, Timestamp
 from ...sdk.execution.ports import Answer, Fill, OnAnswer
 from ...v1 import worker_pb2 as pb
 from ...wire.common import read_error, read_payload
-from .observation import Observation
+from .observation import Observation, TimeoutChange
 from .result import Outcome
 
 ENDINGS: dict[str, Outcome] = {
@@ -168,6 +168,9 @@ class ReplayPort:
             on_answer(Answer(0, self.task.claimed_at_us, None))
         elif kind == "finish_sleep":
             on_answer(self.acknowledged(pb.OperationAnswer(timer=pb.TimerSet(wake_at_us=1, remaining_us=_NOT_YET_US))))
+        elif kind == "wait_signal" and operation.wait_signal.step_id in self.observation.taken:
+            self._note_timeout(operation.wait_signal)
+            on_answer(self.acknowledged(pb.OperationAnswer(timer=pb.TimerSet())))
         elif kind == "fetch_results":
             on_answer(self.acknowledged(pb.OperationAnswer(fetched=pb.Fetched())))
         else:
@@ -175,6 +178,12 @@ class ReplayPort:
             self.pending[step_id] = _WORDS.get(kind, "{!r}").format(step_id)
             if self.execution is not None:
                 self.execution.check_idle()
+
+    def _note_timeout(self, wait: pb.WaitSignalOperation) -> None:
+        (step,) = [step for step in self.task.history.steps if step.step_id == wait.step_id]
+        before_us = step.wake_at_us - step.at_us if step.wake_at_us else None
+        after_us = wait.timeout_us if wait.HasField("timeout_us") else None
+        self.observation.timeouts[wait.step_id] = TimeoutChange(before_us, after_us)
 
     def acknowledged(self, detail: pb.OperationAnswer) -> Answer:
         return Answer(detail.seq or self.last_seq, detail.at_us or self.task.claimed_at_us, detail)

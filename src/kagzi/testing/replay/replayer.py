@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -28,7 +29,7 @@ from .history import History
 from .live import ChildEnd, LivePort
 from .observation import Observation, definition_of
 from .port import ReplayPort, Verdict
-from .result import Replay, ReplayedStep
+from .result import NewTimeout, Replay, ReplayedStep
 from .tasks import may_have_been_cancelled, state_of, task_of, was_cancelled
 from .watchdog import Watchdog
 
@@ -223,6 +224,7 @@ def _replay(history: History, workflow: Workflow[Any, Any], port: ReplayPort, ve
         steps=_steps(history, observation),
         divergence=divergence,
         waits_for=verdict.waits_for,
+        new_timeouts=_new_timeouts(observation),
         executed=tuple(port.executed),
         now_values=tuple(observation.now_values),
         uuid_values=tuple(observation.uuid_values),
@@ -239,6 +241,20 @@ def _steps(history: History, observation: Observation) -> tuple[ReplayedStep, ..
         file, line = ("", 0) if place is None else place
         steps.append(ReplayedStep(**vars(recorded[step_id]), file=file, line=line))
     return tuple(steps)
+
+
+def _new_timeouts(observation: Observation) -> tuple[NewTimeout, ...]:
+    changes: list[NewTimeout] = []
+    for step_id, (before_us, after_us) in observation.timeouts.items():
+        file, line = observation.place_of(step_id) or ("", 0)
+        changes.append(
+            NewTimeout(step=step_id, before=_duration(before_us), after=_duration(after_us), file=file, line=line)
+        )
+    return tuple(changes)
+
+
+def _duration(us: int | None) -> timedelta | None:
+    return None if us is None else timedelta(microseconds=us)
 
 
 def _as_recorded(history: History, verdict: Verdict) -> bool | None:

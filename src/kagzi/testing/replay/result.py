@@ -1,7 +1,7 @@
 """The result of a replay."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
@@ -37,6 +37,18 @@ class Divergence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NewTimeout:
+    """A wait for a signal that is under way, and has another timeout in the code than in the history. With this code
+    the run takes the new one, counted from when the wait began."""
+
+    step: str  #: the id of the step
+    before: timedelta | None  #: the recorded timeout; None: it has none
+    after: timedelta | None  #: the timeout in the code
+    file: str = ""  #: the file of the call
+    line: int = 0  #: the line of the call; 0 if not known
+
+
+@dataclass(frozen=True, kw_only=True)
 class Replay:
     """The result of replaying a history against the code."""
 
@@ -48,6 +60,7 @@ class Replay:
     steps: tuple[ReplayedStep, ...] = ()  #: the recorded steps that matched, in the order of their calls
     divergence: Divergence | None = None  #: where it does not match
     waits_for: str = ""  #: if it is open: what it waits for, or would do next
+    new_timeouts: tuple[NewTimeout, ...] = ()  #: the waits under way that have another timeout in the code
     executed: tuple[str, ...] = ()  #: the steps whose bodies ran; none with stubs="recorded"
     now_values: tuple[datetime, ...] = ()  #: the values of `ctx.now()`, in order
     uuid_values: tuple[UUID, ...] = ()  #: the values of `ctx.uuid()`, in order

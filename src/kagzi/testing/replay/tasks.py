@@ -54,7 +54,7 @@ def _step(history: History, step: StepImage) -> HistoryStep:
         begun_seq=step.begun_seq,
         attempt=step.attempt,
         seq=step.seq,
-        at=step.finished_at or 0,
+        at=step.finished_at or step.started_at or 0,
         output=history.payload(step.output, f"{where}output"),
         error=step.error,
         retry_at=step.retry_at,

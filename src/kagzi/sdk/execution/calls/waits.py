@@ -1,6 +1,7 @@
 """ctx.sleep and ctx.wait_for while they are awaited."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from ....core.error_details import ErrorCode
@@ -16,7 +17,9 @@ from ...workflow.signals import Signal
 from .. import divergence, undecodable
 from ..interruption import in_cleanup
 from ..ledger import SIGNAL, SLEEP
+from ..ports import Answer
 from ..run_execution import RunExecution
+from ..state import RunState
 from .races import withdraw
 from .steps import count_step, place_in, scope_of
 
@@ -83,7 +86,8 @@ async def execute_wait_for(
     run.ledger.open[step_id] = scope_of(run)
     try:
         if step is not None:
-            rest_us = step.wake_at_us - run.claim.server_now_us() if step.wake_at_us else None
+            wake_at_us = _take_timeout(run, step, signal, timeout_us)
+            rest_us = wake_at_us - run.claim.server_now_us() if wake_at_us else None
             return _value(run, await run.waits.signal(step_id, step.begun_seq, rest_us), signal, default)
         return await _ask_and_wait(run, step_id, signal, timeout_us, default)
     except asyncio.CancelledError:
@@ -97,14 +101,10 @@ async def _ask_and_wait(
     run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any
 ) -> Any:
     operation, future = run.operations.ask(step_id)
-    wait = operation.wait_signal
-    wait.step_id = step_id
-    wait.signal_name = signal.name
-    if timeout_us is not None:
-        wait.timeout_us = timeout_us
+    _fill_wait(operation.wait_signal, step_id, signal, timeout_us)
     if signal.schema:  # shown as the input of the step, to those who send the signal
-        wait.input.data = signal.schema.encode()
-    place_in(wait, scope_of(run))
+        operation.wait_signal.input.data = signal.schema.encode()
+    place_in(operation.wait_signal, scope_of(run))
     answer = await run.answer(future)
     detail = answer.detail or pb.OperationAnswer()
     match detail.WhichOneof("kind"):
@@ -115,6 +115,56 @@ async def _ask_and_wait(
         case _:
             rest_us = detail.timer.remaining_us if detail.timer.wake_at_us else None
             return _value(run, await run.waits.signal(step_id, answer.seq, rest_us), signal, default)
+
+
+def _fill_wait(wait: pb.WaitSignalOperation, step_id: str, signal: Signal[Any], timeout_us: int | None) -> None:
+    wait.step_id = step_id
+    wait.signal_name = signal.name
+    if timeout_us is not None:
+        wait.timeout_us = timeout_us
+
+
+# --- a timeout that the code has changed since the wait began ---------------------------------------------------------
+
+
+def _take_timeout(run: RunExecution, step: pb.HistoryStep, signal: Signal[Any], timeout_us: int | None) -> int:
+    """When the recorded wait ends by the timeout that the code has now, which counts from when the wait began; 0:
+    never. If the server has another time, it is told once the code has shown that it fits the history."""
+    if not step.at_us:
+        return step.wake_at_us  # recorded by a server that does not say when it began
+    wake_at_us = 0 if timeout_us is None else step.at_us + timeout_us
+    if wake_at_us != step.wake_at_us:
+        run.barrier.defer(partial(_send_timeout, run, step.step_id, signal, timeout_us))
+    return wake_at_us
+
+
+def _send_timeout(run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None) -> None:
+    if run.state is RunState.RUNNING and not run.cancelling and step_id in run.ledger.open:
+        operation = run.claim.send(partial(_timeout_sent, run, step_id))
+        _fill_wait(operation.wait_signal, step_id, signal, timeout_us)
+
+
+def _timeout_sent(run: RunExecution, step_id: str, answer: Answer) -> None:
+    """If the wait has ended meanwhile, the answer is its result, which takes its place in the order of results."""
+    detail = answer.detail
+    match None if detail is None else detail.WhichOneof("kind"):
+        case "refused" if not run.taken_away(answer.refusal or common.ErrorDetail()):
+            run.release("the server did not take the new timeout of a wait")
+        case "signal" if detail is not None:
+            completed = pb.STEP_STATUS_COMPLETED
+            output = detail.signal.payload
+            run.waits.settle(_ended(step_id, answer, status=completed, output=output))
+        case "exhausted" if detail is not None:
+            run.waits.settle(_ended(step_id, answer, status=pb.STEP_STATUS_FAILED, error=detail.exhausted.error))
+        case _:
+            run.tasks.idle.start()
+
+
+def _ended(step_id: str, answer: Answer, **result: Any) -> pb.HistoryStep:
+    return pb.HistoryStep(step_id=step_id, kind=SIGNAL, seq=answer.seq, at_us=answer.at_us, **result)
+
+
+# --- the value --------------------------------------------------------------------------------------------------------
 
 
 def _value(run: RunExecution, step: pb.HistoryStep, signal: Signal[Any], default: Any) -> Any:

@@ -69,7 +69,7 @@ CROSS JOIN LATERAL (
         SELECT s.*, sum(s.bytes) OVER (ORDER BY s.begun_seq, s.step_id) AS total,
             lead(s.begun_seq) OVER (ORDER BY s.begun_seq, s.step_id) IS NOT NULL AS more
         FROM (
-            SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at, output, output_meta, error, retry_at,
+            SELECT step_id, kind, status, begun_seq, attempt, seq, coalesce(finished_at, started_at) AS at, output, output_meta, error, retry_at,
                 wake_at, child_run_id::text AS child_run_id, details, details_meta,
                 CASE WHEN kind = {KIND.INPUT} THEN input END AS context, CASE WHEN kind = {KIND.INPUT} THEN input_meta END AS context_meta,
                 CASE WHEN kind >= {KIND.FIRST_PAYLOAD} THEN 0 ELSE :step_bytes::bigint + coalesce(octet_length(output), 0) + octet_length(step_id)
@@ -91,7 +91,7 @@ LEFT JOIN LATERAL (
         SELECT s.*, sum(s.bytes) OVER (ORDER BY s.begun_seq) AS total,
             lead(s.begun_seq) OVER (ORDER BY s.begun_seq) IS NOT NULL AS more
         FROM (
-            SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at, n.output, n.output_meta, n.error, retry_at,
+            SELECT step_id, kind, status, begun_seq, attempt, seq, coalesce(finished_at, started_at) AS at, n.output, n.output_meta, n.error, retry_at,
                 wake_at, child_run_id::text AS child_run_id, n.details, n.details_meta,
                 :step_bytes::bigint + coalesce(octet_length(n.output), 0) + octet_length(step_id)
                     + coalesce(octet_length(n.error::text), 0) + coalesce(octet_length(n.details), 0) AS bytes

@@ -46,12 +46,7 @@ WITH g AS MATERIALIZED (
     SET status = excluded.status, begun_seq = excluded.begun_seq, seq = excluded.seq, lease = excluded.lease,
         nonce = excluded.nonce, started_at = excluded.started_at, finished_at = excluded.finished_at,
         retry = CASE WHEN s.lease = 0 THEN excluded.retry ELSE s.retry END,
-        timeout_ms = CASE WHEN s.lease = 0 THEN excluded.timeout_ms ELSE s.timeout_ms END,
-        due_at = CASE
-            WHEN excluded.status <> {STEP.RUNNING} THEN NULL
-            WHEN s.lease = 0 THEN excluded.due_at
-            WHEN s.timeout_ms > 0 THEN excluded.started_at + s.timeout_ms * 1000
-        END,
+        timeout_ms = excluded.timeout_ms, due_at = excluded.due_at,
         worker_id = excluded.worker_id, output = excluded.output, output_meta = excluded.output_meta,
         input = coalesce(excluded.input, s.input),
         input_meta = CASE WHEN excluded.input IS NULL THEN s.input_meta ELSE excluded.input_meta END
@@ -315,7 +310,7 @@ WITH g AS MATERIALIZED (
     SET status = excluded.status, attempt = excluded.attempt, begun_seq = excluded.begun_seq, seq = excluded.seq,
         lease = excluded.lease, nonce = excluded.nonce, started_at = excluded.started_at,
         finished_at = excluded.finished_at, due_at = excluded.due_at, retry_at = excluded.retry_at,
-        retry = excluded.retry, timeout_ms = excluded.timeout_ms, once = excluded.once,
+        wake_at = excluded.wake_at, retry = excluded.retry, timeout_ms = excluded.timeout_ms, once = excluded.once,
         worker_id = excluded.worker_id, error = excluded.error, child_run_id = coalesce(excluded.child_run_id, s.child_run_id),
         input = coalesce(excluded.input, s.input),
         input_meta = CASE WHEN excluded.input IS NULL THEN s.input_meta ELSE excluded.input_meta END,

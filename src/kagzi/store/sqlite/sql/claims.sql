@@ -41,7 +41,7 @@ FROM json_each(?) AS wanted;
 -- name: history_after
 -- Steps of a run in the order in which they were begun, read until the page is full. The columns of
 -- part_history_columns, without the results that the reader has.
-SELECT step_id, kind, status, begun_seq, attempt, seq, finished_at,
+SELECT step_id, kind, status, begun_seq, attempt, seq, coalesce(finished_at, started_at) AS at,
     iif(known, NULL, output) AS output, iif(known, NULL, output_meta) AS output_meta, iif(known, NULL, error) AS error,
     retry_at, wake_at, child_run_id, iif(known, NULL, details) AS details, iif(known, NULL, details_meta) AS details_meta
 FROM (
@@ -53,7 +53,7 @@ ORDER BY begun_seq;
 -- name: short_histories
 -- All steps of runs that have few, without large payloads: a run with those is read by itself. The columns of
 -- part_history_columns.
-SELECT json_group_array(json_array(run_id, large, step_id, kind, status, begun_seq, attempt, seq, finished_at,
+SELECT json_group_array(json_array(run_id, large, step_id, kind, status, begun_seq, attempt, seq, coalesce(finished_at, started_at),
     iif(large OR output IS NULL, NULL, hex(output)), output_meta, iif(large, NULL, error), retry_at, wake_at, child_run_id,
     iif(large OR details IS NULL, NULL, hex(details)), details_meta))
 FROM (

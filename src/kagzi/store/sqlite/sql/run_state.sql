@@ -66,7 +66,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 -- The new state of a step. An input or output that was not read is left alone.
 UPDATE steps SET status = ?, attempt = ?, begun_seq = ?, seq = ?, lease = ?, nonce = ?, output = coalesce(?, output),
                  output_meta = coalesce(?, output_meta), error = ?, retry_at = ?, child_run_id = ?, started_at = ?, finished_at = ?,
-                 worker_id = ?, retry = ?, timeout_ms = ?, once = ?, input = coalesce(?, input), input_meta = iif(?, ?, input_meta)
+                 worker_id = ?, wake_at = ?, retry = ?, timeout_ms = ?, once = ?, input = coalesce(?, input), input_meta = iif(?, ?, input_meta)
 WHERE run_id = ? AND step_id = ?;
 
 -- name: set_details

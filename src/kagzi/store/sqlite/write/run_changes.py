@@ -116,7 +116,7 @@ def _save_step(plan: WritePlan, run_id: str, step: StepState, command: StepComma
         plan.database.run("set_details", (*_payload_columns(step.details), run_id, step.step_id))
     else:
         data, metadata = _payload_columns(step.input)
-        begin = (write_policy(step.retry), step.timeout_ms, step.once, data, data is not None, metadata)
+        begin = (step.wake_at, write_policy(step.retry), step.timeout_ms, step.once, data, data is not None, metadata)
         plan.database.run("update_step", (*_changing_columns(step), *begin, run_id, step.step_id))
 
 
