@@ -45,7 +45,7 @@ async def run(client: Kagzi, server: FakeServer, id: str, output: int) -> Any:
     starts = len(server.requests("StartBatch"))
     running = asyncio.ensure_future(client.run("buy", id=id))
     await server.until_called("StartBatch", starts + 1)
-    await until(lambda: f"run-of-{id}" in stream_of(client)._wanted)
+    await until(lambda: f"run-of-{id}" in stream_of(client).table._wanted)
     await end(server, f"run-of-{id}", output)
     return await asyncio.wait_for(running, WAIT_S)
 
@@ -77,12 +77,12 @@ async def test_an_end_that_overtakes_the_answer_to_its_start_is_kept(server: Fak
     running = asyncio.ensure_future(client.run("buy", id="quick"))
     await server.until_called("StartBatch", 2)
     await end(server, "run-of-quick", 7)
-    await until(lambda: stream_of(client)._ended)
+    await until(lambda: stream_of(client).table._early)
     latch.set()
     assert await asyncio.wait_for(running, WAIT_S) == 7
     assert server.waits == ["run-of-first"]
-    assert not stream_of(client)._ended
-    assert not stream_of(client)._wanted
+    assert not stream_of(client).table._early
+    assert not stream_of(client).table._wanted
 
 
 async def test_an_end_whose_start_is_refused_is_dropped(server: FakeServer, client: Kagzi) -> None:
@@ -94,16 +94,16 @@ async def test_an_end_whose_start_is_refused_is_dropped(server: FakeServer, clie
     running = asyncio.ensure_future(client.run("buy", id="quick"))
     await server.until_called("StartBatch", 2)
     await end(server, "run-of-quick", 7)
-    await until(lambda: stream_of(client)._ended)
+    await until(lambda: stream_of(client).table._early)
     latch.set()
     with pytest.raises(KagziError):
         await running
-    await until(lambda: not stream_of(client)._ended)
+    await until(lambda: not stream_of(client).table._early)
 
 
 async def test_a_stream_that_breaks_asks_anew_for_what_it_was_to_tell(server: FakeServer, client: Kagzi) -> None:
     running = asyncio.ensure_future(client.run("buy", id="o1"))
-    await until(lambda: "run-of-o1" in stream_of(client)._wanted)
+    await until(lambda: "run-of-o1" in stream_of(client).table._wanted)
     await server.stop()
     await server.start()
     await server.until_waited_for("run-of-o1")
@@ -115,7 +115,7 @@ async def test_a_stream_that_broke_while_the_start_was_under_way_is_asked(server
     latch = server.latches["StartBatch"] = asyncio.Event()
     running = asyncio.ensure_future(client.run("buy", id="o1"))
     await server.until_called("StartBatch", 2)
-    stream_of(client).stream_id = "another"
+    stream_of(client).table.stream_id = "another"
     latch.set()
     await server.until_waited_for("run-of-o1")
     await end(server, "run-of-o1", 1)
@@ -129,8 +129,8 @@ async def test_who_stops_waiting_is_forgotten(server: FakeServer, client: Kagzi,
     await server.until_called("StartBatch", 2)
     if answered:
         latch.set()
-        await until(lambda: "run-of-o1" in stream_of(client)._wanted)
+        await until(lambda: "run-of-o1" in stream_of(client).table._wanted)
     running.cancel()
     latch.set()
     await until(lambda: server.forgotten == ["run-of-o1"])
-    assert not stream_of(client)._wanted
+    assert not stream_of(client).table._wanted

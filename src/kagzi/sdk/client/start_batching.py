@@ -65,12 +65,12 @@ class _Pending:
         else:
             self.response.set_exception(error_of(read_error(item.error)))
 
-    def subscribed(self, waits: WaitsOfStarts, run_id: str) -> None:
+    def subscribed(self, waits: WaitsOfStarts, started: pb.StartWorkflowResponse) -> None:
         """The server will send the end of the run without a further request."""
-        self.waits, self.run_id = waits, run_id
-        waits.subscribed(run_id)
+        self.waits, self.run_id = waits, started.run_id
+        waits.subscribed(started.run_id, is_new=not started.already_exists)
         if self.response.done():
-            waits.forget(run_id)  # the caller no longer waits
+            waits.forget(self.run_id)  # the caller no longer waits
 
     def forget_end(self) -> None:
         if self.waits is not None:
@@ -225,7 +225,7 @@ class Starter:
             return
         for pending, item in zip(batch, response.items, strict=True):
             if pending.waited and waits is not None and response.subscribed and item.HasField("started"):
-                pending.subscribed(waits, item.started.run_id)
+                pending.subscribed(waits, item.started)
             pending.settle(item)
 
     async def close(self) -> None:
