@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from kagzi.core.error_details import ErrorDetail, ErrorKind
-from kagzi.core.records import ClaimedRun, Explanation, RunKey
+from kagzi.core.records import ClaimedRun, Explanation, Payload, RunKey
 from kagzi.core.retry.policy import RetryPolicy
 from kagzi.core.run.commands import (
     BeginSleep,
     BeginStep,
+    CompleteRun,
     FailRun,
     FailStep,
     Park,
@@ -99,6 +100,21 @@ async def test_a_slot_in_use_counts_at_once(engine: Engine, scene: Scene) -> Non
     assert "1 of 1 slots in use" in explained.sentence
 
 
+async def test_a_wait_for_a_worker_is_shown_while_it_lasts_and_afterwards(
+    engine: Engine, scene: Scene, clock: MovableClock
+) -> None:
+    started = await engine.runs.start(start(workflow_id="second"))
+    clock.ahead_us += 149_000_000
+    waiting = await engine.explanations.explain("default", workflow_id="second")
+    assert "It has been waiting for 2m 29s." in waiting.sentence
+    assert "ready_at" in waiting.facts
+    await scene.do(CompleteRun(**scene.leased, output=Payload(b"1")))
+    await scene.outlet.until_received(2)
+    running = await engine.explanations.explain("default", run_id=started.run_id)
+    assert running.sentence.endswith("It waited 2m 29s for workers.")
+    assert 149 <= float(running.facts["queued_s"]) < 150
+
+
 async def test_nobody_waits_for_a_slot_while_there_is_one(engine: Engine, store: TroubledStore) -> None:
     """A worker that was heard of lately, but is not here to take it."""
     await engine.workers.register(worker("hello", slots=100))
@@ -145,7 +161,7 @@ async def test_a_worker_that_took_over_is_not_reported_to_have_begun_it(scene: S
     second = await scene.engine.sessions.open(worker("hello", slots=1), (), outlet := RecordingOutlet())
     await outlet.until_received(1)
     explained = await scene.engine.explanations.explain("default", run_id=run_id)
-    assert explained.sentence == f"It runs on worker {second.worker_id}; it began at {began}."
+    assert explained.sentence.startswith(f"It runs on worker {second.worker_id}; it began at {began}.")
 
 
 async def test_an_attempt_that_was_lost_with_its_worker(scene: Scene, clock: MovableClock) -> None:

@@ -31,7 +31,7 @@ def box(locator: Locator) -> dict[str, float]:
 
 def loaded(page: Page) -> None:
     """All steps are there: the count of them has no plus."""
-    expect(page.locator(".timeline-count")).to_have_text(re.compile(r"^[\d\u2009]+ steps?$"))
+    expect(page.locator(".timeline-count")).to_have_text(re.compile(r"^[\d\u202f]+ steps?$"))
 
 
 def in_dialog(page: Page, verb: str) -> None:

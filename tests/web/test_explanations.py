@@ -42,6 +42,11 @@ class Runs:
         explain = lambda: self.dashboard.get(f"/runs/{run_id}/explain", namespace=NAMESPACE)  # noqa: E731
         return until(explain, lambda explanation: explanation["reason"] == reason)
 
+    def error_of(self, run_id: str) -> str:
+        """Of a failed run; else empty."""
+        run = self.dashboard.get(f"/runs/{run_id}", namespace=NAMESPACE)
+        return run["error"]["text"] if run["status"] == "failed" else ""
+
     def paused_run(self) -> str:
         run_id = self.start("waiting")
         self.explained(run_id, "waiting_for_signal")
@@ -229,8 +234,13 @@ def banner(page: Page) -> Locator:
     return page.get_by_role("region", name="Why the run is in this state")
 
 
-def checked(page: Page, explanation: dict[str, Any]) -> None:
-    in_any_zone = ".+".join(map(re.escape, TIME.split(explanation["sentence"])))
+def checked(page: Page, explanation: dict[str, Any], error: str) -> None:
+    """`error`: of a failed run. It is shown once: above the sentence, which leaves it out."""
+    expect(banner(page).locator(".why-error")).to_have_text([error] if error else [])
+    sentence = explanation["sentence"]
+    if error:
+        sentence = sentence.replace(f": {error.rstrip('.')}", "")
+    in_any_zone = ".+".join(map(re.escape, TIME.split(sentence)))
     expect(banner(page)).to_contain_text(re.compile(in_any_zone))
     buttons = banner(page).get_by_role("button").or_(banner(page).get_by_role("link"))
     if explanation["remedy"]:
@@ -251,7 +261,7 @@ def test_12_every_reason_is_shown_with_its_sentence_and_remedy(runs: Runs, page:
         run_id = make(runs)
         explanation = runs.explained(run_id, reason)
         page.goto(f"{runs.dashboard.url}runs/{run_id}?namespace={NAMESPACE}")
-        checked(page, explanation)
+        checked(page, explanation, runs.error_of(run_id))
         if reason in BUTTONS:
             expect(banner(page).get_by_text(BUTTONS[reason], exact=True)).to_be_visible()
     run_id = runs.dashboard.start("waiting")
@@ -260,7 +270,7 @@ def test_12_every_reason_is_shown_with_its_sentence_and_remedy(runs: Runs, page:
         answer = {"run_id": run_id, "reason": reason, **fake._asdict()}
         page.route("**/explain*", answering(answer))
         page.goto(f"{runs.dashboard.url}runs/{run_id}")
-        checked(page, answer)
+        checked(page, answer, "")
         if fake.button:
             expect(banner(page).get_by_text(fake.button, exact=True)).to_be_visible()
         page.unroute("**/explain*")

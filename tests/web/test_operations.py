@@ -49,7 +49,7 @@ def test_20_a_bulk_cancel_touches_what_the_dialog_said(each_dashboard: Dashboard
     expect(page.get_by_role("button", name="Remove region=3")).to_be_visible()
     choose(page, "Act on all matching", "Cancel all matching…")
     dialog = page.get_by_role("dialog")
-    expect(dialog.locator(".bulk-count")).to_have_text(f"{len(third):,} runs".replace(",", "\u2009"))
+    expect(dialog.locator(".bulk-count")).to_have_text(f"{len(third):,} runs".replace(",", "\u202f"))
     expect(dialog.locator(".bulk-filter")).to_contain_text("with label region=3")
     samples = dialog.locator("[data-run]").evaluate_all("rows => rows.map(row => row.dataset.run)")
     assert sorted(samples) == sorted(third[-5:])

@@ -214,7 +214,7 @@ def test_pauses_and_handovers_have_a_place_in_time(dashboard: Dashboard, page: P
     history.step("ship", 5 * SECOND + HOUR, 7 * SECOND + HOUR, worker_id="worker-b")
     open_run(page, dashboard, add(dashboard, history))
     pause = page.get_by_role("img", name="Paused for 1h: look first")
-    band, name = box(page.locator(".pause-band")), box(pause)
+    band, name = box(page.locator(".halt-band")), box(pause)
     charged, shipped = box(parts(page, "charge").last), box(parts(page, "ship").first)
     assert band["x"] == pytest.approx(name["x"], abs=1)
     assert band["x"] == pytest.approx(charged["x"] + charged["width"], abs=1)
@@ -232,6 +232,21 @@ def test_pauses_and_handovers_have_a_place_in_time(dashboard: Dashboard, page: P
     compared = page.get_by_role("region", name="attempt 1 and attempt 2")
     expect(compared.locator(".diff-added")).to_contain_text("no money there")
     expect(compared.get_by_role("group", name="Arguments")).to_contain_text("amount")
+
+
+def test_a_wait_for_a_worker_has_a_place_in_time(dashboard: Dashboard, page: Page) -> None:
+    history = Recorded(created_at=BEGAN - 149 * SECOND, queued_at=BEGAN - 149 * SECOND, queued_us=151 * SECOND)
+    history.step("pack", 0, 2 * SECOND)
+    history.step("ship", 3 * SECOND, 4 * SECOND)
+    open_run(page, dashboard, add(dashboard, history))
+    waited = page.get_by_role("img", name="Waited for 2m 29s for a worker")
+    band, packed = box(page.locator(".halt-band[data-kind=queue]")), box(parts(page, "pack").first)
+    assert band["x"] == pytest.approx(box(waited)["x"], abs=1)
+    assert band["width"] > LEAST_PX / 2
+    assert band["x"] + band["width"] == pytest.approx(packed["x"], abs=1)
+    queued = page.locator(".run-facts").get_by_text("waited 2m 31s for a worker")
+    expect(queued).to_have_attribute("title", "2m 29s before it started")
+    expect(page.locator(".run-facts")).to_contain_text("4s")
 
 
 def test_rows_say_what_they_are(dashboard: Dashboard, page: Page) -> None:

@@ -120,7 +120,7 @@ document.addEventListener("keydown", onKey);
 effect(() => (session.value !== null || atLogin.value ? undefined : asking(SESSION_S, loadSession)));
 later.loadAtFirstUse();
 effect(() => {
-  if (route.value.segments.length === 0) go(href("/runs"), { replace: true }); // before anything is rendered
+  if (route.value.segments.length === 0) go(href("/runs", route.value.query), { replace: true }); // before anything is rendered
 });
 const root = document.getElementById("app");
 if (root) render(<App />, root);

@@ -34,7 +34,7 @@ test("a duration has two units at most and is never negative", () => {
     [D, "1d"],
     [27 * H, "1d 3h"],
     [23 * H + 59 * M + 50 * S, "1d"],
-    [12_345 * D, "12\u2009345d"],
+    [12_345 * D, "12\u202f345d"],
   ];
   for (const [ms, text] of cases) assert.equal(formatDuration(ms), text);
 });
@@ -42,7 +42,7 @@ test("a duration has two units at most and is never negative", () => {
 test("a duration that is shown is read back within its last unit", () => {
   forSeeds(500, (random) => {
     const ms = Math.exp(random.next() * 25) - 1;
-    const back = parseDuration(formatDuration(ms).replace("<", "").replace(/\u2009/g, ""));
+    const back = parseDuration(formatDuration(ms).replace("<", "").replace(/\u202f/g, ""));
     assert.ok(back !== null);
     assert.ok(Math.abs(back - ms) <= Math.max(1, ms * 0.05), `${ms} became ${back}`);
   });
@@ -78,6 +78,6 @@ test("screen readers hear words", () => {
 });
 
 test("counts have a thin space at thousands", () => {
-  assert.equal(groupThousands(20_000), "20\u2009000");
+  assert.equal(groupThousands(20_000), "20\u202f000");
   assert.equal(groupThousands(999), "999");
 });

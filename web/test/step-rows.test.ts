@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axisMarks } from "../src/model/axis-marks";
 import { buildRows, describeRow, failuresIn, revealStep, type Row, type RowView } from "../src/model/step-rows";
-import { EVERY_STEP, pauseSegments, scaleIntervals, segmentsOf } from "../src/model/step-rows";
+import { EVERY_STEP, haltSegments, scaleIntervals, segmentsOf } from "../src/model/step-rows";
 import { captionOf } from "../src/model/row-words";
 import { buildScale } from "../src/model/time-scale";
 import { toMs } from "../src/model/times";
@@ -113,7 +113,7 @@ test("20,000 equal names are one row, and open to all of them with failures firs
   const rows = buildRows(steps, view());
   assert.deepEqual(
     rows.map((row) => [row.label, row.kind, row.steps, row.done, row.failed, row.expanded]),
-    [["enrich × 20\u2009000", "fold", 20_000, 20_000, 1, false]],
+    [["enrich × 20\u202f000", "fold", 20_000, 20_000, 1, false]],
   );
   assert.deepEqual(failuresIn(steps), ["enrich[36]"]);
   const toggled = revealStep(steps, view(), "enrich[36]");
@@ -265,11 +265,11 @@ test("a bar says where another worker went on", () => {
 
 test("a pause is a stretch of the scale in which nothing happens", () => {
   const pauses = [
-    { started_at: at(1_000), finished_at: at(3_601_000), reason: "look first" },
-    { started_at: at(3_603_000), finished_at: null, reason: null },
+    { kind: "paused" as const, started_at: at(1_000), finished_at: at(3_601_000), reason: "look first" },
+    { kind: "paused" as const, started_at: at(3_603_000), finished_at: null, reason: null },
   ];
   assert.deepEqual(
-    pauseSegments(pauses).map(({ shape, start, end }) => [shape, start - T0, end === null ? null : end - T0]),
+    haltSegments(pauses).map(({ shape, start, end }) => [shape, start - T0, end === null ? null : end - T0]),
     [
       ["paused", 1_000, 3_601_000],
       ["paused", 3_603_000, null],

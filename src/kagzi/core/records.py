@@ -137,6 +137,8 @@ class StoredRun(RunAttributes, frozen=True, kw_only=True):
     lost_leases: int = 0
     started_at: Timestamp | None = None
     finished_at: Timestamp | None = None
+    queued_at: Timestamp | None = None  # when it began to wait for its first claim; None: it has not waited
+    queued_us: int = 0  # how long it waited for workers in all, without the wait under way
     wake_at: Timestamp | None = None
     cancel_reason: str = ""
     pause_requested: bool = False
@@ -159,6 +161,7 @@ class RunRecord(StoredRun, frozen=True, kw_only=True):
     run: RunKey
     worker_id: str | None
     cancel_requested: bool
+    ready_at: Timestamp | None = None  # since when it has been waiting for a worker; None unless PENDING
     claims: int = 0  # how often a worker has claimed it
     own_traces_from: int = 0  # the first claim that has its own trace; 0: none
     awaits_signal: int = 0  # how many of its steps wait for a signal; 0 for an ended run
@@ -242,31 +245,6 @@ class StepRecord(StoredStep, frozen=True, kw_only=True):
     claim: int = 0  # the claim under which it was last begun, which is the lease counter; 0: not known
     retry_seq: int = 0  # the seq of the retry of the run that discarded it; 0: it is part of the history
     retried_at: Timestamp | None = None  # when that was
-
-
-def shown_step(step: StepRecord, run_finished_at: Timestamp | None) -> StepRecord:
-    """A step as people see it: attempts before an explicit retry are marked, and a step that was open when its run
-    ended is shown as abandoned. Nothing is written, so that a retried run finds its steps unchanged."""
-    if step.attempts and (attempts := _marked_attempts(step)) is not step.attempts:
-        step = msgspec.structs.replace(step, attempts=attempts)
-    if run_finished_at is None or step.status not in (StepStatus.RUNNING, StepStatus.PENDING):
-        return step
-    return msgspec.structs.replace(step, status=StepStatus.ABANDONED, finished_at=run_finished_at, retry_at=None)
-
-
-def _marked_attempts(step: StepRecord) -> tuple[StepAttempt, ...]:
-    """From the latest to the oldest, attempt numbers decrease from the step's own to 1: where one does not, an explicit
-    retry restarted the count. Only an explicit retry starts a child again, and it continues the count."""
-    number = 0 if step.kind is StepKind.CHILD else step.attempt
-    for place in range(len(step.attempts) - 1, -1, -1):
-        attempt = step.attempts[place]
-        if attempt.lost and not attempt.error.non_retryable:
-            continue  # a lost attempt does not count: the next one has the same number
-        if attempt.attempt >= number:
-            before = (msgspec.structs.replace(each, before_retry=True) for each in step.attempts[: place + 1])
-            return (*before, *step.attempts[place + 1 :])
-        number = attempt.attempt
-    return step.attempts
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):

@@ -252,7 +252,7 @@ async def check_same(
         arrived = records[record.run.run_id]
         expected = record
         if record.status is RunStatus.RUNNING:
-            expected = msgspec.structs.replace(record, status=RunStatus.PENDING, worker_id=None)
+            expected = msgspec.structs.replace(record, status=RunStatus.PENDING, worker_id=None, ready_at=target.now)
         assert arrived.claims >= record.claims  # it goes on: no lease from before may fit
         assert arrived == msgspec.structs.replace(expected, claims=arrived.claims)
         assert await all_steps_of(target, record.run) == tuple(map(unclaimed, steps[record.run.run_id]))

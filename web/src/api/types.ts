@@ -676,7 +676,8 @@ export interface RowsView {
 export type RunStatus = "pending" | "running" | "sleeping" | "paused" | "completed" | "failed" | "cancelled";
 
 /** A run, as in lists. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: how many wait
- * for their next attempt. */
+ * for their next attempt. `ready_at`: since when a pending run waits for a worker; `queued_at`: when it began to
+ * wait for its first one, null if it did not; `queued`: how long it has waited in all, without the wait under way. */
 export interface RunView {
   readonly run_id: string;
   readonly workflow_id: string;
@@ -716,6 +717,9 @@ export interface RunView {
   readonly own_traces_from: number;
   readonly pinned_build: string | null;
   readonly last_seq: number;
+  readonly ready_at: string | null;
+  readonly queued_at: string | null;
+  readonly queued: string;
   readonly url: string | null;
 }
 
@@ -1250,6 +1254,9 @@ export interface WholeRunView {
   readonly own_traces_from: number;
   readonly pinned_build: string | null;
   readonly last_seq: number;
+  readonly ready_at: string | null;
+  readonly queued_at: string | null;
+  readonly queued: string;
   readonly url: string | null;
   readonly waits: readonly string[];
   readonly scheduled_at: string | null;

@@ -27,9 +27,9 @@ function twoUnits(count: number, size: number, large: string, small: string): st
   return rest ? `${whole} ${rest}${small}` : whole;
 }
 
-/** With a thin space between thousands, as in all counts. */
+/** With a narrow space between thousands, as in all counts, at which no line breaks. */
 export function groupThousands(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+  return String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
 const WORDS: readonly (readonly [number, string])[] = [
@@ -47,7 +47,7 @@ export function speakDuration(ms: number): string {
   return text
     .split(" ")
     .map((part) => {
-      const unit = part.replace(/^[\d.\u2009]+/, "");
+      const unit = part.replace(/^[\d.\u202f]+/, "");
       const count = part.slice(0, part.length - unit.length);
       return `${count} ${names[unit] ?? unit}${count === "1" ? "" : "s"}`;
     })

@@ -44,16 +44,22 @@ export const FILTER_KEYS: readonly (readonly [string, string])[] = [
   ["order", "created, ended"],
 ];
 
+const ONE_ID =
+  "words without a key are the beginning of one run id or workflow id. To find errors by type, open Failures of a workflow";
+
 const SAME_KEY: Record<string, string> = { type: "workflow", ended: "ended_since", id_prefix: "" };
 
 /** Parses the text of the box. Words that cannot be parsed are in `errors`; the filter has the others. */
 export function parseFilter(text: string): ParsedFilter {
   const filter = structuredClone(EVERY_RUN) as Mutable<RunFilter>;
   const errors: FilterError[] = [];
+  const ids: string[] = [];
   for (const { key, value, word } of wordsOf(text)) {
+    if ((SAME_KEY[key] ?? key) === "") ids.push(value);
     const message = take(filter, key, value);
     if (message) errors.push({ word, message });
   }
+  if (ids.length > 1) errors.unshift({ word: ids.join(" "), message: ONE_ID });
   return { filter, errors };
 }
 
@@ -63,9 +69,14 @@ interface Word {
   word: string;
 }
 
+/** At spaces, except in quotes. */
+export function splitWords(text: string): string[] {
+  return text.match(/(?:"(?:[^"\\]|\\.)*"?|[^\s"])+/g) ?? [];
+}
+
 function wordsOf(text: string): Word[] {
   const words: Word[] = [];
-  for (const [word] of text.matchAll(/(?:"(?:[^"\\]|\\.)*"?|[^\s"])+/g)) {
+  for (const word of splitWords(text)) {
     const key = /^([A-Za-z_]+):/.exec(word)?.[1];
     words.push({ key: key?.toLowerCase() ?? "", value: unquote(key ? word.slice(key.length + 1) : word), word });
   }
@@ -104,9 +115,9 @@ function take(filter: Mutable<RunFilter>, written: string, value: string): strin
   return `there is no filter named ${key}. Use one of ${known}. Quote an id that contains a colon`;
 }
 
-function takeId(filter: Mutable<RunFilter>, value: string): string | null {
-  if (filter.id_prefix) return `search for one id at a time: ${filter.id_prefix} is already set`;
-  filter.id_prefix = value;
+/** The first one counts; several are reported together. */
+function takeId(filter: Mutable<RunFilter>, value: string): null {
+  filter.id_prefix ||= value;
   return null;
 }
 
@@ -157,7 +168,7 @@ export function formatFilter(filter: RunFilter): string {
   return words.join(" ");
 }
 
-function quote(value: string): string {
+export function quote(value: string): string {
   return /^[^\s"\\]+$/.test(value) ? value : quoted(value);
 }
 

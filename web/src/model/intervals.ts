@@ -53,6 +53,14 @@ export function densityOf(
   return counts;
 }
 
+/** The area below `counts` in a box as wide as there are counts, and 100 high, which is `most` of them. A count that is
+ * not zero is at least `least` high: a single one among thousands stays visible. */
+export function areaPath(counts: Uint32Array, most: number, least: number): string {
+  let path = "M0 100";
+  counts.forEach((count, at) => (path += `V${count === 0 ? 100 : 100 - Math.max(least, (count / most) * 100)}H${at + 1}`));
+  return `${path}V100Z`;
+}
+
 /** The mean of the two middle values for an even number; 0 if empty. */
 export function median(values: readonly number[]): number {
   const sorted = Float64Array.from(values).sort();

@@ -26,6 +26,20 @@ export interface Pause {
   readonly reason: string | null;
 }
 
+/** A stretch of the run without bars: it is paused, or waits for its first worker, or its steps are not loaded yet. */
+export interface Halt extends Pause {
+  readonly kind: "paused" | "queue" | "loading";
+}
+
+/** What the API says about the time in which a run waits for workers. */
+export interface QueueTimes {
+  readonly ready_at: string | null;
+  readonly queued_at: string | null;
+  /** A duration: all waits that are over. */
+  readonly queued: string;
+  readonly started_at: string | null;
+}
+
 /** `TimelineRetryView` of the API. */
 export interface Retry {
   readonly retry_seq: number;

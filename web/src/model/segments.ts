@@ -1,6 +1,6 @@
 // The segments that are drawn for a step: attempts, and the waits between and around them.
 import type { Interval } from "./intervals";
-import type { Pause, TimelineStep } from "./records";
+import type { Halt, TimelineStep } from "./records";
 import { type StateName, stateOfStep } from "./statuses";
 import { msOrNull, toMs } from "./times";
 import type { ScaleInterval } from "./time-scale";
@@ -144,19 +144,19 @@ function waitingSegment(step: TimelineStep, last: number | null, created: number
 
 const WAITS: ReadonlySet<SegmentShape> = new Set(["backoff", "sleep", "signal", "child", "paused", "queue"]);
 
-/** While the run is paused, no step begins. */
-export function pauseSegments(pauses: readonly Pause[]): Segment[] {
-  return pauses.map(({ started_at, finished_at }) => ({
-    shape: "paused",
-    state: "paused",
+/** In these stretches no step begins. */
+export function haltSegments(halts: readonly Halt[]): Segment[] {
+  return halts.map(({ kind, started_at, finished_at }) => ({
+    shape: kind === "loading" ? "queue" : kind,
+    state: kind === "paused" ? "paused" : "pending",
     start: toMs(started_at),
     end: msOrNull(finished_at),
   }));
 }
 
 /** The intervals that determine the scale. */
-export function scaleIntervals(steps: Iterable<TimelineStep>, pauses: readonly Pause[] = []): ScaleInterval[] {
-  const intervals: ScaleInterval[] = pauseSegments(pauses).map(({ start, end }) => ({ start, end, wait: true }));
+export function scaleIntervals(steps: Iterable<TimelineStep>, halts: readonly Halt[] = []): ScaleInterval[] {
+  const intervals: ScaleInterval[] = haltSegments(halts).map(({ start, end }) => ({ start, end, wait: true }));
   for (const step of steps) {
     for (const { shape, start, end } of segmentsOf(step)) intervals.push({ start, end, wait: WAITS.has(shape) });
   }

@@ -37,6 +37,8 @@ export function discardedKey(retrySeq: number): string {
 export interface RowView {
   readonly runId: string;
   readonly now: number;
+  /** Whether more steps are being loaded, so that counts are not final. */
+  readonly partial?: boolean;
   /** Keys of rows whose state was toggled: groups are initially expanded, all others collapsed. */
   readonly toggled: ReadonlySet<string>;
   readonly filter?: StepFilter;
@@ -117,7 +119,7 @@ class Builder {
     const folded = group.fold || (only !== undefined && isGroup(only) && only.fold);
     const shown = folded && only && isGroup(only) ? only : group;
     const nodes = shown.nodes;
-    const label = folded ? `${shown.name} × ${groupThousands(group.members.length)}` : group.name;
+    const label = folded ? `${shown.name} × ${groupThousands(group.members.length)}${this.view.partial === true ? "+" : ""}` : group.name;
     const row = this.groupRow(own + group.key, runId, folded ? "fold" : "group", label, group.members, level);
     const winner = group.race ? winnerOf(group) : outer;
     this.rows.push({ ...row, ...place, isRace: group.isRace, step: group.race });

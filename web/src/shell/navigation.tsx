@@ -19,7 +19,9 @@ export function Navigation({ section, onSearch }: { readonly section: string; re
       <nav class="nav" aria-label="Pages">
         {SECTIONS.map((each) => (
           <A key={each.id} class="nav-link" href={href(each.path)} current={each.id === section}>
-            {each.label}
+            <span class="nav-word" data-word={each.label}>
+              {each.label}
+            </span>
             {each.id === "inbox" && <InboxCount />}
           </A>
         ))}

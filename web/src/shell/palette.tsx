@@ -1,7 +1,8 @@
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
-import type { Paged, RunView, WorkflowTypeView } from "../api/types";
+import type { Paged, RunView } from "../api/types";
 import { href, segment } from "../state/route";
+import { useWorkflowNames } from "../state/workflow-names";
 import { Dialog } from "../ui/dialog";
 import { shortcuts, Keys } from "../ui/shortcuts";
 import { surroundings } from "../ui/surroundings";
@@ -23,7 +24,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const list = useId();
-  const types = useTypes();
+  const types = useWorkflowNames(true);
   const runs = useRuns(text.trim());
   const entries = useMemo(() => [...known(types, text), ...runs.map(runEntry)].slice(0, MOST), [types, runs, text]);
   const chosen = entries[Math.min(at, entries.length - 1)];
@@ -136,19 +137,6 @@ function runEntry(run: RunView): Entry {
     kind: `run, ${run.status}`,
     act: goTo(`/runs/${segment(run.run_id)}`),
   };
-}
-
-function useTypes(): readonly string[] {
-  const [types, setTypes] = useState<readonly string[]>([]);
-  useEffect(() => {
-    const abort = new AbortController();
-    api
-      .get<Paged<WorkflowTypeView>>("/workflows", { size: 200 }, { abort: abort.signal })
-      .then((page) => setTypes(page.rows.map((each) => each.workflow)))
-      .catch(() => {}); // it still finds the rest
-    return () => abort.abort();
-  }, []);
-  return types;
 }
 
 function useRuns(prefix: string): readonly RunView[] {

@@ -1,8 +1,7 @@
 import { batch, computed, signal, type Signal } from "@preact/signals";
-import { api } from "../api/client";
-import { asking, watchRuns, type RunsListener, type Stop } from "../api/live";
-import { asProblem, type Problem } from "../api/problem";
-import type { CountsView, LiveListView, Paged, RunView } from "../api/types";
+import type { RunsListener, Stop } from "../api/live";
+import type { Problem } from "../api/problem";
+import type { CountsView, RunView } from "../api/types";
 import { DrawPace } from "./draw-pace";
 
 /** A run of the list. The object stays the same while the run changes, so that only its row is drawn. */
@@ -24,13 +23,15 @@ export type Connect = (on: RunsListener) => Stop;
 const JOIN_MS = 1000;
 const DRAW_EVERY_MS = 500;
 export const PAGE_ROWS = 51;
-const ASK_S = 5;
 
 /** A list that is kept up to date while it is in use: rows are patched in place, and nothing moves while it is held
  * (something in it is hovered, focused or selected). New runs are then counted, and shown when it is released. */
 export class RunsStore {
   readonly rows = signal<readonly RunRow[]>([]);
   readonly empty = computed(() => this.rows.value.length === 0);
+  /** Whether all rows have the same value, so that a column tells nothing. */
+  readonly oneAttempt = computed(() => this.isUniform((run) => run.attempt));
+  readonly oneVersion = computed(() => this.isUniform((run) => run.version));
   /** How many runs are not shown. */
   readonly unseen = signal(0);
   readonly more = signal(false);
@@ -55,6 +56,10 @@ export class RunsStore {
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly clock: () => number = Date.now) {}
+
+  private isUniform(valueOf: (run: RunView) => unknown): boolean {
+    return new Set(this.rows.value.map((row) => valueOf(row.run.value))).size < 2;
+  }
 
   get held(): boolean {
     return this.holds.size > 0;
@@ -258,37 +263,4 @@ function update(row: RunRow, run: RunView): void {
 
 function isSame(a: readonly RunRow[], b: readonly RunRow[]): boolean {
   return a.length === b.length && a.every((row, at) => row === b[at]);
-}
-
-// --- sources of lists ------------------------------------------------------------------------------------------------
-
-export type Pairs = readonly (readonly [string, string])[];
-
-/** The first page, with its changes. */
-export function firstPage(query: Pairs): Connect {
-  return (on) => watchRuns(query, on);
-}
-
-/** A later page, polled every few seconds together with the counts of the namespace. */
-export function laterPage(query: Pairs, token: string, onTokens: (tokens: PageTokens) => void): Connect {
-  return (on) => {
-    const stops = [
-      asking(ASK_S, async () => {
-        try {
-          const page = await api.get<Paged<RunView>>("/runs", [...query, ["size", String(PAGE_ROWS)], ["token", token]]);
-          onTokens({ next: page.next, prev: page.prev });
-          on.rows(page.rows, page.next !== null);
-        } catch (error) {
-          on.problem?.(asProblem(error));
-        }
-      }),
-      asking(ASK_S, async () => on.stats((await api.get<LiveListView>("/runs/events", query)).stats)),
-    ];
-    return () => stops.forEach((stop) => stop());
-  };
-}
-
-/** The token of the second page, after the current first rows. */
-export async function tokenOfSecondPage(query: Pairs): Promise<string | null> {
-  return (await api.get<Paged<RunView>>("/runs", [...query, ["size", String(PAGE_ROWS)]])).next;
 }

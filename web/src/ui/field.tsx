@@ -69,6 +69,9 @@ interface TextInputProps {
   readonly step?: string;
   readonly onKeyDown?: (event: KeyboardEvent) => void;
   readonly onBlur?: () => void;
+  readonly onFocus?: () => void;
+  /** It has a list of suggestions: the id of the list, and of the suggestion that is chosen. */
+  readonly suggestions?: { readonly list: string; readonly open: boolean; readonly chosen: string | undefined };
   readonly inputRef?: Ref<HTMLInputElement>;
 }
 
@@ -94,8 +97,22 @@ export function TextInput(props: TextInputProps) {
       onInput={(event) => props.onText(event.currentTarget.value)}
       onKeyDown={(event) => props.onKeyDown?.(event)}
       onBlur={() => props.onBlur?.()}
+      onFocus={() => props.onFocus?.()}
+      {...suggesting(props.suggestions)}
     />
   );
+}
+
+function suggesting(suggestions: TextInputProps["suggestions"]) {
+  if (suggestions === undefined) return {};
+  const { list, open, chosen } = suggestions;
+  return {
+    role: "combobox" as const,
+    "aria-autocomplete": "list" as const,
+    "aria-expanded": open,
+    "aria-controls": open ? list : undefined,
+    "aria-activedescendant": chosen,
+  };
 }
 
 export interface Option {

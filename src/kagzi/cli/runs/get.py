@@ -47,19 +47,20 @@ def get(
     """
     if only_input + only_output + only_error > 1:
         raise click.UsageError("--input, --output and --error cannot be combined.")
-    view = server.ask(lambda client: _fetch(client, run, with_steps=steps, with_forgotten=forgotten))
+    view, queued = server.ask(lambda client: _fetch(client, run, with_steps=steps, with_forgotten=forgotten))
     if only_input or only_output:
         value = view["input" if only_input else "output"]
         return Output(value, lambda: put_json(value))
     if only_error:
         error = view["error"] or view["problem"]
         return Output(error, lambda: _put_error(error))
-    return Output(view, lambda: _put_run(view))
+    return Output(view, lambda: _put_run(view, queued))
 
 
-async def _fetch(client: Kagzi, name: str, *, with_steps: bool, with_forgotten: bool) -> dict[str, Any]:
+async def _fetch(client: Kagzi, name: str, *, with_steps: bool, with_forgotten: bool) -> tuple[dict[str, Any], str]:
+    """Also how long it has waited for workers."""
     from .find import find_info
-    from .views import step_view, whole_run_view
+    from .views import queued_text, step_view, whole_run_view
 
     run, info = await find_info(client, name)
     view = whole_run_view(info)
@@ -68,7 +69,7 @@ async def _fetch(client: Kagzi, name: str, *, with_steps: bool, with_forgotten: 
         view["steps"] = [step_view(step) for step in await run.steps()]
     if with_forgotten:
         view["forgotten_steps"] = [step_view(step) for step in await run.steps(forgotten=True)]
-    return view
+    return view, queued_text(info)
 
 
 def _put_error(error: dict[str, Any] | None) -> None:
@@ -76,7 +77,7 @@ def _put_error(error: dict[str, Any] | None) -> None:
         put((error["traceback"] or "").rstrip("\n") or error["text"])
 
 
-def _put_run(view: dict[str, Any]) -> None:
+def _put_run(view: dict[str, Any], queued: str) -> None:
     from .views import shown_text, shown_value
 
     status = status_text(view["status"])
@@ -98,6 +99,7 @@ def _put_run(view: dict[str, Any]) -> None:
             "problem": shown_text(view["problem"]["text"]) if view["problem"] else "",
             "scheduled for": local_text(view["scheduled_at"]),
             "created": f"{local_text(created)} ({age_text(created, now())})",
+            "queued": queued,
             "wakes": f"{local_text(wakes)} ({age_text(wakes, now())})" if wakes else "",
             "finished": local_text(view["finished_at"]),
             "took": took_text(created, view["finished_at"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from ..output import Output, Rows, list_command, server_command
 from ..times import age_text, now
 from ..views import cells
 from .filters import chosen_runs, filter_options
-from .views import run_view
+from .views import queued_text, run_view
 
 if TYPE_CHECKING:
     from ...core.records import RunOrder
@@ -43,15 +44,15 @@ def list_runs(*, limit: int, order: RunOrder | None, server: Server, **options: 
     by_end = order == "ended" or "ended_since" in matching or "ended_until" in matching
     empty = "No runs match." if matching else "No runs. Start one: kagzi start WORKFLOW INPUT"
     more = f"there are more than {limit}; --limit {limit * 10} shows more" if len(runs) > limit else ""
-    return Rows(runs[:limit], run_view, _ended_row if by_end else _row, empty, more)
+    row = partial(_row, by_end=by_end, with_queued=any(queued_text(run) for run in runs))
+    return Rows(runs[:limit], run_view, row, empty, more)
 
 
-def _row(run: RunInfo) -> dict[str, str]:
-    return {**_names(run), "created": age_text(run.created_at, now())}
-
-
-def _ended_row(run: RunInfo) -> dict[str, str]:
-    return {**_names(run), "ended": "" if run.finished_at is None else age_text(run.finished_at, now())}
+def _row(run: RunInfo, *, by_end: bool, with_queued: bool) -> dict[str, str]:
+    """`queued`, if any run waited: how long it has waited for workers."""
+    at = now()
+    age = {"ended": age_text(run.finished_at, at)} if by_end else {"created": age_text(run.created_at, at)}
+    return {**_names(run), **({"queued": queued_text(run)} if with_queued else {}), **age}
 
 
 def _names(run: RunInfo) -> dict[str, str]:

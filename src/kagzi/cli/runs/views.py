@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from ..times import now, span_text
 from ..views import view
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ def whole_run_view(run: RunInfo) -> dict[str, Any]:
         name: payload_view(getattr(run, name), run.encoding) for name in ("input", "output", "context", "state")
     }
     return run_view(run) | view(run, *_NOT_IN_LISTS) | payloads
+
+
+def queued_text(run: RunInfo) -> str:
+    """How long a run has waited for workers, the wait under way included; empty for less than a second."""
+    queued = run.queued if run.ready_at is None else run.queued + max(now() - run.ready_at, timedelta())
+    return "" if queued < timedelta(seconds=1) else span_text(queued)
 
 
 def step_view(step: StepRecord) -> dict[str, Any]:

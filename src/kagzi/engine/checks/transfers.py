@@ -10,6 +10,7 @@ from ...core.errors import InvalidArgument
 from ...core.ids import is_uuid
 from ...core.records import Payload
 from ...core.states import RunStatus, StepKind, StepStatus, WaitReason
+from ...core.times import LAST_TIME
 from ...core.transfers.images import (
     AttemptImage,
     Data,
@@ -97,6 +98,7 @@ class Checker:
             checks.timestamp(getattr(image, field), f"run.{field}")
         for field, least in (("last_seq", 0), ("lease", 0), ("attempt", 1), ("lost_leases", 0)):
             checks.within(getattr(image, field), least, checks.INT32_END - 1, f"run.{field}")
+        checks.within(image.queued_us, 0, LAST_TIME, "run.queued_us")
         checks.reason(image.cancel_reason, "run.cancel_reason")
         checks.reason(image.pause_reason, "run.pause_reason")
         checks.lines(image.status_text, "run.status_text", limits.STATUS_TEXT_BYTES)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ...core.error_details import ErrorDetail
 from ...core.public import exported
@@ -55,6 +55,9 @@ class RunInfo:
     unread_signals: int = 0  #: how many signals it has accepted that its code has not received
     claims: int = 0  #: how often a worker has taken it
     own_traces_from: int = 0  #: the first claim from which each has its own trace; 0 if none has
+    ready_at: datetime | None = None  #: since when it has been waiting for a worker, while it is PENDING
+    queued_at: datetime | None = None  #: when it began to wait for its first worker; None if it did not wait
+    queued: timedelta = timedelta()  #: how long it has waited for workers in all, without the wait under way
     pinned_build: str | None = None  #: only workers with this build id may take it; see `versions.adopt`
     url: str = ""  #: the URL of its page; empty if the server has no pages
     input: bytes = b""  #: its input as JSON; empty in lists, and if it has none

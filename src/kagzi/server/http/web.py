@@ -128,6 +128,7 @@ class Web:
 
     def __init__(self, data: PageData, *, local_only: bool, max_connections: int) -> None:
         probes, bundle, plain = Probes(data), Bundle(), PlainPages(data)
+        dashboard = Dashboard(data, bundle, plain)
         table = routes()
         api: ASGIApp = Api(data, table, lambda: described(table))
         if data.tracing is not None:
@@ -138,8 +139,9 @@ class Web:
                 Route("/readyz", probes.readyz),
                 Route("/metrics", probes.metrics),
                 *plain.routes(),
-                *Dashboard(data, bundle, plain).routes(),
-            ]
+                *dashboard.routes(),
+            ],
+            exception_handlers={404: dashboard.missing},
         )
         whole = BasePath(Divided(api, PageGuard(app, data, bundle, plain)), data.base_path, data.proxies)
         config = uvicorn.Config(

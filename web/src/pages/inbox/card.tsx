@@ -24,7 +24,9 @@ export function InboxCard({ card, store, mayAnswer }: CardProps) {
   const link = href(`/runs/${run.run_id}`);
   return (
     <article class="card inbox-card" tabIndex={0} data-card={card.key} data-state-of-card={state} aria-label={`${card.wait.signal} of ${run.workflow_id}`}>
-      <h2 class="inbox-title">{run.status_text ?? run.workflow}</h2>
+      <h2 class="inbox-title" title={run.status_text ?? ""}>
+        {run.status_text ?? run.workflow}
+      </h2>
       <p class="inbox-facts">
         <span class="inbox-signal">
           <Icon name="envelope" /> {card.wait.signal}

@@ -147,7 +147,7 @@ function CompareRow({
         <td>
           <StepWord step={row.b} took={row.tookB} />
         </td>
-        <td class="num">{differenceText(row.longer)}</td>
+        <td class="num">{differenceText(row)}</td>
         <td class="compare-bars" aria-hidden="true">
           <TwoBars step={row.a} begin={toMs(a.run.created_at)} scale={scale} />
           <TwoBars step={row.b} begin={toMs(b.run.created_at)} scale={scale} />
@@ -179,7 +179,9 @@ function StepWord({ step, took }: { step: AlignedStep["a"]; took: number | null 
   );
 }
 
-function differenceText(longer: number | null): string {
+/** Durations are only compared if both ended alike: a step that failed early was not faster. */
+function differenceText({ a, b, longer }: AlignedStep): string {
+  if (a !== null && b !== null && a.status !== b.status) return `${wordOf(stateOfStep(a))}, ${wordOf(stateOfStep(b))}`;
   if (longer === null || Math.abs(longer) < 1) return longer === null ? "" : "same";
   return `${formatDuration(Math.abs(longer))} ${longer > 0 ? "longer" : "shorter"}`;
 }

@@ -1,4 +1,6 @@
-// How many steps were open at each time, as one path: its cost does not grow with the number of steps.
+// How many steps were open at each time, and below, how many of those failed: two paths, whose cost does not grow with
+// the number of steps.
+import { areaPath } from "../../model/intervals";
 import type { StateName } from "../../model/statuses";
 
 export function Density({ counts, failed, state }: { counts: Uint32Array; failed: Uint32Array; state?: StateName }) {
@@ -11,21 +13,8 @@ export function Density({ counts, failed, state }: { counts: Uint32Array; failed
       preserveAspectRatio="none"
       aria-hidden="true"
     >
-      <path class="density-all" d={areaOf(counts, most)} />
-      <path class="density-failed" d={marksOf(failed)} />
+      <path class="density-all" d={areaPath(counts, most, 12)} />
+      <path class="density-failed" d={areaPath(failed, most, 8)} />
     </svg>
   );
-}
-
-function areaOf(counts: Uint32Array, most: number): string {
-  let path = "M0 100";
-  // a single step among thousands stays visible
-  counts.forEach((count, at) => (path += `V${count === 0 ? 100 : Math.min(88, 100 - (count / most) * 100)}H${at + 1}`));
-  return `${path}V100Z`;
-}
-
-function marksOf(failed: Uint32Array): string {
-  let path = "";
-  failed.forEach((count, at) => (path += count > 0 ? `M${at} 0H${at + 1}V100H${at}Z` : ""));
-  return path;
 }

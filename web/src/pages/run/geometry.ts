@@ -50,6 +50,8 @@ export interface NotePlace {
   most: number;
   /** Before the first part instead of after the last. */
   before: boolean;
+  /** Over the part. */
+  over?: boolean;
 }
 
 /** After the last part if it fits there, else before the first, else over the end of a single part, but not over its
@@ -65,7 +67,7 @@ export function notePlace(
   const inset = NOTE_GAP_PX + (segments.at(-1)?.mark === "cross" ? CROSS_PX : 0);
   const over = last - first - NOTE_GAP_PX - inset;
   if (segments.length === 1 && needed > Math.max(behind, first) && needed <= over)
-    return { x: width - last + inset, most: over, before: true };
+    return { x: width - last + inset, most: over, before: true, over: true };
   if (last + needed <= width || behind >= first) return { x: last + NOTE_GAP_PX, most: behind, before: false };
   return { x: width - first + NOTE_GAP_PX, most: first - NOTE_GAP_PX, before: true };
 }

@@ -4,14 +4,16 @@ import type { ComponentChildren } from "preact";
 import { api } from "../../api/client";
 import type { RunView, TimelineStepView, WholeRunView } from "../../api/types";
 import { formatDuration } from "../../model/durations";
+import { queueText } from "../../model/queue-times";
 import { awaitsChild, isEnded, stateOfRun, wordOf } from "../../model/statuses";
 import { toMs } from "../../model/times";
-import { now } from "../../state/clock";
+import { now, secondNow } from "../../state/clock";
 import { go, href } from "../../state/route";
 import { A } from "../../ui/a";
 import { Badge } from "../../ui/badge";
 import { Chip } from "../../ui/chip";
 import { Copy } from "../../ui/copy";
+import { LongText } from "../../ui/long-text";
 import { Progress } from "../../ui/progress";
 import { useShortcut } from "../../ui/shortcuts";
 import { Actions } from "./actions";
@@ -39,10 +41,10 @@ export function Header({ store, selected }: { store: RunStore; selected: Timelin
         <Actions store={store} run={run} selected={selected} />
       </div>
       <Relations run={run} />
-      {run.status !== "completed" && (run.status_text !== null || run.progress !== null) ? (
+      {!isEnded(run.status) && (run.status_text !== null || run.progress !== null) ? (
         <p class="run-status-text">
           {run.progress !== null ? <Progress value={run.progress} /> : null}
-          {run.status_text !== null ? <span>{run.status_text}</span> : null}
+          {run.status_text !== null ? <LongText text={run.status_text} /> : null}
         </p>
       ) : null}
     </header>
@@ -50,7 +52,10 @@ export function Header({ store, selected }: { store: RunStore; selected: Timelin
 }
 
 function Facts({ run, failing }: { run: WholeRunView; failing: number }) {
-  const facts: ComponentChildren[] = [<Took run={run} />];
+  const facts: ComponentChildren[] = [];
+  const queued = queueText(run, run.ready_at === null ? 0 : secondNow.value);
+  if (queued !== "") facts.push(<span title={firstWait(run)}>{queued}</span>);
+  if (queued === "" || run.started_at !== null) facts.push(<Took run={run} />);
   if (failing > 0)
     facts.push(<span class="is-failing">{`${failing} failing ${failing === 1 ? "step" : "steps"}`}</span>);
   if (run.version !== null) facts.push(<span>{`version ${run.version}`}</span>);
@@ -67,6 +72,12 @@ function Facts({ run, failing }: { run: WholeRunView; failing: number }) {
     );
   }
   return <span class="run-facts">{facts.flatMap((fact, index) => (index === 0 ? [fact] : [" · ", fact]))}</span>;
+}
+
+/** How much of all its waits for workers was before its start. */
+function firstWait(run: WholeRunView): string {
+  if (run.queued_at === null || run.started_at === null) return "";
+  return `${formatDuration(toMs(run.started_at) - toMs(run.queued_at))} before it started`;
 }
 
 function Took({ run }: { run: WholeRunView }) {

@@ -24,7 +24,9 @@ export function History({ store }: { store: RunStore }) {
   return (
     <section class="history" aria-label="History">
       <div class="timeline-tools">
-        <TextInput value={text} onText={setText} label="Filter the history" placeholder="Filter by event or step" />
+        <span class="history-filter">
+          <TextInput value={text} onText={setText} label="Filter the history" placeholder="Filter by event or step" />
+        </span>
         <span class="dim">
           {shown.length === events.length ? `${events.length} events` : `${shown.length} of ${events.length} events`}
         </span>

@@ -10,13 +10,19 @@ export interface Note {
   failing: boolean;
 }
 
-export function rowNote(row: Row, nowMs: number, maximum: number | null): Note {
+/** `bornMs`: when the run was created. What ended before is kept from the run that it was forked from. */
+export function rowNote(row: Row, nowMs: number, maximum: number | null, bornMs: number): Note {
   if (row.kind === "more") return plain("");
   if (row.kind === "before") return plain(`${groupThousands(row.steps)} ${row.steps === 1 ? "step" : "steps"}`);
   if (row.members.length > 0) return groupNote(row, nowMs);
   if (row.step === null) return plain("");
+  if (isKept(row.step, bornMs)) return plain("kept from the original");
   if (row.lostTo !== "") return plain(`lost to ${row.lostTo}`);
   return stepNote(row.step, nowMs, maximum);
+}
+
+function isKept(step: TimelineStep, bornMs: number): boolean {
+  return step.finished_at !== null && toMs(step.finished_at) < bornMs;
 }
 
 function groupNote(row: Row, nowMs: number): Note {
@@ -99,7 +105,8 @@ function shortened(text: string): string {
 
 export function countText(shown: number, all: number, complete: boolean): string {
   const total = `${groupThousands(all)}${complete ? "" : "+"} ${all === 1 ? "step" : "steps"}`;
-  return shown === all ? total : `${groupThousands(shown)} of ${total}`;
+  const text = shown === all ? total : `${groupThousands(shown)} of ${total}`;
+  return complete ? text : `${text}, loading`;
 }
 
 /** How many steps of the run the rows show; discarded ones do not count. */

@@ -20,12 +20,14 @@ export interface RowProps {
   nowMs: number;
   /** The maximum number of attempts, if known. */
   maximum: number | null;
+  /** When the run was created. */
+  bornMs: number;
   onToggle: (row: Row) => void;
   onSelect: (row: Row) => void;
 }
 
 export const RowView = memo(function RowView(props: RowProps) {
-  const { row, index, top, scale, selected, focusable, nowMs, maximum } = props;
+  const { row, index, top, scale, selected, focusable, nowMs, maximum, bornMs } = props;
   const place = {
     ...(top !== null ? { transform: `translateY(${top}px)` } : { transform: "none" }),
     "--level": String(row.level),
@@ -48,7 +50,7 @@ export const RowView = memo(function RowView(props: RowProps) {
       onClick={() => props.onSelect(row)}
     >
       <Label row={row} onToggle={props.onToggle} />
-      <Bars row={row} scale={scale} nowMs={nowMs} maximum={maximum} />
+      <Bars row={row} scale={scale} nowMs={nowMs} maximum={maximum} bornMs={bornMs} />
     </div>
   );
 });
@@ -93,10 +95,13 @@ function Label({ row, onToggle }: { row: Row; onToggle: (row: Row) => void }) {
   );
 }
 
-function Bars({ row, scale, nowMs, maximum }: { row: Row; scale: TimeScale; nowMs: number; maximum: number | null }) {
-  const note = rowNote(row, nowMs, maximum);
+type BarsProps = Pick<RowProps, "row" | "scale" | "nowMs" | "maximum" | "bornMs">;
+
+function Bars({ row, scale, nowMs, maximum, bornMs }: BarsProps) {
+  const note = rowNote(row, nowMs, maximum, bornMs);
   const span = spanOfRow(row, scale, nowMs);
-  const at = span !== null && note.text !== "" ? notePlace(note.text, span, scale.width, row.segments) : null;
+  // what is not in this scale has a note at its begin
+  const at = note.text === "" ? null : notePlace(note.text, span ?? [0, 0], scale.width, row.segments);
   return (
     <span class="row-bars" role="gridcell">
       {row.kind === "fold" ? (
@@ -106,7 +111,7 @@ function Bars({ row, scale, nowMs, maximum }: { row: Row; scale: TimeScale; nowM
       )}
       {at !== null ? (
         <span
-          class={`row-note${note.failing ? " is-failing" : ""}`}
+          class={`row-note${note.failing ? " is-failing" : ""}${at.over === true ? " is-over" : ""}`}
           style={{
             left: at.before ? "" : `${at.x}px`,
             right: at.before ? `${at.x}px` : "",

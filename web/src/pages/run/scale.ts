@@ -1,7 +1,8 @@
 // The scale of a timeline: from all its steps, for the visible range.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { RefObject } from "preact";
-import type { PauseView, TimelineStepView, WholeRunView } from "../../api/types";
+import type { TimelineStepView, WholeRunView } from "../../api/types";
+import type { Halt } from "../../model/records";
 import { scaleIntervals } from "../../model/step-rows";
 import { buildScale, zoomScale, type TimeScale } from "../../model/time-scale";
 import { msOrNull, toMs } from "../../model/times";
@@ -24,7 +25,7 @@ export function useScales(
   run: WholeRunView,
   steps: readonly TimelineStepView[],
   inside: readonly TimelineStepView[],
-  pauses: readonly PauseView[],
+  halts: readonly Halt[],
   width: number,
 ): Scales {
   const begin = toMs(run.created_at);
@@ -37,7 +38,7 @@ export function useScales(
   }, [begin, finished]);
   const end = finished ?? Math.max(edge, lastRetry(steps));
   const { folding, unfolded, zoom } = view.value;
-  const intervals = useMemo(() => scaleIntervals([...steps, ...inside], pauses), [steps, inside, pauses]);
+  const intervals = useMemo(() => scaleIntervals([...steps, ...inside], halts), [steps, inside, halts]);
   const opened = [...unfolded].join();
   const whole = useMemo(
     () => buildScale(intervals, [begin, end], width, { folding, unfolded, until: end === edge ? serverNow() : end }),

@@ -1,6 +1,7 @@
 // The parts of a row. They differ in shape, as colours alone are too similar.
 import { densityOf } from "../../model/intervals";
 import { hasFailed, stepIntervals, type Row, type Segment } from "../../model/step-rows";
+import type { StateName } from "../../model/statuses";
 import type { TimeScale } from "../../model/time-scale";
 import { Icon } from "../../ui/icon";
 import { Density } from "./density";
@@ -21,7 +22,7 @@ export function Segments({ row, scale, nowMs }: Drawn) {
       {row.segments.map((segment, index) => {
         const place = placeOf(segment, scale, nowMs);
         return place === null ? null : (
-          <Part key={index} segment={segment} place={place} scale={scale} grouped={grouped} />
+          <Part key={index} segment={segment} place={place} scale={scale} group={grouped ? row : null} />
         );
       })}
     </>
@@ -32,13 +33,14 @@ function Part({
   segment,
   place,
   scale,
-  grouped,
+  group,
 }: {
   segment: Segment;
   place: Place;
   scale: TimeScale;
-  grouped: boolean;
+  group: Row | null;
 }) {
+  const grouped = group !== null;
   const shape = grouped ? "group" : segment.shape;
   // a step that waits for a retry is drawn up to its retry, not up to now
   const next = !grouped && segment.mark === "next" && segment.until !== undefined ? markX(segment.until, scale) : null;
@@ -50,7 +52,11 @@ function Part({
     : { left: `${place.left}px`, width: `${width}px`, "--from": "" };
   return (
     <>
-      <span class={className} data-state={segment.state} style={style}>
+      <span
+        class={className}
+        data-state={group === null ? segment.state : stateOfBar(group)}
+        style={group === null ? style : { ...style, "--failed": failedShare(group) }}
+      >
         {shape === "signal" && place.width >= ENVELOPE_FROM_PX ? <Icon name="envelope" /> : null}
         {place.breaks.map((x) => (
           <span key={x} class="seg-break" style={{ left: `${x}px` }} />
@@ -88,6 +94,18 @@ function markX(ms: number, scale: TimeScale): number {
   return x > scale.width ? scale.width : Math.min(x, scale.width - MARK_PX);
 }
 
+/** Of a row with many steps: some failures do not make all of it red, they have a share of it. */
+function stateOfBar(row: Row): StateName {
+  return row.state === "failed" && row.failed < row.steps ? "completed" : row.state;
+}
+
+const LEAST_SHARE = 0.15;
+
+function failedShare(row: Row): string {
+  const share = row.failed / row.steps;
+  return share > 0 && share < 1 ? `${Math.round(Math.max(LEAST_SHARE, share) * 100)}%` : "0%";
+}
+
 const STRIP_BUCKETS = 160;
 
 /** Many steps as one strip. */
@@ -95,7 +113,5 @@ export function Strip({ row, scale, nowMs }: Drawn) {
   const place = (ms: number) => scale.toX(ms);
   const all = densityOf(stepIntervals(row.members, nowMs), place, scale.width, STRIP_BUCKETS);
   const failed = densityOf(stepIntervals(row.members.filter(hasFailed), nowMs), place, scale.width, STRIP_BUCKETS);
-  // a single failure does not colour thousands of steps: it has a mark of its own
-  const state = row.state === "failed" && row.failed < row.steps ? "completed" : row.state;
-  return <Density counts={all} failed={failed} state={state} />;
+  return <Density counts={all} failed={failed} state={stateOfBar(row)} />;
 }

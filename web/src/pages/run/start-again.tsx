@@ -5,7 +5,8 @@ import type { StartedView, WholeRunView } from "../../api/types";
 import { diffLines } from "../../model/diff";
 import { checkSyntax, pretty, RawJson } from "../../model/json-text";
 import { notice } from "../../state/notices";
-import { go } from "../../state/route";
+import { go, href, segment } from "../../state/route";
+import { A } from "../../ui/a";
 import { Diff } from "../../ui/diff";
 import { ConfirmDialog } from "../../ui/dialog";
 import { Field, TextInput } from "../../ui/field";
@@ -15,7 +16,7 @@ import { runHref } from "./header";
 
 export function StartAgainDialog({ run }: { run: WholeRunView }) {
   const original = run.input instanceof RawJson ? run.input.text : "null";
-  const [text, setText] = useState(original);
+  const [text, setText] = useState(() => pretty(original));
   const [workflowId, setWorkflowId] = useState("");
   const error = checkSyntax(text);
   const confirm = async (key: string) => {
@@ -50,7 +51,10 @@ export function StartAgainDialog({ run }: { run: WholeRunView }) {
       <Field label="Input (JSON)" {...(error !== null ? { error } : {})}>
         <JsonEditor text={text} onText={setText} />
       </Field>
-      {text !== original && error === null ? <Diff lines={diffLines(pretty(original), pretty(text))} /> : null}
+      {error === null && pretty(text) !== pretty(original) ? <Diff lines={diffLines(pretty(original), pretty(text))} /> : null}
+      <p>
+        <A href={href(`/workflows/${segment(run.workflow)}/start`, { from: run.run_id })}>Edit it in a form</A>
+      </p>
       <Field label="New workflow id" help="Leave empty to generate one.">
         <TextInput value={workflowId} onText={setWorkflowId} />
       </Field>

@@ -2,10 +2,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { TimelineStepView, WholeRunView } from "../../api/types";
 import { axisMarks } from "../../model/axis-marks";
-import { buildRows, type DiscardedSteps, failuresIn, revealStep, type Row, type RowView as RowsView } from "../../model/step-rows";
+import { buildRows, failuresIn, revealStep, type Row } from "../../model/step-rows";
 import { isEnded } from "../../model/statuses";
 import { toMs, zoneName } from "../../model/times";
-import { secondNow, serverNow } from "../../state/clock";
+import { secondNow } from "../../state/clock";
 import { prefs } from "../../state/prefs";
 import { setQuery } from "../../state/route";
 import type { ForgottenSteps } from "../../state/forgotten-steps";
@@ -17,19 +17,20 @@ import { openChildren } from "./children";
 import { openDiscarded, useDiscarded } from "./forgotten";
 import { countText, stepsIn } from "./notes";
 import { Overview } from "./overview";
-import { PauseBands, PauseList, PauseNames } from "./pauses";
+import { HaltBands, HaltList, HaltNames } from "./halts";
 import { RowView } from "./row";
 import { RowsBody, scrollToRow } from "./rows-body";
 import { useNarrow, useNowLine, useScales, useWidth } from "./scale";
 import { selectedKey } from "./selection";
 import { Toolbar } from "./toolbar";
+import { useHalts, useRowsView } from "./timeline-data";
 import { useTimelineKeys } from "./timeline-keys";
 import { select, setZoom, toggleRow, view } from "./view";
 import { useZoom } from "./zoom";
 
 const HEAD_PX = 32;
-/** The labels of pauses have a line of their own. */
-const PAUSES_PX = 14;
+/** The labels of pauses and waits have a line of their own. */
+const HALTS_PX = 14;
 const OVERVIEW_FROM = 200;
 
 interface TimelineProps {
@@ -48,8 +49,8 @@ export function Timeline({ store, run, childRuns, forgotten }: TimelineProps) {
   const narrow = useNarrow();
   const rowPx = narrow ? 44 : prefs.value.density === "compact" ? 24 : 28;
   const labelsPx = narrow ? 0 : 230;
-  const pauses = store.pauses.value;
-  const headPx = pauses.length > 0 ? HEAD_PX + PAUSES_PX : HEAD_PX;
+  const halts = useHalts(store, run);
+  const headPx = halts.length > 0 ? HEAD_PX + HALTS_PX : HEAD_PX;
   const discarded = useDiscarded(store, forgotten);
   const rowsView = useRowsView(store, childRuns, discarded);
   const rows = useMemo(() => buildRows(rowsView.steps, rowsView), [rowsView]);
@@ -58,7 +59,8 @@ export function Timeline({ store, run, childRuns, forgotten }: TimelineProps) {
     [rows, childRuns.all.value],
   );
   const live = !isEnded(run.status);
-  const { whole, shown } = useScales(run, steps, inside, pauses, Math.max(120, boxPx - labelsPx));
+  const bornMs = run.forked_from === null ? 0 : toMs(run.created_at);
+  const { whole, shown } = useScales(run, steps, inside, halts, Math.max(120, boxPx - labelsPx));
   useNowLine(wrap, shown, live);
   const maximum = maximumOf(store);
   // texts with a countdown are drawn every second, others when they change
@@ -113,7 +115,7 @@ export function Timeline({ store, run, childRuns, forgotten }: TimelineProps) {
         onZoom={zoom.by}
         onNextFailure={nextFailure}
       />
-      {narrow ? <PauseList pauses={pauses} nowMs={nowMs} /> : null}
+      {narrow ? <HaltList halts={halts} nowMs={nowMs} /> : null}
       {rows.length >= OVERVIEW_FROM ? (
         <Overview steps={steps} scale={whole} shown={shown} begin={toMs(run.created_at)} />
       ) : null}
@@ -144,7 +146,7 @@ export function Timeline({ store, run, childRuns, forgotten }: TimelineProps) {
                 marks={axisMarks(steps, store.retries.value)}
                 onZoom={(from, to) => setZoom([from - toMs(run.created_at), to - toMs(run.created_at)])}
               >
-                <PauseNames pauses={pauses} scale={shown} nowMs={nowMs} />
+                <HaltNames halts={halts} scale={shown} nowMs={nowMs} />
               </Axis>
             </span>
           </div>
@@ -165,6 +167,7 @@ export function Timeline({ store, run, childRuns, forgotten }: TimelineProps) {
                   selected={row.key === selected}
                   focusable={index === Math.max(0, at)}
                   nowMs={nowMs}
+                  bornMs={bornMs}
                   maximum={maximum?.step === row.step?.step_id ? (maximum?.attempts ?? null) : null}
                   onToggle={(each) => toggle(each, childRuns, forgotten)}
                   onSelect={(each) => {
@@ -177,36 +180,10 @@ export function Timeline({ store, run, childRuns, forgotten }: TimelineProps) {
             }}
           />
         </div>
-        <PauseBands pauses={pauses} scale={shown} nowMs={nowMs} />
+        <HaltBands halts={halts} scale={shown} nowMs={nowMs} />
         {live ? <div class="now-line" aria-hidden="true" /> : null}
       </div>
     </div>
-  );
-}
-
-function useRowsView(
-  store: RunStore,
-  childRuns: ChildRuns,
-  discarded: readonly DiscardedSteps[],
-): RowsView & { steps: readonly TimelineStepView[] } {
-  const { toggled, text, failed, slow, kind } = view.value;
-  const all = store.steps.value;
-  const children = childRuns.all.value;
-  const opened = [...toggled].join("\n");
-  return useMemo(
-    () => ({
-      runId: store.runId,
-      now: serverNow(),
-      toggled,
-      discarded,
-      steps:
-        kind === "" && all.some((step) => step.kind === "patch") ? all.filter((step) => step.kind !== "patch") : all,
-      filter: { text, failed, slowest: slow, kinds: kind === "" || kind === "all" ? [] : [kind], marks: true },
-      children: new Map(
-        [...children].map(([id, child]) => [id, { steps: child.steps, more: child.older, loading: child.loading }]),
-      ),
-    }),
-    [store, all, opened, text, failed, slow, kind, children, discarded],
   );
 }
 

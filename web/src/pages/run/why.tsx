@@ -49,13 +49,19 @@ export function Why({ store }: { store: RunStore }) {
       <div class="why-text">
         {failed ? <Failure run={run} /> : null}
         <p class={failed ? "dim" : ""}>
-          <Sentence text={why.sentence} />
+          <Sentence text={failed ? withoutError(why.sentence, run) : why.sentence} />
         </p>
         <p class="why-facts">{chipsOf(why)}</p>
       </div>
       <Remedy why={why} run={run} />
     </section>
   );
+}
+
+/** The error stands above it, and need not be said again. */
+function withoutError(sentence: string, run: WholeRunView): string {
+  const error = run.error?.text.split(/\s+/).join(" ").replace(/\.+$/, "") ?? "";
+  return error === "" ? sentence : sentence.replace(`: ${error}`, "");
 }
 
 /** The server's text, with its times in the selected time zone. */

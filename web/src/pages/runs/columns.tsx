@@ -1,6 +1,8 @@
 import type { RunView } from "../../api/types";
+import { queueText } from "../../model/queue-times";
 import { failingHint, isEnded } from "../../model/statuses";
 import { toMs } from "../../model/times";
+import { secondNow } from "../../state/clock";
 import { A } from "../../ui/a";
 import { Progress } from "../../ui/progress";
 import { Duration, Elapsed, Until } from "../../ui/time";
@@ -15,11 +17,12 @@ export function Doing({ run }: { readonly run: RunView }) {
       </span>
     );
   }
+  if (isEnded(run.status)) return <span class="dim">{queueText(run, 0)}</span>; // what it said last is over
   const failing = failingHint(run);
   return (
     <span class="runs-doing">
       {run.status_text !== null && <span class="runs-text" title={run.status_text}>{run.status_text}</span>}
-      {run.progress !== null && !isEnded(run.status) && <Progress value={run.progress} label={`Progress of ${run.workflow_id}`} />}
+      {run.progress !== null && <Progress value={run.progress} label={`Progress of ${run.workflow_id}`} />}
       {failing !== "" && <span class="runs-failing">{failing}</span>}
       {run.status_text === null && <Waiting run={run} />}
     </span>
@@ -27,10 +30,10 @@ export function Doing({ run }: { readonly run: RunView }) {
 }
 
 function Waiting({ run }: { readonly run: RunView }) {
-  if (run.cancel_requested && !isEnded(run.status)) return <span class="dim">cancelling</span>;
+  if (run.cancel_requested) return <span class="dim">cancelling</span>;
   if (run.status === "paused") return <span class="dim">{run.pause_reason ?? "paused manually"}</span>;
   if (run.blocked_by !== null) return <span class="dim">held back by {run.blocked_by}</span>;
-  if (run.status === "pending") return <span class="dim">waiting for a worker</span>;
+  if (run.status === "pending") return <InQueue run={run} />;
   if (run.status !== "sleeping") return null;
   if (run.wait_reason === "child") return <span class="dim">waiting for a child</span>;
   if (run.awaits_signal > 0) return <span class="dim">waiting for {signals(run.awaits_signal)}</span>;
@@ -41,6 +44,10 @@ function Waiting({ run }: { readonly run: RunView }) {
       <Until ms={toMs(run.wake_at)} />
     </span>
   );
+}
+
+function InQueue({ run }: { readonly run: RunView }) {
+  return <span class="dim">{queueText(run, secondNow.value) || "waiting for a worker"}</span>;
 }
 
 function signals(count: number): string {

@@ -1,5 +1,5 @@
 import type { ReadonlySignal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CountsView, CountView } from "../../api/types";
 import { groupThousands } from "../../model/durations";
 import {
@@ -14,8 +14,10 @@ import {
   sameFilter,
   shortcuts,
 } from "../../model/filters";
+import { lastWord, type Suggestion, suggestionsFor } from "../../model/filter-suggestions";
 import { prefs } from "../../state/prefs";
 import { href } from "../../state/route";
+import { useWorkflowNames } from "../../state/workflow-names";
 import { A } from "../../ui/a";
 import { Button } from "../../ui/button";
 import { Chip } from "../../ui/chip";
@@ -40,6 +42,7 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
   const sent = useRef(filter);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const box = useRef<HTMLInputElement>(null);
+  const suggest = useSuggestions(text, (word) => take(word));
   useShortcut("/", "Search", () => box.current?.focus());
   useEffect(() => {
     // A filter that came from the box is not written back: the text would change while typing.
@@ -53,8 +56,8 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
   const apply = (written: string, typing: boolean): void => {
     clearTimeout(timer.current);
     const parsed = parseFilter(written);
-    setErrors(parsed.errors);
-    if (typing && parsed.errors.length > 0) return;
+    setErrors(typing ? parsed.errors.filter((error) => !isBeingTyped(error, written)) : parsed.errors);
+    if (parsed.errors.length > 0) return;
     sent.current = parsed.filter;
     onFilter(parsed.filter, typing);
   };
@@ -63,12 +66,14 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => apply(written, true), TYPING_MS);
   };
-  const offer = (word: string): void => {
-    const next = `${text.trim()} ${word}`.trim();
+  const write = (next: string): void => {
     setText(next);
-    if (word.endsWith(":")) box.current?.focus();
-    else apply(next, false);
+    setErrors([]);
+    box.current?.focus();
+    if (!next.endsWith(":")) apply(next, false);
   };
+  const offer = (word: string): void => write(`${text.trim()} ${word}`.trim());
+  const take = (word: string): void => write(lastWord(text)[0] + word);
   const drop = (without: RunFilter): void => {
     sent.current = without;
     setText(boxText(without));
@@ -82,7 +87,11 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
         class="filter-box"
         onSubmit={(event) => {
           event.preventDefault();
-          apply(text, false);
+          // what has only one meaning is completed
+          const [only, ...more] = suggest.all;
+          if (only !== undefined && more.length === 0 && parseFilter(text).errors.length > 0) take(only.word);
+          else apply(text, false);
+          suggest.close();
         }}
       >
         <Icon name="search" />
@@ -93,16 +102,25 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
           label="Search runs"
           placeholder="id, or workflow: status: label: since: is:failing"
           inputRef={box}
+          suggestions={suggest.attributes}
+          onFocus={suggest.open}
+          onBlur={suggest.close}
           onKeyDown={(event) => {
-            if (event.key === "Escape") box.current?.blur();
+            if (!suggest.onKey(event) && event.key === "Escape") box.current?.blur();
           }}
         />
+        {suggest.attributes.open && <Suggestions {...suggest} />}
       </form>
-      {errors.map((error) => (
-        <p key={error.word} class="field-error" role="status">
-          <code>{error.word}</code>: {error.message}.
-        </p>
-      ))}
+      {errors.length > 0 && (
+        <div role="status">
+          {errors.map((error) => (
+            <p key={error.word} class="field-error">
+              <code>{error.word}</code>: {error.message}.
+            </p>
+          ))}
+          <p class="dim">The list below still has the filter from before.</p>
+        </div>
+      )}
       <div class="filter-chips">
         {chips.map((chip) => (
           <Chip key={chip.key} name={chip.label} onRemove={() => drop(chip.without)}>
@@ -126,6 +144,58 @@ export function FilterBar({ filter, onFilter }: FilterBarProps) {
         ))}
       </div>
     </search>
+  );
+}
+
+/** Whether it is about the last word, which is not finished. */
+function isBeingTyped(error: FilterError, written: string): boolean {
+  const [, last] = lastWord(written);
+  return last !== "" && error.word.endsWith(last);
+}
+
+/** The suggestions for the word that is being typed, and the keys to choose one. */
+function useSuggestions(text: string, onTake: (word: string) => void) {
+  const [focused, setFocused] = useState(false);
+  const [at, setAt] = useState(-1);
+  const list = useId();
+  const names = useWorkflowNames(focused);
+  const all = suggestionsFor(text, names);
+  useEffect(() => setAt(-1), [text]);
+  const isOpen = focused && all.length > 0;
+  const chosen = isOpen ? all[at] : undefined;
+  const onKey = (event: KeyboardEvent): boolean => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && all.length > 0) {
+      setFocused(true);
+      setAt((was) => (was < 0 && step < 0 ? all.length - 1 : (was + step + all.length) % all.length));
+    } else if (event.key === "Enter" && chosen !== undefined) onTake(chosen.word);
+    else if (event.key === "Escape" && isOpen) setFocused(false);
+    else return false;
+    event.preventDefault();
+    return true;
+  };
+  const attributes = { list, open: isOpen, chosen: chosen && `${list}-${at}` };
+  return { all, chosen, attributes, onKey, onTake, open: () => setFocused(true), close: () => setFocused(false) };
+}
+
+function Suggestions({ all, chosen, attributes, onTake }: ReturnType<typeof useSuggestions>) {
+  return (
+    <ul class="filter-suggestions" role="listbox" id={attributes.list} aria-label="Suggestions">
+      {all.map((each: Suggestion, index) => (
+        <li
+          key={each.word}
+          id={`${attributes.list}-${index}`}
+          role="option"
+          aria-selected={each === chosen}
+          onPointerDown={(event) => {
+            event.preventDefault(); // the box keeps the focus
+            onTake(each.word);
+          }}
+        >
+          <code>{each.word}</code> <span class="dim">{each.hint}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

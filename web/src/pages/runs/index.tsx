@@ -4,7 +4,8 @@ import { chipsOf, filterFromQuery, filterToQuery, filterToUrl, type RunFilter } 
 import { serverNow } from "../../state/clock";
 import { notice } from "../../state/notices";
 import { go, href, namespace, route, setQuery } from "../../state/route";
-import { firstPage, laterPage, type PageTokens, RunsStore, tokenOfSecondPage } from "../../state/runs-store";
+import { firstPage, laterPage, tokenOfSecondPage } from "../../state/runs-sources";
+import { type PageTokens, RunsStore } from "../../state/runs-store";
 import { can } from "../../state/session";
 import { Button } from "../../ui/button";
 import { ErrorBox } from "../../ui/error-box";
@@ -205,16 +206,15 @@ interface BulkMenuProps {
 function BulkMenu({ filter, selected, onAsk }: BulkMenuProps) {
   const some = selected.size > 0;
   const refused = some ? null : whyNot(filter);
+  const nothing: MenuItem[] = [{ label: refused ?? "", disabled: true, onSelect: () => {} }];
   const items = (Object.keys(BULK) as BulkAction[]).map(
     (action): MenuItem => ({
       label: `${BULK[action].verb} ${some ? `${selected.size} selected` : "all matching"}…`,
       danger: BULK[action].danger,
-      disabled: refused !== null,
-      ...(refused === null ? {} : { hint: refused }),
       onSelect: () => onAsk({ action, filter, runs: some ? [...selected] : null }),
     }),
   );
-  return <Menu label={some ? `Act on ${selected.size} selected` : "Act on all matching"} align="end" items={items} />;
+  return <Menu label={some ? `Act on ${selected.size} selected` : "Act on all matching"} align="end" items={refused === null ? items : nothing} />;
 }
 
 /** The server refuses these too. */

@@ -1,4 +1,5 @@
 import type { RunView } from "../../api/types";
+import { groupThousands } from "../../model/durations";
 import { awaitsChild, stateOfRun } from "../../model/statuses";
 import { toMs } from "../../model/times";
 import { href } from "../../state/route";
@@ -9,6 +10,7 @@ import { Button } from "../../ui/button";
 import { Checkbox } from "../../ui/field";
 import { memo } from "../../ui/memo";
 import { Menu } from "../../ui/menu";
+import { ShortId } from "../../ui/short-id";
 import { Since } from "../../ui/time";
 import { countStates, mayHaveChildren, type Line } from "./folding";
 import { Doing, Labels, Took } from "./columns";
@@ -61,10 +63,15 @@ export const RunLine = memo(function RunLine({ row, level, childRows, context }:
       </td>
       <td role="cell" class="runs-id">
         <span class="runs-id-cell">
-          {mayHaveChildren(run, childRows) && <Fold run={run} childRows={childRows} context={context} />}
+          {mayHaveChildren(run, childRows) ? (
+            <Fold run={run} childRows={childRows} context={context} />
+          ) : (
+            <span class="runs-fold-space" />
+          )}
           <A href={href(`/runs/${run.run_id}`)} class="runs-link mono" title={run.run_id}>
-            {run.workflow_id}
+            <ShortId id={run.workflow_id} />
           </A>
+          {childRows > 0 && <span class="runs-children dim">{`${groupThousands(childRows)} ${childRows === 1 ? "child" : "children"}`}</span>}
           {run.parent_run_id !== null && level === 0 && (
             <A href={href(`/runs/${run.parent_run_id}`)} class="runs-parent dim" title={run.parent_run_id} tabIndex={-1}>
               child
@@ -116,9 +123,7 @@ function Fold({ run, childRows, context }: { run: RunView; childRows: number; co
       label={`${open ? "Hide" : "Show"} ${word} of ${run.workflow_id}`}
       title={word}
       onClick={() => context.onOpen(run.run_id)}
-    >
-      {childRows > 0 ? String(childRows) : undefined}
-    </Button>
+    />
   );
 }
 

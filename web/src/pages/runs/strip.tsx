@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import { api } from "../../api/client";
 import type { StatsMinuteView, StatsView } from "../../api/types";
 import { groupThousands, parseDuration } from "../../model/durations";
-import type { RunFilter } from "../../model/filters";
+import { chipsOf, type RunFilter } from "../../model/filters";
 import { isEnded } from "../../model/statuses";
 import { formatTime, toMs, toUtc } from "../../model/times";
 import { serverNow } from "../../state/clock";
@@ -60,11 +60,17 @@ export function Strip({ filter, span, ready, onSpan, onTime }: StripProps) {
     <section class="strip" aria-label="Throughput" data-stale={stats.stale || undefined}>
       <div class="strip-head">
         <span class="strip-totals">
-          <span>{groupThousands(totals.started)} started</span>
-          <Total state="completed" count={totals.completed} />
-          <Total state="failed" count={totals.failed} />
-          <Total state="cancelled" count={totals.cancelled} />
-          {workflow !== null && <span class="dim">of {workflow}</span>}
+          {stats.value === null ? (
+            <span class="dim">loading</span>
+          ) : (
+            <>
+              <span>{groupThousands(totals.started)} started</span>
+              <Total state="completed" count={totals.completed} />
+              <Total state="failed" count={totals.failed} />
+              <Total state="cancelled" count={totals.cancelled} />
+            </>
+          )}
+          <span class="dim">{ofWhat(filter, workflow)}</span>
         </span>
         <Select label="Time range" value={chosen?.value ?? "1h"} options={SPANS} onSelect={onSpan} />
       </div>
@@ -77,6 +83,14 @@ export function Strip({ filter, span, ready, onSpan, onTime }: StripProps) {
       />
     </section>
   );
+}
+
+/** The figures know no other conditions than one workflow: says so where the list has others. */
+function ofWhat(filter: RunFilter, workflow: string | null): string {
+  const of = workflow === null ? "" : `of ${workflow}`;
+  const shown = { ...filter, workflow: workflow === null ? filter.workflow : [], since: "", until: "" };
+  const others = chipsOf({ ...shown, ended_since: "", ended_until: "", order: null }).length > 0;
+  return others ? `${workflow === null ? "of all runs" : of}, without the other conditions` : of;
 }
 
 interface Bucket {

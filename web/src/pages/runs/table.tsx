@@ -32,7 +32,13 @@ export function RunsTable({ store, context, folding, onSelectAll }: RunsTablePro
   const chosen = ids.filter((id) => context.selected.has(id)).length;
   return (
     <div class="runs-scroll" data-stale={store.stale.value || undefined}>
-      <table role="table" class="runs-table" aria-label="Runs">
+      <table
+        role="table"
+        class="runs-table"
+        aria-label="Runs"
+        data-one-attempt={store.oneAttempt.value || undefined}
+        data-one-version={store.oneVersion.value || undefined}
+      >
         <thead role="rowgroup">
           <tr role="row">
             <th role="columnheader" class="runs-select">

@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { api, asProblem, newKey, type Problem } from "../../api/client";
-import type { SchemaView, StartedView, WorkflowTypeView } from "../../api/types";
-import { checkSyntax, joinEnvelope } from "../../model/json-text";
+import type { SchemaView, StartedView, WholeRunView, WorkflowTypeView } from "../../api/types";
+import { checkSyntax, joinEnvelope, pretty, RawJson } from "../../model/json-text";
 import { type Field, fieldsOf } from "../../model/schema-form";
 import { notice } from "../../state/notices";
 import { useResource } from "../../state/resource";
@@ -35,17 +35,19 @@ import { Snippets } from "./snippets";
 export function StartPage() {
   const workflow = route.value.segments[1] ?? "";
   const version = route.value.query.get("version") ?? "";
+  const from = route.value.query.get("from");
   const path = `/workflows/${segment(workflow)}`;
   const shown = useResource<Shown>(
     async (abort) => {
       const raw = ["input_schema", "output_schema"];
-      const [schema, type] = await Promise.all([
+      const [schema, type, input] = await Promise.all([
         api.get<SchemaView>(`${path}/schema`, { version: version || null }, { abort, raw }),
         api.get<WorkflowTypeView>(path, {}, { abort }),
+        from === null ? null : inputOf(from, abort),
       ]);
-      return { schema, type };
+      return { schema, type, input };
     },
-    [path, version, namespace.value],
+    [path, version, from, namespace.value],
   );
   // keeps what was typed when the version, and so the schema, changes
   const typed = useRef<Typed | null>(null);
@@ -58,13 +60,14 @@ export function StartPage() {
       </div>
       {can("client") ? (
         <Loaded of={shown}>
-          {({ schema, type }) => (
+          {({ schema, type, input }) => (
             <StartForm
               key={`${workflow} ${textOf(schema.input_schema)}`}
               workflow={workflow}
               version={version}
               schema={schema}
               type={type}
+              input={input}
               typed={typed}
             />
           )}
@@ -81,6 +84,13 @@ export function StartPage() {
 interface Shown {
   readonly schema: SchemaView;
   readonly type: WorkflowTypeView;
+  /** Of the run to start again, as JSON; null: a new one. */
+  readonly input: string | null;
+}
+
+async function inputOf(runId: string, abort: AbortSignal): Promise<string | null> {
+  const run = await api.get<WholeRunView>(`/runs/${segment(runId)}`, {}, { abort, raw: ["input"] });
+  return run.input instanceof RawJson ? pretty(run.input.text) : null;
 }
 
 interface Typed {
@@ -96,10 +106,10 @@ interface StartFormProps extends Shown {
   readonly typed: { current: Typed | null };
 }
 
-function StartForm({ workflow, version, schema, type, typed }: StartFormProps) {
+function StartForm({ workflow, version, schema, type, input, typed }: StartFormProps) {
   const field = useMemo(() => fieldsOf(textOf(schema.input_schema)), []);
   const before = useMemo(() => (typed.current?.workflow === workflow ? typed.current : null), []);
-  const [draft, setDraft] = useState<Draft>(() => draftFrom(field, before?.text ?? null));
+  const [draft, setDraft] = useState<Draft>(() => draftFrom(field, before?.text ?? input));
   const [options, setOptions] = useState<Options>(before?.options ?? NO_OPTIONS);
   typed.current = { workflow, text: draft.text === firstDraft(field).text ? null : draft.text, options };
   const [asked, setAsked] = useState(false);

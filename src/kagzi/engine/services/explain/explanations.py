@@ -10,7 +10,7 @@ from ....core.records import Explanation, RunRecord, StepRecord
 from ....core.retry.policy import SERVER_DEFAULT, UNLIMITED
 from ....core.run.misfits import misfit_of, misfit_words
 from ....core.states import RunStatus, StepKind, StepStatus, WaitReason
-from ....core.times import LAST_TIME
+from ....core.times import LAST_TIME, US_PER_S, Timestamp
 from ....store.protocol import Store
 from ...checks import requests as checks
 from ...matching.liveness import Liveness
@@ -19,11 +19,12 @@ from ..served import ServedTypes
 from .failed import not_retried
 from .lost import lost_attempts
 from .pending import UNSERVED, PendingExplanations
-from .words import because_words, brief, time_words
+from .words import because_words, brief, span_words, time_words
 
 _WAITS_NAMED = 5
 _STEPS_READ = 1_000
 _STEPS_NAMED = 3
+_WAIT_SHOWN_US = 2 * US_PER_S  # shorter waits for a worker are not worth a sentence
 
 
 class Explanations:
@@ -31,6 +32,7 @@ class Explanations:
         self, store: Store, *, clock: Clock, liveness: Liveness, served: ServedTypes, sessions: Sessions
     ) -> None:
         self._store = store
+        self._clock = clock
         self._sessions = sessions
         self._pending = PendingExplanations(store, clock=clock, liveness=liveness, served=served, sessions=sessions)
 
@@ -41,7 +43,8 @@ class Explanations:
         run = await self._store.get_run(namespace, run_id=run_id, workflow_id=workflow_id)
         if run is None:
             raise checks.no_run(run_id or workflow_id)
-        return _with_common_facts(await self._with_lost_attempts(await self._explain(run), run), run)
+        explained = await self._with_lost_attempts(await self._explain(run), run)
+        return _with_common_facts(_with_queue_time(explained, run, self._clock.now()), run)
 
     async def _with_lost_attempts(self, explained: Explanation, run: RunRecord) -> Explanation:
         if run.status not in (RunStatus.PENDING, RunStatus.RUNNING) or run.started_at is None:
@@ -306,6 +309,21 @@ def _ended(run: RunRecord, not_retried: str) -> Explanation:
 
 
 # --- wording ----------------------------------------------------------------------------------------------------------
+
+
+def _with_queue_time(explanation: Explanation, run: RunRecord, now: Timestamp) -> Explanation:
+    """How long it waits for a worker, or has waited, if that is worth a sentence."""
+    waiting_us = 0 if run.ready_at is None else max(now - run.ready_at, 0)
+    facts = dict(explanation.facts)
+    sentence = explanation.sentence
+    if waiting_us >= _WAIT_SHOWN_US:
+        sentence += f" It has been waiting for {span_words(waiting_us)}."
+        facts["ready_at"] = time_words(run.ready_at)
+    if run.queued_us >= _WAIT_SHOWN_US:
+        before = " before" if run.ready_at is not None else ""
+        sentence += f" It waited {span_words(run.queued_us)} for workers{before}."
+        facts["queued_s"] = f"{run.queued_us / US_PER_S:.3f}"
+    return msgspec.structs.replace(explanation, sentence=sentence, facts=facts)
 
 
 def _with_common_facts(explanation: Explanation, run: RunRecord) -> Explanation:

@@ -1,6 +1,9 @@
 """Text for the values in an explanation."""
 
-from ....core.times import Timestamp, to_datetime
+from datetime import timedelta
+
+from ....core.duration import format_duration
+from ....core.times import US_PER_S, Timestamp, to_datetime
 
 
 def count_words(number: int, what: str) -> str:
@@ -14,6 +17,11 @@ def because_words(reason: str) -> str:
 def brief(text: str, characters: int = 300) -> str:
     line = " ".join(text.split())
     return (line if len(line) <= characters else line[:characters] + "...").rstrip(".")
+
+
+def span_words(span_us: int) -> str:
+    """In whole seconds: `2m 29s`."""
+    return format_duration(timedelta(seconds=round(span_us / US_PER_S)))
 
 
 def time_words(at: Timestamp | None) -> str:

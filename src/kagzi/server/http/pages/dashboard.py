@@ -55,6 +55,12 @@ class Dashboard:
         page = await self._index(request)
         return await self._plain.instead(request) if page is None else _response(request, page)
 
+    async def missing(self, request: Request, _: Exception) -> Response:
+        """An unknown path: browsers get the dashboard, which says so and has its navigation."""
+        wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+        page = await self._index(request) if wants_page else None
+        return PlainTextResponse("Not Found", 404) if page is None else _response(request, page, 404)
+
     async def static(self, request: Request) -> Response:
         file = await self._bundle.file(request.path_params["name"], request.query_params.get("v"))
         if file is None:
@@ -93,20 +99,20 @@ def _address(path: str, query: dict[str, str]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _response(request: Request, file: File) -> Response:
+def _response(request: Request, file: File, status_code: int = 200) -> Response:
     headers = {
         "Content-Security-Policy": CONTENT_SECURITY_POLICY,
         "Cache-Control": "no-cache",
         "ETag": file.etag,
         "Vary": "Accept-Encoding",
     }
-    if file.etag in request.headers.get("if-none-match", ""):
+    if status_code == 200 and file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     content = file.content
     if file.zipped and _takes_gzip(request.headers.get("accept-encoding", "")):
         content = file.zipped
         headers["Content-Encoding"] = "gzip"
-    return Response(content, headers={**headers, "Content-Type": file.media_type})
+    return Response(content, status_code, headers={**headers, "Content-Type": file.media_type})
 
 
 def _takes_gzip(accepted: str) -> bool:

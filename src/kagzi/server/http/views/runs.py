@@ -1,11 +1,13 @@
 """Runs: their views and requests, with the names of `kagzi get --json` and `kagzi list --json`."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from ....core import limits
+from ....core.duration import format_duration
 from ....core.errors import InvalidArgument
 from ....core.records import NO_LABELS, Explanation, RunEnd, RunFilter, RunOrder, RunRecord
 from ....core.run.commands import OnConflict, StartRequest
@@ -38,7 +40,8 @@ from .common import (
 
 class RunView(View, frozen=True, kw_only=True):
     """A run, as in lists. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: how many wait for
-    their next attempt."""
+    their next attempt. `ready_at`: since when a pending run waits for a worker; `queued_at`: when it began to wait for
+    its first one, null if it did not; `queued`: how long it has waited in all, without the wait under way."""
 
     run_id: str
     workflow_id: str
@@ -78,6 +81,9 @@ class RunView(View, frozen=True, kw_only=True):
     own_traces_from: int
     pinned_build: str | None
     last_seq: int
+    ready_at: Moment | None
+    queued_at: Moment | None
+    queued: str
     url: str | None
 
 
@@ -136,6 +142,9 @@ def run_view(run: RunRecord, data: PageData) -> RunView:
         own_traces_from=run.own_traces_from,
         pinned_build=run.pinned_build or None,
         last_seq=run.last_seq,
+        ready_at=moment(run.ready_at),
+        queued_at=moment(run.queued_at),
+        queued=format_duration(timedelta(microseconds=run.queued_us)),
         url=data.info.url_of(run.run) or None,
     )
 

@@ -105,7 +105,7 @@ async def _pause(session: Session, row: Row, reason: str, now: Timestamp) -> tup
     then = after_pause(row["status"], pause_requested=row["pause_requested"], cancel_requested=cancel_requested)
     if then is None:
         return _unchanged(row)
-    await session.read("pause_run", run_id=row["run_id"], reason=reason)
+    await session.read("pause_run", run_id=row["run_id"], reason=reason, now=now)
     await note_pause(session, row["run_id"], PAUSED, now, pause_note(row["run_id"], reason))
     return RUN_STATUS_OF_CODE[then], pause_effects(run_head(row), reason)
 

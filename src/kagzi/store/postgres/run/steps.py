@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ....core.ids import is_uuid
 from ....core.limits import PAGE_ATTEMPTS
-from ....core.records import Rows, RunKey, StepRecord, shown_step
+from ....core.pages.shown_steps import shown_step
+from ....core.records import Rows, RunKey, StepRecord
 from ...pages import shown_attempts
 from ...rows import read_attempt, read_step
 from ..connection.connection import Row, Session

@@ -43,7 +43,8 @@ WITH groups AS MATERIALIZED (
     UPDATE runs AS r
     SET status = {RUN.RUNNING}, lease = r.lease + 1, nonce = :nonce::bigint, lease_until = :until::bigint, worker_id = w.worker_id,
         version = coalesce(r.version, groups.first_version), ready_at = NULL, claimed_at = :now,
-        started_at = coalesce(r.started_at, :now),
+        started_at = coalesce(r.started_at, :now), queued_us = r.queued_us + greatest(:now - r.ready_at, 0),
+        queued_at = CASE WHEN r.started_at IS NULL THEN coalesce(r.queued_at, r.ready_at) ELSE r.queued_at END,
         own_traces_from = CASE
             WHEN r.own_traces_from = 0 AND (r.created_at < :old_before::bigint OR r.seq >= :long_seq::bigint) THEN r.lease + 1
             ELSE r.own_traces_from
@@ -231,7 +232,8 @@ WITH picked AS MATERIALIZED (
     UPDATE runs AS r
     SET status = {RUN.RUNNING}, lease = r.lease + 1, nonce = :nonce::bigint, lease_until = :until::bigint, worker_id = picked.worker_id,
         version = coalesce(r.version, :version::text), ready_at = NULL, claimed_at = :now::bigint,
-        started_at = coalesce(r.started_at, :now),
+        started_at = coalesce(r.started_at, :now), queued_us = r.queued_us + greatest(:now - r.ready_at, 0),
+        queued_at = CASE WHEN r.started_at IS NULL THEN coalesce(r.queued_at, r.ready_at) ELSE r.queued_at END,
         own_traces_from = CASE
             WHEN r.own_traces_from = 0 AND (r.created_at < :old_before::bigint OR r.seq >= :long_seq::bigint) THEN r.lease + 1
             ELSE r.own_traces_from

@@ -4,7 +4,8 @@
 UPDATE runs
 SET cancel_requested_at = coalesce(cancel_requested_at, :now::bigint), cancel_by = coalesce(cancel_by, :cancel_by::bigint),
     cancel_reason = coalesce(cancel_reason, :reason::text), status = :status::smallint, error = coalesce(:error::text::json, error),
-    finished_at = CASE WHEN :status = {RUN.CANCELLED} THEN :now END, nonce = CASE WHEN status IN ({RUN.SLEEPING}, {RUN.PAUSED}) AND :status = {RUN.PENDING} THEN 0 ELSE nonce END,
+    finished_at = CASE WHEN :status = {RUN.CANCELLED} THEN :now END,
+    queued_us = queued_us + CASE WHEN :status = {RUN.CANCELLED} THEN coalesce(greatest(:now - ready_at, 0), 0) ELSE 0 END, nonce = CASE WHEN status IN ({RUN.SLEEPING}, {RUN.PAUSED}) AND :status = {RUN.PENDING} THEN 0 ELSE nonce END,
     ready_at = CASE WHEN :status = {RUN.PENDING} THEN coalesce(ready_at, :now) END,
     problem = CASE WHEN :status = {RUN.PENDING} THEN NULL ELSE problem END, diverged = false, pause_requested = false,
     pause_reason = NULL, cascade_due = cascade_due OR has_children, due_at = NULL, wait_reason = NULL, blocked_by = NULL, seq = seq + 1,
@@ -17,6 +18,7 @@ RETURNING cancel_reason;
 -- A run that a worker holds gets a request; any other is PAUSED at once. A delayed start stays delayed.
 UPDATE runs
 SET pause_requested = status = {RUN.RUNNING}, pause_reason = :reason::text, seq = seq + 1,
+    queued_us = queued_us + coalesce(greatest(:now::bigint - ready_at, 0), 0),
     paused_due_at = CASE WHEN lease = 0 THEN due_at END,
     status = CASE WHEN status = {RUN.RUNNING} THEN {RUN.RUNNING} ELSE {RUN.PAUSED} END, ready_at = NULL, due_at = NULL, wait_reason = NULL
 WHERE run_id = :run_id::uuid

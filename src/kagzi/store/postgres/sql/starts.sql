@@ -185,7 +185,7 @@ RETURNING r.run_id::text AS run_id;
 -- name: terminate_run
 -- Ends the run now, without its worker.
 UPDATE runs SET status = {RUN.CANCELLED}, finished_at = :now::bigint, error = :error::text::json, seq = seq + 1, lease_until = NULL,
-    ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = false, diverged = false, blocked_by = NULL,
+    queued_us = queued_us + coalesce(greatest(:now - ready_at, 0), 0), ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = false, diverged = false, blocked_by = NULL,
     cascade_due = cascade_due OR has_children, awaits_signal = 0, retrying_steps = 0
 WHERE run_id = :run_id::uuid AND status + 0 IN ({RUN.OPEN})
 RETURNING run_id::text AS run_id;

@@ -62,6 +62,7 @@ WITH g AS MATERIALIZED (
     UPDATE runs AS r
     SET status = g.status, seq = r.seq + 1 + coalesce(d.count, 0),
         result_seq = CASE WHEN d.count > 0 THEN r.seq + d.count ELSE r.result_seq END,
+        queued_us = r.queued_us + coalesce(greatest(:now - r.ready_at, 0), 0),
         ready_at = CASE WHEN g.status = {RUN.PENDING} THEN :now END, finished_at = CASE WHEN g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) THEN :now END,
         error = CASE WHEN g.status IN ({RUN.FAILED}, {RUN.CANCELLED}) THEN g.error::json ELSE r.error END,
         problem = CASE WHEN g.status = {RUN.PAUSED} THEN g.error::json ELSE r.problem END,

@@ -63,7 +63,7 @@ def pause_run(writer: Writer, run: RunKey, reason: str, now: Timestamp) -> tuple
     then = after_pause(head.status, pause_requested=pause_requested, cancel_requested=cancel_requested)
     if then is None:
         return RUN_STATUS_OF_CODE[head.status], NO_EFFECTS
-    writer.database.run("pause_run", {"run_id": run.run_id, "reason": reason})
+    writer.database.run("pause_run", {"run_id": run.run_id, "reason": reason, "now": now})
     note_pause(writer, run.run_id, PAUSED, now, pause_note(run.run_id, reason))
     return RUN_STATUS_OF_CODE[then], pause_effects(head, reason)
 

@@ -1,7 +1,8 @@
 """Reads of steps."""
 
 from ....core.limits import PAGE_ATTEMPTS
-from ....core.records import Rows, RunKey, StepRecord, shown_step
+from ....core.pages.shown_steps import shown_step
+from ....core.records import Rows, RunKey, StepRecord
 from ....core.times import Timestamp
 from ...pages import shown_attempts
 from ...rows import read_attempt, read_step, write_json

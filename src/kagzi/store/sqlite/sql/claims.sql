@@ -10,7 +10,8 @@ SELECT json_group_array(json_array(-priority, ready_at, run_id)) FROM (
 -- name: lease_runs
 -- Increment the lease counter and lease the runs. With a single writer no lock is needed.
 UPDATE runs SET status = {RUN.RUNNING}, lease = lease + 1, nonce = :nonce, worker_id = :worker_id, lease_until = :until, ready_at = NULL,
-                started_at = coalesce(started_at, :now), version = coalesce(version, :version),
+                started_at = coalesce(started_at, :now), version = coalesce(version, :version), queued_us = queued_us + max(:now - ready_at, 0),
+                queued_at = iif(started_at IS NULL, coalesce(queued_at, ready_at), queued_at),
                 own_traces_from = iif(own_traces_from = 0 AND (created_at < :old_before OR seq >= :long_seq), lease + 1, own_traces_from)
 WHERE run_id IN (SELECT value FROM json_each(:run_ids)) AND status + 0 = {RUN.PENDING};
 

@@ -6,7 +6,7 @@ FROM runs WHERE run_id = ?;
 -- name: pause_run
 -- A waiting run is PAUSED; a delayed start stays delayed. A run that a worker holds gets a request.
 UPDATE runs SET status = CASE WHEN status = {RUN.RUNNING} THEN {RUN.RUNNING} ELSE {RUN.PAUSED} END, pause_requested = (status = {RUN.RUNNING}), pause_reason = :reason,
-                paused_due_at = iif(lease = 0, due_at, NULL), ready_at = NULL, due_at = NULL, wait_reason = NULL
+                paused_due_at = iif(lease = 0, due_at, NULL), queued_us = queued_us + coalesce(max(:now - ready_at, 0), 0), ready_at = NULL, due_at = NULL, wait_reason = NULL
 WHERE run_id = :run_id AND status IN ({RUN.PENDING}, {RUN.RUNNING}, {RUN.SLEEPING});
 
 -- name: resume_run

@@ -32,6 +32,7 @@ UPDATE runs SET watched = 1, seq = seq + 1 WHERE run_id = ? AND namespace = ? AN
 -- End a run without its worker (terminate, deadline, cancel). The worker records nothing more, and is told how the run
 -- ended.
 UPDATE runs SET status = :status, error = :error, finished_at = :now, seq = seq + 1, worker_id = NULL,
-                lease_until = NULL, ready_at = NULL, due_at = NULL, wait_reason = NULL, pause_requested = 0,
+                lease_until = NULL, queued_us = queued_us + coalesce(max(:now - ready_at, 0), 0), ready_at = NULL, due_at = NULL,
+                wait_reason = NULL, pause_requested = 0,
                 blocked_by = NULL, awaits_signal = 0, retrying_steps = 0
 WHERE run_id = :run_id AND finished_at IS NULL;
