@@ -201,10 +201,10 @@ class Connections:
         """The connection, used just now. None: it is not known, or cannot be told from others."""
         now_s = self._clock_s()
         while self._connections:
-            oldest, connection = next(iter(self._connections.items()))
-            if connection.seen_s + IDLE_S > now_s:
+            name_of_oldest, oldest = next(iter(self._connections.items()))
+            if oldest.seen_s + IDLE_S > now_s:
                 break
-            self._forget(oldest)
+            self._forget(name_of_oldest)
         connection = self._connections.get(name)
         if connection is None:
             if not create or not _is_distinct(name):
