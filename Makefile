@@ -119,6 +119,9 @@ clock: $(VENV)/.installed-dev ## Set the servers' clocks an hour forward and bac
 sizes: $(VENV)/.installed-dev ## 200 children and 100 signals of 1.9 MB beside a neighbour, and a worker that does not read, within 256 MB
 	$(CAMPAIGN) tests/campaigns/test_sizes.py $(ARGS)
 
+slow-lines: $(VENV)/.installed-dev ## Results and inputs of 1.9 MB over 100 KB/s, by each transport: all arrive, no lease is lost
+	$(CAMPAIGN) tests/campaigns/test_slow_lines.py $(ARGS)
+
 pages: $(VENV)/.installed-dev ## The largest pages for 20 callers at once, and ends that nobody reads: the server stays below 256 MB
 	$(CAMPAIGN) tests/campaigns/test_pages.py $(ARGS)
 

@@ -43,6 +43,7 @@ from kagzi.v1 import worker_pb2 as pb
 from kagzi.wire.answers import write_answer
 from kagzi.wire.common import write_leased
 from kagzi.wire.tasks import write_history_page, write_history_step, write_task
+from tests.sdk.net.test_outbox import take
 from tests.support.timeouts import LOADED_MACHINE_S
 from tests.wire import strategies
 
@@ -266,7 +267,7 @@ def test_what_a_worker_sends() -> None:
     ports = [OutPort(outbox, f"run-{number}", (1, 1), proof) for number in range(3)]
     count = sum(1 for port in ports for _ in _operations(port))
     messages: list[bytes] = []
-    while taken := outbox.take():
+    while taken := take(outbox):
         messages += taken
         for run in [run for data in taken for run in pb.SessionRequest.FromString(data).runs]:
             for operation in run.operations:

@@ -9,6 +9,7 @@ import pytest
 from kagzi.core.limits import Settings
 from kagzi.engine import Engine
 from kagzi.server.app import Server
+from kagzi.server.grpc.incomplete import IncompleteMessages
 from kagzi.server.grpc.interceptor import Context
 from kagzi.server.grpc.session import SessionStream
 from kagzi.server.grpc.unread import Unread
@@ -77,6 +78,7 @@ def stream(server: Server, context: BrokenContext) -> SessionStream:
         settings=LONG,
         version="test",
         unread=Unread(),
+        incomplete=IncompleteMessages(),
     )
 
 

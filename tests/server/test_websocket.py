@@ -36,7 +36,7 @@ from tests.support.transports import PlainWebSocket, preferred_channel
 
 START = "/kagzi.v1.WorkflowService/StartWorkflow"
 HEADER = msgspec.msgpack.encode((START, ()))
-PART = bytes(wire.PART_BYTES)
+PART = bytes(wire.FRAME_BYTES)
 CALL = write_open(1, HEADER, TIMEOUT_S, pb.StartWorkflowRequest(workflow_type="x").SerializeToString())
 
 
@@ -179,7 +179,7 @@ async def test_a_client_that_is_cut_at_any_byte_harms_nobody(size: int) -> None:
         (masked(b"hello", 0x1), 1003, "binary"),
         (masked(b"", 0x0), 1002, "out of order"),
         (masked(PART, fin=False) + masked(PART, 0x0, fin=False) * 80, 1009, "in parts"),
-        (masked(bytes(wire.PART_BYTES + 1)), 1009, "exceeding max allowed size"),
+        (masked(bytes(wire.FRAME_BYTES + 1)), 1009, "exceeding max allowed size"),
         (b"\x82\x01x", 1002, "un-masked"),
         *(
             (masked(CALL, 0x82 | bit), 1002, "a frame is marked as compressed, or otherwise extended")
@@ -219,7 +219,7 @@ async def test_a_large_request_is_sent_in_parts(world: World) -> None:
 async def test_messages_that_never_come_whole_are_given_up_beyond_a_limit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listeners, "PARTS_BYTES", 5 * len(PART))
+    monkeypatch.setattr(limits, "INCOMPLETE_BYTES", 5 * len(PART))
     async with raw(world.port) as first, raw(world.port) as second:
         first.writer.write(masked(PART, fin=False) + masked(PART, 0x0, fin=False))
         await first.writer.drain()

@@ -56,6 +56,7 @@ UNREAD_SESSION_BYTES = (
 )  # responses and tasks that a worker has not read; beyond it nothing more is read from the worker
 UNREAD_TOTAL_BYTES = 64 * MIB  # all sessions together; beyond it each has its share
 UNREAD_SHARE_BYTES = 128 * KIB
+INCOMPLETE_BYTES = 64 * MIB  # messages of which only parts have arrived: those of workers, and those of connections
 COUNT_CAP = 10_000
 SEARCHED_RUNS = 1_000  # newest runs of a namespace among which the run of a step id is looked for
 SEARCHED_IDS = 10_000  # ids with the prefix that a search by id examines at most

@@ -6,6 +6,7 @@ Imported only by servers that have an HTTP listener and the WebSocket library.
 import asyncio
 import hmac
 import logging
+from functools import partial
 from typing import cast
 
 from picows import WSCloseCode
@@ -19,6 +20,7 @@ from ..wire.calls.frames import REQUEST_BYTES, SUBPROTOCOL, Opened, ServerCalls
 from ..wire.calls.websocket import LISTENER_HEADER, Refused, WebSocket, server_protocol
 from ..wire.status import RpcStatus, to_status
 from .calls import CallServer
+from .grpc.incomplete import WHY_DROPPED, IncompleteMessages
 from .grpc.listener import CONNECTION_CALLS
 
 logger = logging.getLogger("kagzi.server")
@@ -30,8 +32,6 @@ UNREAD_CONNECTION_BYTES = 16 * limits.MIB
 """Limit of the requests on one connection that no handler has read yet."""
 UNREAD_BYTES = 64 * limits.MIB
 _SHARE_BYTES = limits.MESSAGE_HARD_BYTES
-PARTS_BYTES = 128 * limits.MIB
-"""Limit of incomplete messages on all connections: beyond it, the connection with the oldest one is closed."""
 
 
 class WebSocketListener:
@@ -43,8 +43,7 @@ class WebSocketListener:
         self._listener_id = listener_id
         self._max_connections = max_connections
         self._connections: set[WebSocket] = set()
-        self._parts: dict[WebSocket, int] = {}  # bytes of incomplete messages, oldest first
-        self._parts_bytes = 0
+        self._incomplete = IncompleteMessages()
         self._stopping = False
 
     def protocol(self) -> asyncio.BufferedProtocol:
@@ -66,25 +65,14 @@ class WebSocketListener:
         calls = _ServedCalls(self)
         websocket = WebSocket(calls, REQUEST_BYTES, self._lost)
         calls.websocket = websocket
-        websocket.on_parts = self._count_parts
+        drop = partial(websocket.refuse, WSCloseCode.TRY_AGAIN_LATER, WHY_DROPPED)
+        websocket.on_parts = partial(self._incomplete.count, drop=drop)
         self._connections.add(websocket)
         return websocket
 
-    def _count_parts(self, websocket: WebSocket, size: int) -> None:
-        self._parts_bytes += size
-        kept = self._parts.get(websocket, 0) + size
-        if kept:
-            self._parts[websocket] = kept
-        else:
-            self._parts.pop(websocket, None)
-        if size > 0 and self._parts_bytes > PARTS_BYTES:
-            oldest = next(iter(self._parts))
-            oldest.refuse(
-                WSCloseCode.TRY_AGAIN_LATER, "the rest of a message did not come while others needed the room"
-            )
-
     def _lost(self, websocket: WebSocket, reason: str) -> None:
         self._connections.discard(websocket)
+        websocket.on_parts = None
         cast("_ServedCalls", websocket.calls).close()
         if reason:
             logger.info("a connection by WebSocket ended: %s", reason)

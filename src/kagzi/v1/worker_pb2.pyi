@@ -742,18 +742,22 @@ class StartChildResponse(_message.Message):
     def __init__(self, child_run_id: _Optional[str] = ..., already_exists: bool = ...) -> None: ...
 
 class SessionRequest(_message.Message):
-    __slots__ = ("hello", "runs", "heartbeat", "received", "update")
+    __slots__ = ("hello", "runs", "heartbeat", "received", "update", "part", "is_last_part")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     RECEIVED_FIELD_NUMBER: _ClassVar[int]
     UPDATE_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    IS_LAST_PART_FIELD_NUMBER: _ClassVar[int]
     hello: SessionHello
     runs: _containers.RepeatedCompositeFieldContainer[RunOperations]
     heartbeat: _containers.RepeatedCompositeFieldContainer[LeasedRun]
     received: _containers.RepeatedCompositeFieldContainer[LeasedRun]
     update: SessionUpdate
-    def __init__(self, hello: _Optional[_Union[SessionHello, _Mapping]] = ..., runs: _Optional[_Iterable[_Union[RunOperations, _Mapping]]] = ..., heartbeat: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., update: _Optional[_Union[SessionUpdate, _Mapping]] = ...) -> None: ...
+    part: bytes
+    is_last_part: bool
+    def __init__(self, hello: _Optional[_Union[SessionHello, _Mapping]] = ..., runs: _Optional[_Iterable[_Union[RunOperations, _Mapping]]] = ..., heartbeat: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., received: _Optional[_Iterable[_Union[LeasedRun, _Mapping]]] = ..., update: _Optional[_Union[SessionUpdate, _Mapping]] = ..., part: _Optional[bytes] = ..., is_last_part: bool = ...) -> None: ...
 
 class SessionHello(_message.Message):
     __slots__ = ("register", "leased")

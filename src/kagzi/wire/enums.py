@@ -53,3 +53,5 @@ ERROR_KIND_TO_WIRE = numbers_of(ERROR_KIND_FROM_WIRE)
 
 RECORD_STEP = "record-step"
 """The feature with which a server's welcome says that it can read record_step operations."""
+PARTS = "parts"
+"""The feature with which it says that it can read requests in parts."""

@@ -45,10 +45,19 @@ def complete(port: OutPort, step_id: str, output: bytes = b"1", on_answer: Calla
     operation.complete_step.output.data = output
 
 
+def take(outbox: Outbox) -> list[bytes]:
+    """What a writer takes at once: what is due, then one large part."""
+    messages = outbox.take()
+    if outbox.has_large:
+        messages.append(outbox.take_large())
+        outbox.large_written()
+    return messages
+
+
 def everything(outbox: Outbox) -> list[bytes]:
     """What leaves as often as it is asked, if each is answered."""
     messages: list[bytes] = []
-    while taken := outbox.take():
+    while taken := take(outbox):
         messages += taken
         for _, _, ids in [run for message in taken for run in read(message)]:
             for number in ids:
@@ -60,14 +69,14 @@ def test_few_large_operations_are_sent_before_one_is_answered() -> None:
     woken = Woken()
     for name in "abcdefgh":
         complete(woken.port(name), "s", b"x" * (limits.PAYLOAD_BYTES - 10))
-    sent = [message for _ in range(8) for message in woken.outbox.take()]
+    sent = [message for _ in range(8) for message in take(woken.outbox)]
     assert len(sent) == 4
     complete(woken.port("small"), "s")
-    assert [read(message)[0][0] for message in woken.outbox.take()] == ["small"]
+    assert [read(message)[0][0] for message in take(woken.outbox)] == ["small"]
     wakes = woken.wakes
     woken.outbox.answered(1)
     assert woken.wakes == wakes + 1
-    assert [read(message)[0][0] for message in woken.outbox.take()] == ["e"]
+    assert [read(message)[0][0] for message in take(woken.outbox)] == ["e"]
     assert [read(message)[0][0] for message in everything(woken.outbox)] == []
     for number in (2, 3, 4, 5):
         woken.outbox.answered(number)
@@ -86,9 +95,9 @@ def test_what_many_runs_send_is_one_message_with_a_part_for_each() -> None:
     complete(b, "s1")
     complete(a, "s2")
     assert woken.wakes == 1
-    (message,) = woken.outbox.take()
+    (message,) = take(woken.outbox)
     assert read(message) == [("a", 1, [1, 3]), ("b", 1, [2])]
-    assert woken.outbox.take() == []
+    assert take(woken.outbox) == []
 
 
 def test_an_announcement_waits_for_the_next_send_of_its_run() -> None:
@@ -98,13 +107,13 @@ def test_an_announcement_waits_for_the_next_send_of_its_run() -> None:
     b.announce().begin_step.step_id = "s1"
     assert (woken.wakes, woken.holds) == (0, 1)
     complete(b, "s1")
-    (message,) = woken.outbox.take()
+    (message,) = take(woken.outbox)
     assert read(message) == [("b", 1, [2, 3])]
     woken.outbox.release_waiting()
-    (message,) = woken.outbox.take()
+    (message,) = take(woken.outbox)
     assert read(message) == [("a", 1, [1])]
     woken.outbox.release_waiting()
-    assert woken.outbox.take() == []
+    assert take(woken.outbox) == []
 
 
 def test_messages_are_cut_between_runs_and_between_operations() -> None:
@@ -128,7 +137,7 @@ def test_a_single_operation_may_be_bigger_than_a_message() -> None:
     woken = Woken()
     complete(woken.port("a"), "s", b"x" * (limits.PAYLOAD_BYTES - 10))
     complete(woken.port("b"), "s")
-    assert [read(message) for message in woken.outbox.take()] == [[("b", 1, [2])], [("a", 1, [1])]]
+    assert [read(message) for message in take(woken.outbox)] == [[("b", 1, [2])], [("a", 1, [1])]]
 
 
 def test_large_operations_leave_one_by_one_and_let_others_pass() -> None:
@@ -138,10 +147,10 @@ def test_large_operations_leave_one_by_one_and_let_others_pass() -> None:
     complete(a, "s1", big)
     complete(a, "s2", big)
     complete(a, "s3")  # stays behind what its run said before
-    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])]]
+    assert [read(message) for message in take(woken.outbox)] == [[("a", 1, [1])]]
     complete(b, "s1")
     complete(a, "s4")
-    assert [read(message) for message in woken.outbox.take()] == [[("b", 1, [4])], [("a", 1, [2])]]
+    assert [read(message) for message in take(woken.outbox)] == [[("b", 1, [4])], [("a", 1, [2])]]
     assert [read(message) for message in everything(woken.outbox)] == [[("a", 1, [3])], [("a", 1, [5])]]
     assert woken.wakes >= 4
 
@@ -151,9 +160,9 @@ def test_what_a_lost_run_had_not_sent_is_forgotten() -> None:
     a, b = woken.port("a"), woken.port("b")
     for port in (a, b):
         complete(port, "s1", b"x" * (limits.PAYLOAD_BYTES - 10))
-    assert [read(message) for message in woken.outbox.take()] == [[("a", 1, [1])]]
+    assert [read(message) for message in take(woken.outbox)] == [[("a", 1, [1])]]
     woken.outbox.drop(b)
-    assert woken.outbox.take() == []
+    assert take(woken.outbox) == []
 
 
 def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
@@ -161,9 +170,9 @@ def test_a_message_is_kept_until_its_last_operation_is_answered() -> None:
     a, b = woken.port("a"), woken.port("b")
     complete(a, "s1")
     complete(b, "s1")
-    (first,) = woken.outbox.take()
+    (first,) = take(woken.outbox)
     complete(a, "s2")
-    (second,) = woken.outbox.take()
+    (second,) = take(woken.outbox)
     assert [message.data for message in woken.outbox.unanswered()] == [first, second]
     assert woken.outbox.answered(1) is not None
     assert woken.outbox.answered(3) is not None
@@ -177,13 +186,13 @@ def test_what_concerns_a_lost_run_only_is_not_sent_again() -> None:
     woken = Woken()
     a, b = woken.port("a"), woken.port("b")
     complete(a, "s1")
-    (only_a,) = woken.outbox.take()
+    (only_a,) = take(woken.outbox)
     complete(b, "s1")
-    (only_b,) = woken.outbox.take()
+    (only_b,) = take(woken.outbox)
     complete(a, "s2")  # not sent yet
     woken.outbox.drop(a)
     a.is_open = False
-    assert woken.outbox.take() == []
+    assert take(woken.outbox) == []
     assert [message.data for message in woken.outbox.unanswered()] == [only_b]
     assert only_a != only_b
 
@@ -194,4 +203,21 @@ def test_a_closed_port_sends_nothing() -> None:
     port.is_open = False
     complete(port, "s")
     port.announce().begin_step.step_id = "s"
-    assert (woken.wakes, woken.holds, woken.outbox.take()) == (0, 0, [])
+    assert (woken.wakes, woken.holds, take(woken.outbox)) == (0, 0, [])
+
+
+def test_while_a_large_part_is_written_others_leave_and_its_own_run_stays_behind() -> None:
+    woken = Woken()
+    large, small = woken.port("large"), woken.port("small")
+    complete(large, "s1", b"x" * limits.PAYLOAD_BYTES)
+    assert woken.outbox.take() == []
+    assert read(woken.outbox.take_large()) == [("large", 1, [1])]
+    complete(large, "s2")
+    complete(small, "s1")
+    assert [read(message) for message in woken.outbox.take()] == [[("small", 1, [3])]]
+    wakes = woken.wakes
+    woken.outbox.large_written()
+    assert woken.wakes == wakes + 1
+    assert [read(message) for message in take(woken.outbox)] == [[("large", 1, [2])]]
+    complete(large, "s3")
+    assert [read(message) for message in woken.outbox.take()] == [[("large", 1, [4])]]

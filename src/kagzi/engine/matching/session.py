@@ -193,7 +193,7 @@ class Session(Claimant):
 
         Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
         """
-        self._note_contact()
+        self.note_contact()
         accepted: list[tuple[int, Command]] = []
         answers: list[tuple[int, Outcome]] = []
         check, leased, namespace = self._keeper.operations.check, self.leased, self.namespace
@@ -253,7 +253,7 @@ class Session(Claimant):
         """Renews the leases that the worker reports. It gets notices of those that are lost or should stop. Raises
         InvalidArgument."""
         checks.leases(leased)
-        self._note_contact()
+        self.note_contact()
         self.received(leased)
         self._keeper.heartbeats.note((self.namespace, self.worker_id), len(self.leased))
         if leased:
@@ -268,7 +268,7 @@ class Session(Claimant):
         self.notify_requested(renewal)
 
     def received(self, leased: Sequence[RunLease]) -> None:
-        self._note_contact()
+        self.note_contact()
         for item in leased:
             holding = self.leased.get(item.run.run_id)
             if holding is not None and holding.leased.lease == item.lease:
@@ -283,7 +283,7 @@ class Session(Claimant):
         diagnostics: Sequence[Diagnostic] = (),
         step_logs: Sequence[StepLogLines] = (),
     ) -> None:
-        self._note_contact()
+        self.note_contact()
         self._keeper.workers.step_logs.add(step_logs)
         for field, delta in (("completed_delta", completed_delta), ("failed_delta", failed_delta)):
             if delta < 0:
@@ -390,7 +390,7 @@ class Session(Claimant):
         if not self.closed:
             self._outlet.answers(answers)
 
-    def _note_contact(self) -> None:
+    def note_contact(self) -> None:
         self._last_contact_at = self._loop.time()
         if self._was_late:
             self._was_late = False

@@ -44,7 +44,8 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one connection attempt may take
     ("grpc.keepalive_time_ms", 5_000),  # with the next: leaves a silent server before a lease ends
     ("grpc.keepalive_timeout_ms", 4_000),
-    ("grpc.http2.ping_timeout_ms", 4_000),  # of a bandwidth ping, which keeps others from being sent
+    ("grpc.http2.ping_timeout_ms", 4_000),  # as keepalive_timeout_ms, which alone does not end a silent connection
+    ("grpc.http2.bdp_probe", 0),  # its pings stand behind what is sent, and keep those of keepalive from being sent
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.use_local_subchannel_pool", 1),  # a new channel starts without the backoff of an older one
 )

@@ -25,8 +25,7 @@ RUNS_TAG = b"\x12"
 HEARTBEAT_TAG = b"\x1a"
 RECEIVED_TAG = b"\x22"
 _OPERATION_TAG = b"\x1a"
-
-_LARGE_PART_BYTES = 256 * limits.KIB  # a larger part is sent in a message of its own
+AT_ONCE_BYTES = 256 * limits.KIB
 _LARGE_UNANSWERED = 4
 _LARGEST_PART_BYTES = limits.MESSAGE_HARD_BYTES - limits.KIB  # a part may be a message by itself
 
@@ -174,8 +173,10 @@ class Outbox:
         self._messages: deque[Message] = deque()
         self._too_large: list[tuple[Sent, bytes]] = []
         self._not_encoded: list[pb.OperationAnswer] = []
+        self.at_once_bytes = AT_ONCE_BYTES  # a larger part of a run becomes a message of its own; others are joined
         self._large: deque[tuple[OutPort, bytes, list[Sent]]] = deque()
-        self._large_ports: Counter[OutPort] = Counter()
+        self._large_ports: Counter[OutPort] = Counter()  # until they are written
+        self._being_written: OutPort | None = None
         self._large_unanswered = 0
 
     # --- filling ------------------------------------------------------------------------------------------------------
@@ -205,12 +206,8 @@ class Outbox:
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[bytes]:
-        """Operations that are due, as messages of about MESSAGE_SOFT_BYTES at most. They are kept until answered.
-
-        Large parts are sent one at a time, and few may be unanswered, so that operations of other runs are sent before
-        the next large part and do not wait behind it at the server. Later operations of the same run stay behind
-        its large part.
-        """
+        """Operations that are due, as messages of about `at_once_bytes`, kept until answered. Large parts, and later
+        operations of their runs, wait for `take_large`."""
         due, self._due = self._due, []
         taken: list[bytes] = []
         parts: list[bytes] = []
@@ -223,11 +220,11 @@ class Outbox:
                 if len(part) > _LARGEST_PART_BYTES:
                     self._too_large.extend((sent, part) for sent in operations)  # one: several would have been split
                     continue
-                if len(part) > _LARGE_PART_BYTES or (self._large and port in self._large_ports):
+                if len(part) > self.at_once_bytes or (self._large_ports and port in self._large_ports):
                     self._large.append((port, part, operations))
                     self._large_ports[port] += 1
                     continue
-                if parts and size + len(part) > limits.MESSAGE_SOFT_BYTES:
+                if parts and size + len(part) > self.at_once_bytes:
                     taken.append(self._keep(parts, inside))
                     parts, inside, size = [], [], 0
                 parts.append(part)
@@ -235,9 +232,11 @@ class Outbox:
                 size += len(part)
         if parts:
             taken.append(self._keep(parts, inside))
-        if self._large and self._large_unanswered < _LARGE_UNANSWERED:
-            taken.append(self._take_large())
         return taken
+
+    @property
+    def has_large(self) -> bool:
+        return bool(self._large) and self._large_unanswered < _LARGE_UNANSWERED
 
     def _encode(self, codec: MessageCodec, port: OutPort) -> None:
         port.fill_begins()
@@ -247,17 +246,20 @@ class Outbox:
             port.fresh = [sent for sent in port.fresh if sent.id not in refused]
             self._not_encoded += refusals
 
-    def _take_large(self) -> bytes:
-        port, part, operations = self._large.popleft()
-        self._large_ports[port] -= 1
-        if not self._large_ports[port]:
-            del self._large_ports[port]
-        if self._large:
-            self._wake()
+    def take_large(self) -> bytes:
+        """Until `large_written`, operations of other runs may be sent, and later ones of the same run stay behind."""
+        self._being_written, part, operations = self._large.popleft()
         data = self._keep([part], operations)
         self._messages[-1].is_large = True
         self._large_unanswered += 1
         return data
+
+    def large_written(self) -> None:
+        if self._being_written is not None:
+            self._large_ports -= Counter((self._being_written,))  # leaves out those that have no more
+            self._being_written = None
+        if self._large:
+            self._wake()
 
     def _keep(self, parts: list[bytes], inside: list[Sent]) -> bytes:
         message = Message(b"".join(parts), len(inside))

@@ -7,7 +7,7 @@ flight at a time; operations that the runs produce meanwhile form the next messa
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import grpc.aio
 
@@ -15,7 +15,7 @@ from ...core import limits
 from ...core.errors import InternalError, KagziError, ResourceExhausted, Unavailable
 from ...v1 import common_pb2
 from ...v1 import worker_pb2 as pb
-from ...wire.enums import RECORD_STEP
+from ...wire.enums import PARTS, RECORD_STEP
 from ...wire.requests import write_diagnostics
 from ..transport.calls import StreamOver, receive, write
 from ..transport.connection import BARE_STATUS, Connection
@@ -27,6 +27,8 @@ from .history import fetch_history
 from .leased_runs import LeasedRuns, SendAgain
 from .outbox import HEARTBEAT_TAG, RECEIVED_TAG, Message, Outbox, field
 from .ports import Executor
+from .streams.both_ways import PARTING_S, both_ways
+from .streams.writing import Writing
 from .unsent import encode_update
 
 logger = logging.getLogger("kagzi.worker")
@@ -34,7 +36,6 @@ logger = logging.getLogger("kagzi.worker")
 HOLD_S = 0.005
 WELCOME_S = 10.0
 LASTING_S = 30.0  # a stream that lasted this long does not count as a failed attempt
-PARTING_S = 2.0  # how long a stopping server may take to answer
 
 _TRIAL_S = 5.0  # how long to wait for the answer to a message that is resent alone
 _TOO_LARGE_LONGEST_S = 60.0
@@ -82,6 +83,7 @@ class Session:
         self._on_trial: Message | None = None
         self._welcomed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._writing = Writing(self._outbox, self._due, self._beside, lambda: self._is_written)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -217,27 +219,9 @@ class Session:
             if not isinstance(first, pb.SessionResponse):
                 return
             self._take_in(first)
-            await self._both_ways(call)
+            await both_ways(receive(call, self._take_in), self._write(call))
         finally:
             call.cancel()
-
-    async def _both_ways(self, call: _Call) -> None:
-        reader = asyncio.create_task(receive(call, self._take_in), name="kagzi-session-read")
-        writer = asyncio.create_task(self._write(call), name="kagzi-session-write")
-        try:
-            await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
-            if not reader.done():  # the writer ended: it is finished, or the stream broke
-                await asyncio.wait((reader,), timeout=PARTING_S)
-            for task in (reader, writer):
-                if task.done():
-                    task.result()
-        finally:
-            for task in (reader, writer):
-                task.cancel()
-            await asyncio.wait((reader, writer))
-            for task in (reader, writer):
-                if not task.cancelled():
-                    task.exception()  # retrieved above, unless this task was cancelled
 
     def _hello(self) -> bytes:
         self._received.clear()
@@ -248,26 +232,40 @@ class Session:
         return pb.SessionRequest(hello=pb.SessionHello(register=self._register, leased=proofs)).SerializeToString()
 
     async def _write(self, call: _Call) -> None:
+        writing = self._writing
         for message in self._outbox.unanswered():
-            await write(call, message.data)
+            await writing.again(call, message.data)
             if self._one_by_one:
                 await self._tried(message)
         self._one_by_one = False
         self._wake.set()
-        while not (self._goodbye_sent or self._server_stops):
+        while not self._is_written:
             await self._wake.wait()
-            self._wake.clear()
-            messages = self._outbox.take()
-            if self._outbox.has_refusals:
-                self.leased.refuse(self._outbox.take_refusals())
-            beside = self._beside()
-            if beside and messages and len(messages[0]) + len(beside) <= limits.MESSAGE_SOFT_BYTES:
-                messages[0] += beside
-            elif beside:
-                messages.insert(0, beside)
-            for data in messages:
+            for data in self._due():
                 await write(call, data)
+            if self._outbox.has_large:
+                await writing.large(call)
         await call.done_writing()
+
+    @property
+    def _is_written(self) -> bool:
+        """Whether nothing more may be written to this stream."""
+        return self._goodbye_sent or self._server_stops
+
+    def _due(self) -> Iterator[bytes]:
+        """Messages with everything that is due now, but large operations."""
+        self._wake.clear()
+        messages = self._outbox.take()
+        if self._outbox.has_refusals:
+            self.leased.refuse(self._outbox.take_refusals())
+        for data in messages:
+            beside = self._beside()
+            if beside and len(beside) + len(data) > limits.MESSAGE_SOFT_BYTES:
+                yield beside
+                beside = b""
+            yield data + beside if beside else data
+        if beside := self._beside():
+            yield beside
 
     async def _tried(self, message: Message) -> None:
         """Returns when the message is answered. If the stream breaks meanwhile because of a response that is too large,
@@ -356,6 +354,7 @@ class Session:
             self._connection.notices.end(self._outage, answered=True)
             self._outage = None
         self._outbox.records_whole_steps = RECORD_STEP in welcome.features
+        self._writing.sends_parts = PARTS in welcome.features
         self.leased.clock.lease_s = welcome.lease_ms / 1_000 or math.inf
         self.leased.clock.renewed(self._hello_at)
         self._heartbeat_s = max(welcome.heartbeat_ms, 1) / 1_000

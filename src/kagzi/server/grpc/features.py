@@ -4,7 +4,7 @@ Clients check for a feature by name instead of comparing versions. Each name map
 fields (`Message.field`) of the feature; a test checks that they exist.
 """
 
-from ...wire.enums import RECORD_STEP
+from ...wire.enums import PARTS, RECORD_STEP
 
 FEATURES: dict[str, tuple[str, ...]] = {
     "adopt": ("WorkflowService/AdoptWorkflow", "Workflow.pinned_build"),
@@ -40,6 +40,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "NamespaceService/DeleteNamespace",
     ),
     "park": ("WorkerService/Park",),
+    PARTS: ("SessionRequest.part", "SessionRequest.is_last_part"),
     "pause": ("WorkflowService/PauseWorkflow", "WorkflowService/ResumeWorkflow"),
     RECORD_STEP: ("Operation.record_step", "SessionWelcome.features"),
     "release": ("WorkerService/Release",),
@@ -93,5 +94,5 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-SESSION_FEATURES = (RECORD_STEP,)
+SESSION_FEATURES = (RECORD_STEP, PARTS)
 """The features in a session's welcome: a worker may use them in what it sends."""

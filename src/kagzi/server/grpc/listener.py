@@ -33,6 +33,7 @@ _OPTIONS: list[tuple[str, int]] = [
         "grpc.max_send_message_length",
         -1,
     ),  # a run with its input, context and output may be larger than the receive limit
+    ("grpc.http2.bdp_probe", 0),  # with it a worker may send so much at once that its pings stand behind it too long
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),

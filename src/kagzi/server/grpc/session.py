@@ -24,6 +24,7 @@ from ...wire.steps import read_step_logs
 from ...wire.tasks import write_task
 from ...wire.workers import read_diagnostics, read_register
 from .features import SESSION_FEATURES
+from .incomplete import IncompleteMessages, Parts
 from .interceptor import Context, read_message
 from .outbound_queue import OutboundQueue
 from .run_both import first_of
@@ -198,6 +199,7 @@ class SessionStream:
         settings: Settings,
         version: str,
         unread: Unread,
+        incomplete: IncompleteMessages,
     ) -> None:
         self._sessions = sessions
         self._context = context
@@ -205,12 +207,14 @@ class SessionStream:
         self._settings = settings
         self._version = version
         self._outlet = Outlet(clock, unread)
+        self._parts = Parts(incomplete)
         self._namespace = ""
         self._is_leaving = False
 
     def close(self) -> None:
-        """Stops counting its unread data."""
+        """Stops counting its unread data, and drops an incomplete message."""
         self._outlet.unread.close()
+        self._parts.drop()
 
     async def serve(self) -> None:
         hello = await self._hello()
@@ -261,9 +265,21 @@ class SessionStream:
             request = read_message(data, pb.SessionRequest)
             if request.HasField("hello"):
                 raise InvalidArgument("hello is only the first message of a session.", field="hello")
-            await self._handle(session, request)
+            if request.part:
+                await self._take_part(session, request)
+            else:
+                await self._handle(session, request)
         self._outlet.finish_when_answered()
         await asyncio.sleep(_LINGER_S)
+
+    async def _take_part(self, session: Session, request: pb.SessionRequest) -> None:
+        session.note_contact()
+        whole = self._parts.add(request.part, is_last=request.is_last_part)
+        if whole is not None:
+            request = read_message(whole, pb.SessionRequest)
+            if request.part or request.HasField("hello"):
+                raise InvalidArgument("what is sent in parts is neither a part nor hello.", field="part")
+            await self._handle(session, request)
 
     async def _handle(self, session: Session, request: pb.SessionRequest) -> None:
         if session.closed:

@@ -23,9 +23,12 @@ CLIENT_PING_S = 5.0  # of silence; with CLIENT_PONG_S, a client leaves a silent 
 CLIENT_PONG_S = 4.0
 SERVER_PING_S = 20.0
 SERVER_PONG_S = 10.0
-PART_BYTES = 64 * limits.KIB
-"""A client sends larger messages in parts: a server's read buffer becomes as large as the largest frame, and stays so
-while the connection lasts."""
+FRAME_BYTES = 64 * limits.KIB
+"""The largest frame that a server reads: its read buffer becomes as large, and stays so while the connection lasts."""
+PART_BYTES = 16 * limits.KIB
+"""Larger messages are sent in parts. Whoever receives parts for longer than PARTS_PONG_S says so with pongs: on a slow
+line, the answer to a ping may stand behind a message for longer than the other side waits for it."""
+PARTS_PONG_S = 1.0
 _TURN_BYTES = 64 * limits.KIB  # how much a server reads from a connection, and handles, before it serves others
 _REASON_BYTES = 123  # the limit for the reason of a close frame
 _CLOSE_S = 2.0
@@ -49,9 +52,9 @@ class WebSocket(WSListener):
         self._on_lost = on_lost
         self._transport: WSTransport | None = None
         self._parts: bytearray | None = None  # of an incomplete message
-        self.on_parts: Callable[[WebSocket, int], None] | None = None
+        self.on_parts: Callable[[int], None] | None = None
         """Called with the change in the size of these parts."""
-        self.sends_parts = False
+        self._pong_at = 0.0
         self._reason = ""
         self._is_refused = False
 
@@ -61,10 +64,7 @@ class WebSocket(WSListener):
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         self._transport = transport
-        if self.sends_parts:
-            self.calls.send = partial(_send_in_parts, transport)
-        else:
-            self.calls.send = partial(transport.send, WSMsgType.BINARY)
+        self.calls.send = partial(_send, transport)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if self._is_refused:
@@ -89,9 +89,18 @@ class WebSocket(WSListener):
                 transport.send_close(WSCloseCode.OK)
             transport.disconnect()
         elif frame.msg_type in (WSMsgType.BINARY, WSMsgType.CONTINUATION):
+            self._pong_for_part(transport, is_first=frame.msg_type == WSMsgType.BINARY)
             self._on_part(frame)
         elif frame.msg_type == WSMsgType.TEXT:
             self.refuse(WSCloseCode.UNSUPPORTED_DATA, "a message is text; calls are binary messages")
+
+    def _pong_for_part(self, transport: WSTransport, *, is_first: bool) -> None:
+        now = self.calls.loop.time()
+        if is_first:
+            self._pong_at = now
+        elif now - self._pong_at >= PARTS_PONG_S:
+            self._pong_at = now
+            transport.send_pong()
 
     def _on_part(self, frame: WSFrame) -> None:
         if (frame.msg_type == WSMsgType.BINARY) == (self._parts is not None):
@@ -105,13 +114,13 @@ class WebSocket(WSListener):
             self._drop_parts(frame.payload_size)
             self.calls.receive(bytes(parts))
         elif self.on_parts is not None:
-            self.on_parts(self, frame.payload_size)
+            self.on_parts(frame.payload_size)
 
     def _drop_parts(self, last_bytes: int = 0) -> None:
         """`last_bytes`: the size of the last part, which was not reported to `on_parts`."""
         parts, self._parts = self._parts, None
         if parts is not None and self.on_parts is not None:
-            self.on_parts(self, last_bytes - len(parts))
+            self.on_parts(last_bytes - len(parts))
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
         self._transport = None
@@ -153,13 +162,13 @@ class WebSocket(WSListener):
             self._transport.underlying_transport.abort()
 
 
-def _send_in_parts(transport: WSTransport, frame: bytes) -> None:
+def _send(transport: WSTransport, frame: bytes) -> None:
     if len(frame) <= PART_BYTES:
         transport.send(WSMsgType.BINARY, frame)
         return
-    kind = WSMsgType.BINARY
+    kind, whole = WSMsgType.BINARY, memoryview(frame)
     for start in range(0, len(frame), PART_BYTES):
-        transport.send(kind, frame[start : start + PART_BYTES], start + PART_BYTES >= len(frame))
+        transport.send(kind, whole[start : start + PART_BYTES], start + PART_BYTES >= len(frame))
         kind = WSMsgType.CONTINUATION
 
 
@@ -176,7 +185,7 @@ def server_protocol(
         status, why = accepted
         return WSUpgradeResponseWithListener(WSUpgradeResponse.create_error_response(status, why.encode()), None)
 
-    side = _Side("", "", False, SERVER_PING_S, SERVER_PONG_S, PART_BYTES)
+    side = _Side("", "", False, SERVER_PING_S, SERVER_PONG_S, FRAME_BYTES)
     protocol: asyncio.BufferedProtocol = _protocol(_ServerProtocol, side, listener, handshake_s)
     return protocol
 
@@ -195,7 +204,6 @@ async def connect(
     name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     headers = (("Sec-WebSocket-Protocol", SUBPROTOCOL), (LISTENER_HEADER, listener_id))
     side = _Side(name, path, True, CLIENT_PING_S, CLIENT_PONG_S, RESPONSE_BYTES + FRAME_MARGIN_BYTES, headers)
-    websocket.sends_parts = True
     protocol = _protocol(_WSProtocol, side, lambda: websocket, handshake_s)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(lambda: protocol, host, port, ssl=context)

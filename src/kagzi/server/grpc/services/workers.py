@@ -44,6 +44,7 @@ from ....wire.workers import read_diagnostics, read_register
 from ..answer_budget import Answers
 from ..connections import PEER, Connections
 from ..deadlines import Deadlines
+from ..incomplete import IncompleteMessages
 from ..interceptor import Context, read_message
 from ..require import require
 from ..session import SessionStream
@@ -77,6 +78,7 @@ class WorkerService:
         self._answers = answers
         self._version = version
         self._unread = Unread(settings.unread_total_bytes)
+        self._incomplete = IncompleteMessages()
 
     # --- lifecycle ----------------------------------------------------------------------------------------------------
 
@@ -260,6 +262,7 @@ class WorkerService:
             settings=self._settings,
             version=self._version,
             unread=self._unread,
+            incomplete=self._incomplete,
         )
         try:
             await stream.serve()

@@ -1,0 +1,1 @@
+"""How a session uses its streams, one after the other."""
