@@ -1,6 +1,7 @@
 """What crash_everywhere does with a workflow, its mocks and its environment; the marker."""
 
 import asyncio
+import itertools
 import logging
 import sys
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kagzi import Context, Retry, RetryAfter, Run, RunError, Signal, workflow
+from kagzi import Context, Retry, RetryAfter, Run, RunError, Signal, Workflow, workflow
 from kagzi.sdk.execution.calls import steps
 from kagzi.sdk.execution.ledger import Ledger
 from kagzi.sdk.execution.run_execution import RunExecution
@@ -84,10 +85,46 @@ async def fails(ctx: Context, item: str) -> str:
     raise ValueError(f"no {item}")
 
 
-async def test_a_run_may_fail_as_long_as_it_always_does(kagzi_env: TestEnv) -> None:
-    report = await kagzi_env.crash_everywhere(fails, "kiwi")
+@pytest.mark.parametrize("meant", [True, "ValueError: no kiwi"])
+async def test_a_run_may_fail_if_it_is_meant_to_and_always_does(kagzi_env: TestEnv, meant: bool | str) -> None:
+    report = await kagzi_env.crash_everywhere(fails, "kiwi", fails=meant)
     assert report.ok
     assert "ValueError: no kiwi" in report.failed
+    assert str(report).startswith("workflow 'fails' is replay-safe: ")
+
+
+async def test_a_run_that_fails_fails_the_test_and_its_error_is_in_the_first_line(kagzi_env: TestEnv) -> None:
+    with pytest.raises(NotReplaySafe) as caught:
+        await kagzi_env.crash_everywhere(fails, "kiwi")
+    text = str(caught.value).splitlines()
+    assert text[0] == "workflow 'fails' failed: ValueError: no kiwi"
+    assert "fails=True" in text[1]
+    assert text[3].startswith("Apart from that, workflow 'fails' is replay-safe: ")
+    report = await kagzi_env.crash_everywhere(fails, "kiwi", check=False)
+    assert (report.ok, report.findings) == (False, [])
+
+
+async def test_a_run_that_ends_otherwise_than_it_is_meant_to_fails_the_test(kagzi_env: TestEnv) -> None:
+    with pytest.raises(NotReplaySafe, match=r"no kiwi\n.* meant to fail otherwise: 'LookupError'"):
+        await kagzi_env.crash_everywhere(fails, "kiwi", fails="LookupError")
+    with pytest.raises(NotReplaySafe, match=r"workflow 'child' was meant to fail \(True\), and did not"):
+        await kagzi_env.crash_everywhere(child, "a", fails=True)
+
+
+@workflow
+async def fails_and_reads_the_clock(ctx: Context, item: str) -> str:
+    await ctx.step("fetch", retry=Retry.none()).run(fetch, f"{item} at {datetime.now(UTC)}")
+    raise ValueError(f"no {item}")
+
+
+@pytest.mark.filterwarnings("ignore::kagzi.KagziWarning")
+async def test_of_a_run_that_fails_and_is_not_safe_both_are_said(kagzi_env: TestEnv) -> None:
+    with pytest.raises(NotReplaySafe) as caught:
+        await kagzi_env.crash_everywhere(fails_and_reads_the_clock, "kiwi")
+    text = str(caught.value).splitlines()
+    assert text[0] == "workflow 'fails-and-reads-the-clock' failed: ValueError: no kiwi"
+    assert text[3].startswith("workflow 'fails-and-reads-the-clock' is not replay-safe (found in ")
+    assert caught.value.report.findings[0].kind == "clock"
 
 
 @workflow
@@ -149,6 +186,37 @@ async def suppressed(ctx: Context, item: str) -> str:
 @pytest.mark.filterwarnings("ignore::kagzi.KagziWarning")
 async def test_a_finding_can_be_suppressed_with_a_reason(kagzi_env: TestEnv) -> None:
     assert (await kagzi_env.crash_everywhere(suppressed, "a")).ok
+
+
+@workflow
+async def sends_a_stamp(ctx: Context, item: str) -> str:
+    stamp = next(_stamps)
+    # kagzi: ignore[argument] messages carry the time at which they are made
+    await ctx.step("fetch").run(fetch, f"{item} {stamp}")
+    return item
+
+
+@workflow
+async def returns_a_stamp(ctx: Context, item: str) -> str:
+    await ctx.step("fetch").run(fetch, item)
+    return f"{item} {next(_stamps)}"  # kagzi: ignore[result] it is the time of the message
+
+
+@workflow
+# kagzi: ignore[stuck] nobody answers in this test
+async def never_answered(ctx: Context, item: str) -> str:
+    return await ctx.wait_for(answer)
+
+
+_stamps = itertools.count()
+
+
+@pytest.mark.parametrize(
+    "accepted", [sends_a_stamp, returns_a_stamp, never_answered], ids=["argument", "result", "stuck"]
+)
+async def test_consequences_can_be_suppressed_as_well(kagzi_env: TestEnv, accepted: Workflow[str, str]) -> None:
+    report = await kagzi_env.crash_everywhere(accepted, "a", any_order=False)
+    assert report.findings == []
 
 
 # --- the marker -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .rules import RULES
+from .rules import OF_TESTS, RULES
 
 _COMMENT = re.compile(r"#\s*kagzi:\s*ignore\b(?:\[(?P<rules>[^\]]*)\])?[\s:-]*(?P<reason>[^#]*)")
 _ALMOST = "kagzi:"
@@ -28,7 +28,7 @@ class Suppression:
         """The error in the comment itself; empty if there is none."""
         if not self.rules:
             return "names no rule"
-        unknown = [rule for rule in self.rules if rule not in RULES]
+        unknown = [rule for rule in self.rules if rule not in RULES and rule not in OF_TESTS]
         if unknown:
             return f"names {unknown[0]!r}, which is not a rule"
         return "" if self.reason else "has no reason"

@@ -10,7 +10,7 @@ runs as boundaries, and a few more:
 """
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ from ...sdk.workflow.workflow import Workflow
 from .comparison import Baseline, Same, baseline_of, findings_of, unawaited
 from .global_state import watching_globals
 from .performance import AnyWorkflow, Drive, Performance, Plan, Sent
-from .report import CrashReport, Finding
-from .sources import Culprit, Line, is_suppressed
+from .report import CrashReport, Fails, Finding
+from .sources import Culprit, Line, is_suppressed, line_at
 from .suspects import Rule, watching
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ async def crash_everywhere(
     drive: Drive | None = None,
     same: Same | None = None,
     any_order: bool = True,
+    fails: Fails = False,
     check: bool = True,
 ) -> CrashReport:
     """See TestEnv.crash_everywhere."""
     if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
         raise InvalidArgument(f"{workflow!r} is not a workflow. Give the decorated function.", field="workflow")
     campaign = _Campaign(env, workflow, input, signals=signals, drive=drive, same=same, any_order=any_order)
+    campaign.report.fails = fails
     await campaign.run()
     if check:
         campaign.report.raise_if_wrong()
@@ -88,7 +90,7 @@ class _Campaign:
 
     async def _boundaries_and_variants(self) -> None:
         for plan in self._plans():
-            if not self.report.ok:
+            if self.report.findings:
                 return
             if plan.kill_at is not None:
                 self.report.boundaries.append(str(plan.kill_at))
@@ -180,8 +182,16 @@ class _Campaign:
 
     def _add(self, findings: "Sequence[Finding] | Iterator[Finding]") -> None:
         for finding in findings:
-            if not (finding.is_cause and finding.line is not None and is_suppressed(finding.line, finding.kind)):
+            if not any(is_suppressed(line, finding.kind) for line in self._lines_of(finding)):
                 self.report.add(finding)
+
+    def _lines_of(self, finding: Finding) -> Iterable[Line]:
+        """The lines with which a comment may suppress it: its own; without one, those of the workflow's definition."""
+        if finding.line is not None:
+            return (finding.line,)
+        code = self._workflow.fn.__code__
+        last = min((line for *_, line in code.co_lines() if line and line > code.co_firstlineno), default=0)
+        return [line_at(code.co_filename, line) for line in range(code.co_firstlineno, last)]
 
     # --- watching a run -----------------------------------------------------------------------------------------------
 
@@ -200,7 +210,8 @@ class _Campaign:
             self._add([Finding("global-state", message, remedy, seen, culprit.line, before, after)])
 
         observer = performance.observer
-        with watching_globals(on_change, lambda: observer.threads_running > 0) as left_at, watching(on_suspect):
+        changes = watching_globals(self._workflow.fn, on_change, lambda: observer.threads_running > 0)
+        with changes as left_at, watching(on_suspect):
             observer.left_at = left_at
             yield
 

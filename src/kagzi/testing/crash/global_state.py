@@ -2,7 +2,8 @@
 function.
 
 It traces the event loop's thread: after each line of workflow code it compares the values that the line could have
-changed.
+changed. A variable of an enclosing function lives as long as its cell. Cells that exist before the run outlive it;
+those that the run makes, for its own nested functions, do not.
 """
 
 import sys
@@ -18,6 +19,7 @@ from ...sdk.workflow.current import place
 from ...sdk.workflow.signals import Signal
 from ...sdk.workflow.step import Step
 from ...sdk.workflow.workflow import Workflow
+from .cells import Cells, existing_cells
 from .sources import Culprit, culprit_of, line_at, owner_of
 
 OnChange = Callable[[str, str, str, Culprit], None]
@@ -28,14 +30,15 @@ _FIXED = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types
 _DEPTH_MAX = 4
 _ITEMS_MAX = 200
 _SHOWN_CHARS = 200
+_CELL = " of cell "  # between the name of a variable and the number of its cell
 
 
 @contextmanager
-def watching_globals(on_change: OnChange, in_threads: Callable[[], bool]) -> "Generator[dict[CodeType, int]]":
-    """`in_threads`: whether bodies of steps run in threads meanwhile; these may change anything. Yields the line at
-    which each function last returned."""
+def watching_globals(fn: Any, on_change: OnChange, in_threads: Callable[[], bool]) -> "Generator[dict[CodeType, int]]":
+    """`fn`: the function of the workflow. `in_threads`: whether bodies of steps run in threads meanwhile; these may
+    change anything. Yields the line at which each function last returned."""
     before = sys.gettrace()
-    tracer = _Tracer(on_change, in_threads)
+    tracer = _Tracer(on_change, in_threads, existing_cells(fn))
     sys.settrace(tracer.on_call)
     try:
         yield tracer.left_at
@@ -44,9 +47,10 @@ def watching_globals(on_change: OnChange, in_threads: Callable[[], bool]) -> "Ge
 
 
 class _Tracer:
-    def __init__(self, on_change: OnChange, in_threads: Callable[[], bool]) -> None:
+    def __init__(self, on_change: OnChange, in_threads: Callable[[], bool], cells: Cells) -> None:
         self._on_change = on_change
         self._in_threads = in_threads
+        self.cells = cells
         self._bodies = 0  # how often step code, rather than workflow code, was entered
         self._frames: dict[int, tuple[FrameType, _Lines]] = {}  # of workflow code, by id
         self.left_at: dict[CodeType, int] = {}  # the line at which each function last returned
@@ -93,11 +97,11 @@ class _Lines:
         self._bodies = self._tracer.bodies
 
     def _state(self, frame: FrameType) -> dict[str, Any]:
-        names, code = frame.f_globals, frame.f_code
+        names = frame.f_globals
         state = {name: fingerprint(names[name]) for name in self._watched if name in names}
-        if code.co_freevars:
-            local = frame.f_locals
-            state.update({name: fingerprint(local[name]) for name in code.co_freevars if name in local})
+        for name in frame.f_code.co_freevars:
+            for number, cell in enumerate(self._tracer.cells.get(name, ())):
+                state[f"{name}{_CELL}{number}"] = _content(cell)
         return state
 
     def on_event(self, frame: FrameType, event: str, detail: Any) -> Any:
@@ -109,12 +113,19 @@ class _Lines:
             for name, after in now.items():
                 before = self._seen.get(name)
                 if before != after:
-                    self._tracer.changed(name, before, after, frame, self._line)
+                    self._tracer.changed(name.partition(_CELL)[0], before, after, frame, self._line)
         if event == "return" and not self._raises:
             self._tracer.left_at[frame.f_code] = frame.f_lineno
         self._raises = False
         self.remember(frame)
         return self.on_event
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return fingerprint(cell.cell_contents)
+    except ValueError:  # the variable has no value yet
+        return ()
 
 
 def _names_of(code: CodeType) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """The findings of `crash_everywhere`, worded for the author of the workflow."""
 
+import re
 import textwrap
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -12,11 +13,14 @@ Kind = Literal[
     # Consequences.
     "diverged", "ran-again", "argument", "result", "steps", "stuck",
 ]  # fmt: skip
+Fails = bool | str | None
+"""Whether the workflow is meant to fail; a text: with an error that contains it; None: it may."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _CAUSES: tuple[Kind, ...] = KINDS[:8]
 _SHOWN_CHARS = 400
 _INDENT = "      "
 _WIDTH = 118
+_OF_RUN = re.compile(r"^run \S+ ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +75,15 @@ def _short(text: str | None) -> str:
 class CrashReport:
     """What `crash_everywhere` did and found.
 
-    `result` is what the undisturbed run returned, `failed` how it failed. `boundaries` are the places where the worker
-    was killed, one run each. `runs` counts all runs, `kills` the workers. `skipped` lists what could not be tried.
+    `result` is what the undisturbed run returned, `failed` how it failed, `fails` how it was meant to. `boundaries` are
+    the places where the worker was killed, one run each. `runs` counts all runs, `kills` the workers. `skipped` lists
+    what could not be tried.
     """
 
     workflow: str
     result: Any = None
     failed: str = ""
+    fails: Fails = False
     boundaries: list[str] = field(default_factory=list[str])
     runs: int = 0
     kills: int = 0
@@ -86,8 +92,23 @@ class CrashReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there are no findings."""
-        return not self.findings
+        """Whether there are no findings, and the workflow ends as it is meant to: it fails only if `fails` says so."""
+        return not (self.findings or self.wrong_end)
+
+    @property
+    def wrong_end(self) -> str:
+        """What is wrong with the end of the undisturbed run; empty if it ended as it is meant to."""
+        if self.fails is None or (self.failed and (self.fails is True or (self.fails and self.fails in self.failed))):
+            return ""
+        if self.failed:
+            how = _OF_RUN.sub("", self.failed)
+            if self.fails:
+                return f"workflow {self.workflow!r} {how}\n{_INDENT}It was meant to fail otherwise: {self.fails!r}"
+            remedy = "If this is what you test: crash_everywhere(..., fails=True)"
+            return f"workflow {self.workflow!r} {how}\n{_INDENT}{remedy}"
+        if self.fails and not self.findings:
+            return f"workflow {self.workflow!r} was meant to fail ({self.fails!r}), and did not"
+        return ""
 
     def add(self, finding: Finding) -> None:
         """Keep one finding for each line and kind; without a line, one for each kind."""
@@ -97,17 +118,19 @@ class CrashReport:
             self.findings.sort(key=_weight)  # a stable sort: earlier findings stay first
 
     def raise_if_wrong(self) -> None:
-        """Raises NotReplaySafe if there are findings."""
-        if self.findings:
+        """Raises NotReplaySafe unless it is `ok`."""
+        if not self.ok:
             raise NotReplaySafe(self)
 
     def __str__(self) -> str:
         runs = f"{self.runs} runs, the worker killed {self.kills} times"
-        if self.ok:
-            return f"workflow {self.workflow!r} is replay-safe: {len(self.boundaries)} boundaries, {runs}"
+        if not self.findings:
+            safe = f"workflow {self.workflow!r} is replay-safe: {len(self.boundaries)} boundaries, {runs}"
+            return f"{self.wrong_end}\n\nApart from that, {safe}" if self.wrong_end else safe
         causes = [each for each in self.findings if each.is_cause]
         effects = [each for each in self.findings if not each.is_cause]
-        lines = [f"workflow {self.workflow!r} is not replay-safe (found in {runs})"]
+        lines = [self.wrong_end, ""] if self.failed and self.wrong_end else []
+        lines.append(f"workflow {self.workflow!r} is not replay-safe (found in {runs})")
         for each in causes or effects:
             lines += ["", str(each), each.advice]
         if causes and effects:
@@ -118,7 +141,8 @@ class CrashReport:
 
 
 class NotReplaySafe(AssertionError):
-    """A run of the workflow does not survive the loss of its worker. `report` has the findings, the clearest first."""
+    """A run of the workflow does not survive the loss of its worker, or fails although it is not meant to. `report` has
+    the findings, the clearest first."""
 
     def __init__(self, report: CrashReport) -> None:
         super().__init__(str(report))

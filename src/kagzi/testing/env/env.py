@@ -31,7 +31,7 @@ class TestEnv(Environment):
         reports: list[CrashReport] = []
 
         async def crash(workflow: Workflow[Any, Any], input: Any) -> "CrashReport":
-            reports.append(await self.crash_everywhere(workflow, input))
+            reports.append(await self._crash_everywhere(workflow, input, fails=None))
             return reports[-1]
 
         self.instead_of_run = crash
@@ -49,6 +49,7 @@ class TestEnv(Environment):
         drive: "Callable[[TestEnv, Run[Any]], Awaitable[None]] | None" = None,
         same: "Callable[[Any, Any], bool] | None" = None,
         any_order: bool = True,
+        fails: bool | str = False,
         check: bool = True,
     ) -> "CrashReport":
         """Run the workflow once for each of its boundaries (before, in and after each step, sleep, signal and child),
@@ -65,20 +66,25 @@ class TestEnv(Environment):
             drive: Called with the environment and each run after its start, for anything else the run needs.
             same: Compares two results. Default: they are the same if their JSON is.
             any_order: Whether results that are ready at the same time may arrive in any order.
-            check: Raise if there are findings. Otherwise look at `report.findings`.
+            fails: Whether the workflow is meant to fail. A text: with an error that contains it, such as
+                `"CardDeclined"`. If it ends otherwise, NotReplaySafe says how.
+            check: Raise if there are findings. Otherwise look at `report.ok` and `report.findings`.
 
         Returns a report. Raises NotReplaySafe, which names the line and what to write instead. Afterwards mocks are in
         the state in which the undisturbed run left them.
         """
-        from ..crash.everywhere import crash_everywhere  # noqa: PLC0415  many tests never crash
-
-        return await crash_everywhere(
-            self,
+        return await self._crash_everywhere(
             workflow,
             input,
             signals=signals,
             drive=cast("Any", drive),  # it is always called with this environment
             same=same,
             any_order=any_order,
+            fails=fails,
             check=check,
         )
+
+    async def _crash_everywhere(self, workflow: Workflow[Any, Any], input: Any, **options: Any) -> "CrashReport":
+        from ..crash.everywhere import crash_everywhere  # noqa: PLC0415  many tests never crash
+
+        return await crash_everywhere(self, workflow, input, **options)
