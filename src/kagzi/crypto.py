@@ -15,6 +15,7 @@ except ImportError as error:
 AES_GCM = "aes-gcm"
 _ENCODING = "encoding"
 _KEY = "encoding-key"
+_KIND = "encoding-kind"
 _NONCE_BYTES = 12
 _KEY_BYTES = (16, 24, 32)
 _NAME_CHARS = 64
@@ -27,6 +28,8 @@ class AesGcm:
         keys: Secret keys of 32 bytes (16 and 24 also work), each under a name that you choose. The name is stored
             unencrypted with the encrypted data.
         current: The name of the key to encrypt with. Default: the only key.
+        strict: Refuse payloads that are not encrypted, and those that were encrypted as something else: an output does
+            not stand in for an input. All clients and workers must have it, and nothing older may be stored.
 
     To rotate keys, first give the new key to all clients and workers in addition to the old one. Then make it the
     `current` one everywhere. Keep the old key for as long as data that was encrypted with it is stored.
@@ -34,7 +37,7 @@ class AesGcm:
     Raises InvalidArgument for keys that cannot be used.
     """
 
-    def __init__(self, keys: Mapping[str, bytes], *, current: str | None = None) -> None:
+    def __init__(self, keys: Mapping[str, bytes], *, current: str | None = None, strict: bool = False) -> None:
         self._ciphers = {_checked_name(name): AESGCM(_checked_key(name, key)) for name, key in keys.items()}
         if current is None and len(self._ciphers) == 1:
             (current,) = self._ciphers
@@ -43,6 +46,7 @@ class AesGcm:
                 f"current={current!r} is not the name of one of the keys. There are: {self._names()}.", field="current"
             )
         self._current = current
+        self.strict = strict
 
     def __repr__(self) -> str:
         return f"<AesGcm with key {self._current!r}, of {self._names()}>"
@@ -54,9 +58,30 @@ class AesGcm:
 
     def encode(self, data: bytes) -> tuple[bytes, Mapping[str, str]]:
         """`data` encrypted with the current key."""
+        return self._encrypt(data, {_ENCODING: AES_GCM, _KEY: self._current})
+
+    def encode_as(self, kind: str, data: bytes) -> tuple[bytes, Mapping[str, str]]:
+        """`data` encrypted with the current key and bound to its `kind`: an input, an output and so on."""
+        return self._encrypt(data, {_ENCODING: AES_GCM, _KEY: self._current, _KIND: kind})
+
+    def _encrypt(self, data: bytes, metadata: Mapping[str, str]) -> tuple[bytes, Mapping[str, str]]:
         nonce = os.urandom(_NONCE_BYTES)  # noqa: TID251  a nonce is never repeated, not even in tests
-        encrypted = self._ciphers[self._current].encrypt(nonce, data, _associated(self._current))
-        return nonce + encrypted, {_ENCODING: AES_GCM, _KEY: self._current}
+        return nonce + self._ciphers[self._current].encrypt(nonce, data, _associated(metadata)), metadata
+
+    def decode_as(self, kinds: frozenset[str], data: bytes, metadata: Mapping[str, str]) -> bytes:
+        """Decrypt `data` that was encrypted, with this `metadata`, as one of the `kinds`, or as any if there are none.
+        Raises ValueError."""
+        if metadata.get(_ENCODING) != AES_GCM:
+            raise ValueError(
+                "it is not encrypted, and the codec here is strict. Somebody without the key has written it"
+            )
+        kind = metadata.get(_KIND)
+        if kind is None or (kinds and kind not in kinds):
+            raise ValueError(
+                f"it was encrypted as {kind or 'anything'}, and it stands where only {' or '.join(sorted(kinds))} may: "
+                "it was moved, or encrypted without strict=True"
+            )
+        return self.decode(data, metadata)
 
     def decode(self, data: bytes, metadata: Mapping[str, str]) -> bytes:
         """Decrypt `data` with the key that `metadata` names. Raises ValueError, which names the key."""
@@ -70,7 +95,7 @@ class AesGcm:
                 "Add that key: AesGcm(keys={...})"
             )
         try:
-            return cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _associated(name))
+            return cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], _associated(metadata))
         except (InvalidTag, ValueError):
             raise ValueError(
                 f"the key {name!r} does not decrypt it: the key here is another one of that name, or what is stored "
@@ -81,9 +106,10 @@ class AesGcm:
         return ", ".join(map(repr, sorted(self._ciphers))) or "none"
 
 
-def _associated(name: str) -> bytes:
+def _associated(metadata: Mapping[str, str]) -> bytes:
     """The associated data to authenticate. It has no run or step: forks, children and parents share the bytes."""
-    return f"kagzi {AES_GCM} {name}".encode()
+    kind = f" {metadata[_KIND]}" if _KIND in metadata else ""
+    return f"kagzi {AES_GCM} {metadata[_KEY]}{kind}".encode()
 
 
 def _checked_name(name: object) -> str:

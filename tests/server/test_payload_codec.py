@@ -16,7 +16,11 @@ from kagzi import Context, Kagzi, NonRetryable, Retry, RunError, Signal, StepErr
 from kagzi.core.errors import InvalidArgument, PreconditionFailed
 from kagzi.core.states import RunStatus
 from kagzi.crypto import AesGcm
+from kagzi.sdk.transport.payload_codec import MessageCodec
 from kagzi.server.app import Server
+from kagzi.v1.common_pb2 import Payload
+from kagzi.v1.worker_pb2 import Task
+from kagzi.v1.workflow_pb2 import StartWorkflowRequest
 from tests.server.conftest import StartServer
 from tests.support.kagzi_inline import kagzi_inline
 from tests.support.polling import until
@@ -25,6 +29,7 @@ SECRET = "platypus"  # in everything that user code says
 LOGGED = "wombat"  # in what a step logs: its author sees it in the worker's log
 FIRST, SECOND = AesGcm.new_key(), AesGcm.new_key()
 CODEC = AesGcm({"2025": FIRST})
+STRICT = AesGcm({"2025": FIRST}, strict=True)
 QUICKLY = Retry.fixed(5, "1ms")
 
 approved = Signal("approved", str)
@@ -163,12 +168,13 @@ async def stored(database: str) -> bytes:
         await connection.close()
 
 
+@pytest.mark.parametrize("codec", [CODEC, STRICT], ids=["", "strict"])
 async def test_neither_database_nor_logs_hold_clear_text(
-    start_server: StartServer, database_url: str, caplog: pytest.LogCaptureFixture
+    start_server: StartServer, database_url: str, caplog: pytest.LogCaptureFixture, codec: AesGcm
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server = await start_server(database_url)
-    await use_everything(server, CODEC)
+    await use_everything(server, codec)
     content = await stored(database_url)
     for written in (
         SECRET.encode(),
@@ -189,6 +195,72 @@ async def test_the_same_program_without_a_codec_is_readable(start_server: StartS
     async with Worker(server.grpc_address, workflows=WORKFLOWS), Kagzi.connect(server.grpc_address) as client:
         await client.run(child, secret("input"))
     assert (await stored(database_url)).count(SECRET.encode()) >= 2
+
+
+# --- who has no key, and may write -----------------------------------------------------------------------------------
+
+
+@workflow
+async def passes_on(ctx: Context, _: int) -> str:
+    return await ctx.child(child, "x", id=f"{ctx.workflow_id}/child", labels=dict(ctx.labels))
+
+
+async def test_what_others_encrypted_is_not_decrypted_where_anybody_may_put_it(
+    start_server: StartServer, database_url: str
+) -> None:
+    """A worker would send it back in clear: in the id of a child, or in its labels."""
+    address = (await start_server(database_url)).grpc_address
+    async with (
+        Worker(address, workflows=[child, fails, passes_on], codec=CODEC),
+        Kagzi.connect(address, codec=CODEC) as client,
+        Kagzi.connect(address) as stranger,
+    ):
+        failed = await client.start(fails, "input")
+        with pytest.raises(RunError):
+            await failed.result()
+        async with Kagzi.connect(address, codec=AesGcm({"other": SECOND})) as outsider:
+            seen = await outsider.get(failed.id).info()
+            assert seen.error is not None
+            stolen = seen.error.message
+        assert stolen.startswith("[encoded ")
+        run = await stranger.start(passes_on, 1, id=stolen, labels={"a": stolen})
+        assert secret("output of a child") in await client.get(run.id, passes_on).result()
+        assert (await client.get(run.id).info()).workflow_id == stolen
+    assert SECRET.encode() not in await stored(database_url)
+
+
+async def test_strict_refuses_what_is_not_encrypted_and_pauses(start_server: StartServer) -> None:
+    address = (await start_server()).grpc_address
+    async with (
+        Worker(address, workflows=[child], codec=STRICT),
+        Kagzi.connect(address) as stranger,
+        Kagzi.connect(address, codec=CODEC) as lax,
+    ):
+        for client, words in (
+            (stranger, "it is not encrypted, and the codec here is strict"),
+            (lax, "encrypted as any"),
+        ):
+            run = await client.start(child, "plain")
+            await until(lambda: _is_paused(run))  # noqa: B023
+            problem = (await run.info()).problem
+            assert problem is not None
+            assert words in problem.message
+
+
+def test_strict_binds_what_it_is_and_lax_codecs_still_read_it() -> None:
+    start = StartWorkflowRequest(workflow_type="x", input=Payload(data=b"1"), context=Payload(data=b"{}"))
+    MessageCodec(STRICT).encode(start)
+    task = Task(input=start.context, context=start.context)
+    MessageCodec(STRICT).decode(task)
+    assert "encrypted as context" in task.input.metadata["undecodable"]
+    assert "where only input may" in task.input.metadata["undecodable"]
+    assert task.context.data == b"{}"
+    start.context.metadata["encoding-kind"] = "input"  # it is authenticated, too
+    task = Task(input=start.context)
+    MessageCodec(STRICT).decode(task)
+    assert "does not decrypt it" in task.input.metadata["undecodable"]
+    MessageCodec(CODEC).decode(start)
+    assert (start.input.data, dict(start.input.metadata)) == (b"1", {})
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

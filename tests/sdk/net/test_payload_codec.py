@@ -116,9 +116,83 @@ def test_the_messages_above_have_something_to_say() -> None:
 def test_a_text_is_found_inside_of_another() -> None:
     error = common_pb2.ErrorDetail(message=SECRET)
     CODEC.encode(error)
-    response = workflow_pb2.WatchResponse(status_text=f"step 'a' failed: {error.message}. It is retried.")
+    response = workflow_pb2.ExplainWorkflowResponse(sentence=f"step 'a' failed: {error.message}. It is retried.")
     CODEC.decode(response)
-    assert response.status_text == f"step 'a' failed: {SECRET}. It is retried."
+    assert response.sentence == f"step 'a' failed: {SECRET}. It is retried."
+
+
+def everywhere(message: Message, text: str, depth: int = 6) -> None:
+    """Somebody who has no key writes `text` wherever a message has a text."""
+    for field in message.DESCRIPTOR.fields if depth else ():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            if field.is_repeated:
+                getattr(message, field.name).append(text)
+            elif field.containing_oneof is None:
+                setattr(message, field.name, text)
+        elif field.message_type is not None and field.message_type.GetOptions().map_entry:
+            if field.message_type.fields_by_name["value"].type == FieldDescriptor.TYPE_STRING:
+                getattr(message, field.name)["key"] = text
+        elif field.message_type is not None and field.containing_oneof is None:
+            inner = GetMessageClass(field.message_type)()
+            everywhere(inner, text, depth - 1)
+            if field.is_repeated:
+                getattr(message, field.name).append(inner)
+            else:
+                getattr(message, field.name).CopyFrom(inner)
+
+
+# What workers encode, and what servers compose of errors for people. Everything else is written by anybody.
+ENCODED_TEXTS = {
+    "SetStatusOperation.text",
+    "Workflow.status_text",
+    "WatchResponse.status_text",
+    "ErrorDetail.message",
+    "ErrorDetail.traceback",
+    "ErrorDetail.metadata",
+    "TimelineStep.error",
+    "ExplainWorkflowResponse.sentence",
+    "ExplainWorkflowResponse.reason",
+    "ExplainWorkflowResponse.facts",
+    "ExplainWorkflowResponse.remedy",
+    "BulkOperation.last_error",
+}
+
+
+def decoded_texts(message: Message) -> Iterator[str]:
+    for field, value in message.ListFields():
+        name = f"{message.DESCRIPTOR.name}.{field.name}"
+        if field.type == FieldDescriptor.TYPE_STRING:
+            if SECRET in (value if isinstance(value, str) else "".join(value)):
+                yield name
+        elif field.message_type is not None and field.message_type.GetOptions().map_entry:
+            for each in value.values():
+                if isinstance(each, Message):
+                    yield from decoded_texts(each)
+                elif isinstance(each, str) and SECRET in each:
+                    yield name
+        elif field.message_type is not None:
+            for each in value if field.is_repeated else (value,):
+                yield from decoded_texts(each)
+
+
+@pytest.mark.parametrize("name", sorted(MESSAGES))
+def test_ciphertext_in_a_name_a_label_or_a_reason_stays_as_it_is(name: str) -> None:
+    error = common_pb2.ErrorDetail(message=SECRET)
+    CODEC.encode(error)
+    message = GetMessageClass(MESSAGES[name])()
+    everywhere(message, error.message)
+    received = CODEC.decoding(type(message).FromString)(message.SerializeToString())
+    assert set(decoded_texts(received)) <= ENCODED_TEXTS
+
+
+def test_a_status_text_is_decoded_as_a_whole_or_not_at_all() -> None:
+    status = worker_pb2.SetStatusOperation(text=SECRET)
+    CODEC.encode(status)
+    part, whole = f"stolen: {status.text}", status.text
+    for text, shown in ((part, part), (whole, SECRET)):
+        received = workflow_pb2.WatchResponse(status_text=text)
+        CODEC.decode(received)
+        assert received.status_text == shown
 
 
 def test_long_texts_are_shortened_so_that_the_server_need_not() -> None:

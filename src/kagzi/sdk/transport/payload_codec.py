@@ -23,6 +23,7 @@ from ...core.public import exported
 from ...core.records import ENCODING, is_encoded
 from ...v1 import common_pb2 as common
 from .channel import Channel
+from .payload_kinds import ANY, EFFECT, TEXT, TEXTS, decoded, encoded, is_strict, kind_of, kinds_in
 
 M = TypeVar("M", bound=Message)
 
@@ -35,6 +36,20 @@ _PAYLOAD = "kagzi.v1.Payload"
 _ERROR = "kagzi.v1.ErrorDetail"
 # Data from user code besides payloads and errors, by message and field, with the server's limit.
 _TEXTS = {"kagzi.v1.SetStatusOperation": {"text": limits.STATUS_TEXT_BYTES}}
+# Where encoded texts come back. Only these are decoded: in a name, an id or a label, somebody without the key may have
+# put what others encoded, and code that passes it on would show it to the server.
+_WHOLE_TEXTS = {
+    "kagzi.v1.SetStatusOperation": ("text",),
+    "kagzi.v1.Workflow": ("status_text",),
+    "kagzi.v1.WatchResponse": ("status_text",),
+}
+# The same, where servers put errors into sentences, for people.
+_SENTENCES = {
+    _ERROR: ("message", "traceback", "metadata"),
+    "kagzi.v1.TimelineStep": ("error",),
+    "kagzi.v1.ExplainWorkflowResponse": ("sentence", "reason", "facts", "remedy"),
+    "kagzi.v1.BulkOperation": ("last_error",),
+}
 # Servers and programs read these keys of an error's metadata; user code does not write them.
 _CLEAR_METADATA = frozenset(
     {OWN_CODE, ENCODING, "step_id", "seq", "expected", "limit", "maximum", "size", "reason", "grpc_status", "down"}
@@ -87,10 +102,11 @@ class MessageCodec:
         if self.codec is not None:
             self._encode(self.codec, message)
 
-    def _encode(self, codec: Codec, message: Message) -> None:
+    def _encode(self, codec: Codec, message: Message, kind: str = EFFECT) -> None:
+        """`kind`: of a payload."""
         name = message.DESCRIPTOR.full_name
         if name == _PAYLOAD:
-            _encode_payload(codec, cast("common.Payload", message))
+            _encode_payload(codec, cast("common.Payload", message), kind)
             return
         if name == _ERROR and not _encode_error(codec, cast("common.ErrorDetail", message)):
             return
@@ -98,57 +114,60 @@ class MessageCodec:
             setattr(message, text, _encoded_text(codec, getattr(message, text), limit))
         for field in _leading_on(cast("Descriptor", message.DESCRIPTOR)):
             for each in _messages_in(message, field):
-                self._encode(codec, each)
+                self._encode(codec, each, kind_of(name, field.name))
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
     def decode(self, message: Message) -> None:
         """Never raises: values that cannot be decoded stay as they are."""
-        if message.DESCRIPTOR.full_name == _PAYLOAD:
-            self._decode_payload(cast("common.Payload", message))
+        self._decode(message, ANY)
+
+    def _decode(self, message: Message, kinds: frozenset[str]) -> None:
+        """`kinds`: of a payload, as which it may have been encoded."""
+        name = message.DESCRIPTOR.full_name
+        if name == _PAYLOAD:
+            self._decode_payload(cast("common.Payload", message), kinds)
             return
-        for field, value in message.ListFields():
-            if field.type == FieldDescriptor.TYPE_STRING:
-                self._decode_texts(message, field, value)
-            elif field.type == FieldDescriptor.TYPE_MESSAGE:
-                if _is_text_map(field):
-                    for key in [key for key, text in value.items() if _BEGINNING in text]:
-                        value[key] = self._decoded_text(value[key])
-                else:
-                    for each in _messages_in(message, field):
-                        self.decode(each)
+        for text in _WHOLE_TEXTS.get(name, ()):
+            if whole := _part().fullmatch(getattr(message, text)):
+                setattr(message, text, self._decoded_part(whole))
+        for text in _SENTENCES.get(name, ()):
+            self._decode_sentence(message, text)
+        for field in _leading_on(cast("Descriptor", message.DESCRIPTOR)):
+            for each in _messages_in(message, field):
+                self._decode(each, kinds_in(name, field.name))
+
+    def _decode_sentence(self, message: Message, field: str) -> None:
+        value = getattr(message, field)
+        if not isinstance(value, str):
+            for key in [key for key, text in value.items() if _BEGINNING in text]:
+                value[key] = self._decoded_text(value[key])
+        elif _BEGINNING in value:
+            setattr(message, field, self._decoded_text(value))
 
     def decoding(self, read: "Callable[[bytes], M]") -> "Callable[[bytes], M]":
         """A reader that also decodes what `read` returns."""
 
         def decoded(data: bytes) -> M:
             message = read(data)
-            if any(mark in data for mark in _SIGNS):
+            if any(mark in data for mark in _SIGNS) or is_strict(self.codec):
                 self.decode(message)
             return message
 
         return decoded
 
-    def _decode_payload(self, payload: common.Payload) -> None:
-        metadata = payload.metadata
-        if self.codec is None or not is_encoded(metadata):
+    def _decode_payload(self, payload: common.Payload, kinds: frozenset[str]) -> None:
+        metadata, codec = payload.metadata, self.codec
+        if codec is None or not payload.data or not (is_encoded(metadata) or is_strict(codec)):
             return
         try:
-            payload.data = self.codec.decode(payload.data, dict(metadata))
+            payload.data = decoded(codec, payload.data, dict(metadata), kinds)
         except Exception as error:  # noqa: BLE001  the codec is user code
+            metadata.setdefault(ENCODING, CLEAR)
             metadata[UNDECODABLE] = str(error) or type(error).__name__
             return
         for key in [key for key in metadata if key.startswith(ENCODING)]:
             del metadata[key]
-
-    def _decode_texts(self, message: Message, field: FieldDescriptor, value: Any) -> None:
-        if isinstance(value, str):
-            if _BEGINNING in value:
-                setattr(message, field.name, self._decoded_text(value))
-            return
-        for place, text in enumerate(value):
-            if _BEGINNING in text:
-                value[place] = self._decoded_text(text)
 
     def _decoded_text(self, text: str) -> str:
         return _part().sub(self._decoded_part, text)
@@ -161,7 +180,7 @@ class MessageCodec:
             shown = ", ".join(metadata.values())
             return f"[encoded: {shown}, {len(data)} bytes]"
         try:
-            return self.codec.decode(data, metadata).decode("utf-8", "replace")
+            return decoded(self.codec, data, metadata, TEXTS).decode("utf-8", "replace")
         except Exception:  # noqa: BLE001  the codec is user code
             return part[0]
 
@@ -229,11 +248,6 @@ def _map_value(field: FieldDescriptor) -> FieldDescriptor | None:
     return entry.fields_by_name["value"] if entry is not None and entry.GetOptions().map_entry else None
 
 
-def _is_text_map(field: FieldDescriptor) -> bool:
-    value = _map_value(field)
-    return value is not None and value.type == FieldDescriptor.TYPE_STRING
-
-
 def _messages_in(message: Message, field: FieldDescriptor) -> Iterable[Message]:
     value = getattr(message, field.name)
     if _map_value(field) is not None:
@@ -252,10 +266,10 @@ def _part() -> "re.Pattern[str]":
 # --- encoding ---------------------------------------------------------------------------------------------------------
 
 
-def _encode_payload(codec: Codec, payload: common.Payload) -> None:
+def _encode_payload(codec: Codec, payload: common.Payload, kind: str) -> None:
     if not payload.data or is_encoded(payload.metadata):
         return
-    data, metadata = _checked(*codec.encode(payload.data))
+    data, metadata = _checked(*encoded(codec, payload.data, kind))
     payload.data = data
     payload.metadata.update(metadata)
 
@@ -287,7 +301,7 @@ def _encoded_text(codec: Codec, text: str, limit: int, *, keep_end: bool = False
 
 
 def _encoded_part(codec: Codec, clear: bytes) -> str:
-    data, metadata = _checked(*codec.encode(clear))
+    data, metadata = _checked(*encoded(codec, clear, TEXT))
     shown = "".join(f" {key}={quote(value, safe='')}" for key, value in metadata.items())
     return f"{_BEGINNING}{base64.urlsafe_b64encode(data).decode()}{shown}]"
 
