@@ -24,13 +24,32 @@ def test_the_same_lines_however_they_are_split(data: bytes, positions: list[int]
     assert len(buffer) == len(buffer.last())
 
 
+@given(st.text("a \t\n\r", max_size=60).map(str.encode), st.lists(st.integers(0, 60)))
+def test_white_space_before_lines_is_left_out_however_they_are_split(data: bytes, positions: list[int]) -> None:
+    places = sorted({0, len(data), *(position for position in positions if position < len(data))})
+    buffer = LineBuffer(skips_white=True)
+    lines = [line for start, end in itertools.pairwise(places) for line in buffer.add(data[start:end])]
+    wanted = [line.strip() for line in data.split(b"\n") if line.strip()]
+    assert [line.strip() for line in (*lines, buffer.last()) if line] == wanted
+    assert not any(line[:1].isspace() for line in (*lines, buffer.last()))
+
+
+@pytest.mark.parametrize("white", [b"\n", b" \n", b"\r\n", b" "])
+def test_white_space_takes_one_step_however_long_it_is(white: bytes) -> None:
+    Watched.searches = 0
+    assert list(LineBuffer(skips_white=True).add(Watched(white * 100_000 + b"x\n" + white * 100_000))) == [b"x\n"]
+    assert Watched.searches == 2
+
+
 class Watched(bytes):
     """Counts the bytes that are searched, and notices what is searched other than piece by piece."""
 
     searched = 0
+    searches = 0
 
     def find(self, sub: bytes, start: SupportsIndex = 0, end: SupportsIndex | None = None) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]  mypy and typeshed disagree on the ellipsis
         index = super().find(sub, start)
+        Watched.searches += 1
         Watched.searched += (len(self) if index < 0 else index + 1) - int(start)
         return index
 

@@ -22,6 +22,9 @@ MESSAGE_HARD_BYTES = 4 * MIB
 MESSAGE_READ_BYTES = (
     4 * MESSAGE_HARD_BYTES
 )  # what a client accepts in one message: a claimed run with its input, context and a step
+MESSAGE_ELEMENTS = 20_000  # of all lists and maps of a message together; they are counted before it is decoded
+MESSAGE_OPERATIONS = 50_000  # the same, for the operations of a worker: they are read in parts
+MESSAGE_UNCOUNTED_BYTES = 64 * KIB  # smaller messages have at most 32,768 elements, of two bytes each; none is counted
 HISTORY_PAGE_BYTES = 256 * KIB
 ANSWERS_BYTES = 24 * MIB  # responses that are being built or not yet sent: per server
 ANSWERS_NAMESPACE_BYTES = 16 * MIB  # the same for each namespace

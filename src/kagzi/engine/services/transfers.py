@@ -335,11 +335,11 @@ class _Incoming:
 
 async def _lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Splits chunks into lines. Skips empty lines. Raises InvalidArgument for a line that is too long."""
-    buffer = LineBuffer()
+    buffer = LineBuffer(skips_white=True)
     async for chunk in chunks:
         for line in buffer.add(chunk):
-            if stripped := line.strip():
-                yield stripped
+            yield line.strip()
+        await asyncio.sleep(0)  # chunks that have arrived may be many, and contain nothing to wait for
         if len(buffer) > limits.TRANSFER_LINE_BYTES:
             raise InvalidArgument(
                 f"a line has more than {limits.TRANSFER_LINE_BYTES} bytes, the limit. "

@@ -26,6 +26,7 @@ HEARTBEAT_TAG = b"\x1a"
 RECEIVED_TAG = b"\x22"
 _OPERATION_TAG = b"\x1a"
 AT_ONCE_BYTES = 256 * limits.KIB
+_MESSAGE_BYTES = limits.MESSAGE_UNCOUNTED_BYTES - limits.KIB  # no server refuses it for the number of its elements
 _LARGE_UNANSWERED = 4
 _LARGEST_PART_BYTES = limits.MESSAGE_HARD_BYTES - limits.KIB  # a part may be a message by itself
 
@@ -206,8 +207,8 @@ class Outbox:
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[bytes]:
-        """Operations that are due, as messages of about `at_once_bytes`, kept until answered. Large parts, and later
-        operations of their runs, wait for `take_large`."""
+        """Operations that are due, as messages of about `at_once_bytes`, and of _MESSAGE_BYTES unless a single part is
+        larger, kept until answered. Large parts, and later operations of their runs, wait for `take_large`."""
         due, self._due = self._due, []
         taken: list[bytes] = []
         parts: list[bytes] = []
@@ -224,7 +225,7 @@ class Outbox:
                     self._large.append((port, part, operations))
                     self._large_ports[port] += 1
                     continue
-                if parts and size + len(part) > self.at_once_bytes:
+                if parts and size + len(part) > min(self.at_once_bytes, _MESSAGE_BYTES):
                     taken.append(self._keep(parts, inside))
                     parts, inside, size = [], [], 0
                 parts.append(part)
@@ -380,18 +381,16 @@ def _parts(port: OutPort) -> Iterable[tuple[bytes, list[Sent]]]:
     if group is None or not fresh:
         return ()
     body = group.SerializeToString()
-    if len(body) <= limits.MESSAGE_SOFT_BYTES or len(fresh) == 1:
+    if len(body) <= _MESSAGE_BYTES or len(fresh) == 1:
         return ((field(RUNS_TAG, body, port.proof), fresh),)
     return _pieces(port, group, fresh)
 
 
 def _pieces(port: OutPort, group: pb.RunOperations, fresh: list[Sent]) -> Iterable[tuple[bytes, list[Sent]]]:
-    pieces: list[bytes] = []
-    inside: list[Sent] = []
-    size = 0
+    pieces, inside, size = list[bytes](), list[Sent](), 0
     for operation, sent in zip(group.operations, fresh, strict=True):
         piece = field(_OPERATION_TAG, operation.SerializeToString())
-        if pieces and size + len(piece) > limits.MESSAGE_SOFT_BYTES:
+        if pieces and size + len(piece) > _MESSAGE_BYTES:
             yield field(RUNS_TAG, b"".join(pieces), port.proof), inside
             pieces, inside, size = [], [], 0
         pieces.append(piece)

@@ -260,7 +260,7 @@ class Session:
             self.leased.refuse(self._outbox.take_refusals())
         for data in messages:
             beside = self._beside()
-            if beside and len(beside) + len(data) > limits.MESSAGE_SOFT_BYTES:
+            if beside and len(beside) + len(data) > limits.MESSAGE_UNCOUNTED_BYTES:
                 yield beside
                 beside = b""
             yield data + beside if beside else data

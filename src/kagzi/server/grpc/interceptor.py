@@ -286,7 +286,7 @@ class _InTime:
 
 def read_message(data: object, request_type: type[Request]) -> Request:
     """Decodes the result of `context.read`, or a call's bytes. Raises ResourceExhausted for a message over the limit,
-    InvalidArgument for an invalid or missing one."""
+    InvalidArgument for an invalid or missing one, and for one with too many elements."""
     if not isinstance(data, bytes):
         raise InvalidArgument(f"the call ended before its first message, a {request_type.DESCRIPTOR.full_name}.")
     if len(data) > limits.MESSAGE_HARD_BYTES:
@@ -295,6 +295,10 @@ def read_message(data: object, request_type: type[Request]) -> Request:
             metadata=limit_reached("message_bytes", limits.MESSAGE_HARD_BYTES),
         )
     try:
+        if len(data) > limits.MESSAGE_UNCOUNTED_BYTES:
+            from .elements import check_elements  # noqa: PLC0415  few messages are that large
+
+            check_elements(data, request_type)
         return request_type.FromString(data)
     except DecodeError:
         raise InvalidArgument(f"the message is not a {request_type.DESCRIPTOR.full_name}.") from None

@@ -39,6 +39,7 @@ _NOTICE_KINDS = {
 }
 _LINGER_S = 10.0  # how long a worker may wait for responses after its last message
 _NOTICE_BYTES = 128  # size of a notice without its reason
+_READ_AT_ONCE = 2 * limits.SESSION_OPERATIONS  # operations of one message, and runs that they are for
 
 _Answers = Sequence[tuple[int, Outcome]]
 _Part = tuple[int, Callable[[pb.SessionResponse], None]]
@@ -287,28 +288,42 @@ class SessionStream:
         if request.received:
             session.received([read_leased(run, self._namespace) for run in request.received])
         if request.runs:
-            operations = self._read_operations(request)
-            if operations:
-                await session.submit(operations)
-                # The writer runs after the journal, in the same turn: after a commit inline, the answers are there.
-                self._outlet.outbound.notify()
+            for turn, operations in enumerate(self._read_operations(request)):
+                if turn:
+                    await asyncio.sleep(0)  # others are served between the parts of a long message
+                if operations:
+                    await session.submit(operations)
+                    # The writer runs after the journal, in the same turn: after a commit inline, the answers are there.
+                    self._outlet.outbound.notify()
         if request.heartbeat:
             await session.heartbeat([read_leased(run, self._namespace) for run in request.heartbeat])
         if request.HasField("update"):
             await self._update(session, request.update)
 
-    def _read_operations(self, request: pb.SessionRequest) -> list[tuple[int, Command]]:
+    def _read_operations(self, request: pb.SessionRequest) -> Iterator[list[tuple[int, Command]]]:
+        """The operations that can be read, in parts of at most _READ_AT_ONCE; the others are answered."""
         operations: list[tuple[int, Command]] = []
         refused: list[tuple[int, Outcome]] = []
+        read = 0
         now = self._clock.now()
         for part in request.runs:
             run, lease = RunKey(self._namespace, part.run_id), read_lease(part.lease)
+            read += 1
             for operation in part.operations:
                 command = read_operation(operation, run, lease, now)
                 if isinstance(command, Refused):
                     refused.append((operation.id, command))
                 else:
                     operations.append((operation.id, command))
+                read += 1
+                if read >= _READ_AT_ONCE:
+                    yield self._taken(operations, refused)
+                    operations, refused, read = [], [], 0
+        yield self._taken(operations, refused)
+
+    def _taken(
+        self, operations: list[tuple[int, Command]], refused: list[tuple[int, Outcome]]
+    ) -> list[tuple[int, Command]]:
         self._outlet.add_operations(len(operations) + len(refused))
         if refused:
             self._outlet.answers(refused)

@@ -9,6 +9,7 @@ from ....core.records import RunEnd, RunKey
 from ....core.run.commands import StartRequest
 from ....core.run.outcomes import Existing, Started
 from ....engine import RUN_WAITS, Engine, Named
+from ....engine.checks.requests import batch_size
 from ....v1 import workflow_pb2 as pb
 from ....wire.common import QUEUE_IGNORED, read_duration_ms, read_payload, write_error, write_time_if
 from ....wire.enums import RUN_STATUS_TO_WIRE
@@ -72,6 +73,7 @@ class WorkflowService(BulkService, TransferService):
 
     async def StartBatch(self, request: pb.StartBatchRequest) -> pb.StartBatchResponse:
         namespace = request.namespace_id
+        batch_size(request.starts, limits.START_BATCH_ITEMS, "starts")  # before each of them is read
         _check_places(request)
         read = [_read_or_refuse(start, namespace) for start in request.starts]
         outcomes = iter(await self._runs.start_many([item for item in read if not isinstance(item, KagziError)]))
