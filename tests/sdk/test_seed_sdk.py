@@ -76,23 +76,17 @@ async def send_notification(ctx: Context, to: str) -> str:
 
 
 async def test_2_worker_api(address: str, client: Kagzi) -> None:
-    worker = (
+    worker = await (
         Worker(f"http://{address}")
         .namespace("production")
         .max_concurrent(50)
         .retries(3)
-        .label("zone", "a")
-        .hostname("worker-1")
-        .version("1.0.0")
-        .build_id("abc123")
         .workflows([
             ("process-order", process_order),
             ("send-notification", send_notification),
         ])
-        .build()  # otherwise: nothing is awaited here; `run()` connects
+        .build()
     )  # fmt: skip
-    assert (worker.options.hostname, worker.options.build_id) == ("worker-1", "abc123")
-    assert worker.options.labels == {"zone": "a", "version": "1.0.0"}
     running_worker = asyncio.create_task(worker.run())
     run = await client.start("process-order").namespace("production").input(7)
     assert await run.result(timeout=WAIT) == "order 7 in production"
@@ -100,6 +94,15 @@ async def test_2_worker_api(address: str, client: Kagzi) -> None:
     assert await run.result(timeout=WAIT) == "told ada"
     running_worker.cancel()
     await asyncio.gather(running_worker, return_exceptions=True)
+
+
+def test_2_the_other_setters(address: str) -> None:
+    worker = Worker(address).hostname("worker-1").version("1.0.0").label("zone", "a").build_id("abc123")
+    assert (worker.options.hostname, worker.options.build_id) == ("worker-1", "abc123")
+    assert worker.options.labels == {"zone": "a", "version": "1.0.0"}
+    # Otherwise: `retries(n)` is n tries after the first, as its comment says ("retry count").
+    assert worker.retries(3).options.retry == Retry.attempts(4)
+    assert worker.retry(Retry.exponential(3)).options.retry == Retry.attempts(3)
 
 
 async def test_2_every_setter_returns_a_new_worker(address: str) -> None:
@@ -110,7 +113,11 @@ async def test_2_every_setter_returns_a_new_worker(address: str) -> None:
 
 async def test_2_at_least_one_workflow_must_be_registered(address: str) -> None:
     with pytest.raises(InvalidArgument, match="has no workflows"):
+        await Worker(address).build()
+    with pytest.raises(InvalidArgument, match="has no workflows"):
         await Worker(address).run()
+    with pytest.raises(TypeError, match="run"):
+        await Worker(address)
 
 
 # --- 3. Retry API -----------------------------------------------------------------------------------------------------
@@ -192,32 +199,33 @@ async def call_api(request: str) -> str:
 
 @workflow
 async def step_api(ctx: Context, user_id: int) -> list[Any]:
-    # Single builder pattern - extensible without API breakage. A lambda captures what it needs; given the function
-    # itself, the result has its type on replay, too.
-    captured = await ctx.step("fetch-user").run(lambda: fetch_user(user_id))
-    user = await ctx.step("fetch-user").run(fetch_user, user_id)
+    # Single builder pattern - extensible without API breakage
+    user = await ctx.step("fetch-user").run(lambda: fetch_user(user_id))
+
     result = await ctx.step("transform-data").run(lambda: transform(user))
+
     response = (
         await ctx.step("call-external-api")
         .retry(Retry.exponential(10).initial("5ms"))
         .timeout("30s")
         .run(lambda: call_api("request"))
     )
-    return [captured, result, response]
+    await ctx.sleep("replayed", "1ms")
+    return [user.email, result, response]
 
 
 async def test_4_step_api(address: str, client: Kagzi) -> None:
     async with Worker(address).workflows([step_api]):
         run = await client.start(step_api, 3)
-        user, result, response = await run.result(timeout=WAIT)
-    assert (user["email"], result) == ("user-3@example.com", "USER-3@EXAMPLE.COM")
+        email, result, response = await run.result(timeout=WAIT)
+    assert (email, result) == ("user-3@example.com", "USER-3@EXAMPLE.COM")
     assert response == "request at attempt 2"
     steps = await run.steps()
     assert [(step.name, step.attempts) for step in steps] == [
         ("fetch-user", 1),
-        ("fetch-user", 1),
         ("transform-data", 1),
         ("call-external-api", 2),
+        ("replayed", 1),
     ]
 
 
@@ -235,7 +243,9 @@ async def test_4_why_closure_capture_works(address: str, client: Kagzi) -> None:
     @workflow
     async def order_workflow(ctx: Context, user_id: int) -> str:
         entered.append(user_id)
-        user = await ctx.step("fetch-user").run(fetch_user, user_id)
+        # `input` comes from workflow input (serialized at start)
+        user = await ctx.step("fetch-user").run(lambda: fetch_user(user_id))
+        # `user` comes from previous step output (serialized after step completed)
         charge = await ctx.step("charge-card").run(lambda: charge_card(user))
         await ctx.wait_for(proceed)
         return charge
@@ -347,19 +357,20 @@ async def test_6_client_api(address: str) -> None:
 
 
 async def test_7_queues_are_hidden(address: str, client: Kagzi) -> None:
-    """Internally, task_queue = workflow_type; anything else is refused."""
+    """Internally, task_queue = workflow_type; another one is ignored."""
     run = await client.start("queue-of-nobody", 1)
     async with grpc.aio.insecure_channel(address) as channel:
         workflows: Any = workflow_pb2_grpc.WorkflowServiceStub(channel)
         request = workflow_pb2.GetWorkflowRequest(run_id=run.id)
         notified = (await workflows.GetWorkflow(request, timeout=TIMEOUT_S)).workflow
         assert (notified.workflow_type, notified.task_queue) == ("queue-of-nobody", "queue-of-nobody")
-        with pytest.raises(grpc.aio.AioRpcError, match="task_queue"):
-            await workflows.StartWorkflow(
-                workflow_pb2.StartWorkflowRequest(workflow_type="queue-of-nobody", task_queue="orders"),
-                timeout=TIMEOUT_S,
-            )
+        queued = await workflows.StartWorkflow(
+            workflow_pb2.StartWorkflowRequest(workflow_type="queue-of-nobody", task_queue="orders"),
+            timeout=TIMEOUT_S,
+        )
+        assert "task_queue has no effect" in queued.warning
     await run.cancel()
+    await client.cancel(queued.run_id)
 
 
 # --- 8. Concurrency Model ---------------------------------------------------------------------------------------------
@@ -495,24 +506,24 @@ async def send_confirmation(email: str, shipment: str) -> None:
 
 async def complete_example(ctx: Context, input: OrderInput) -> OrderOutput:
     # Fetch user with default retry
-    user = await ctx.step("fetch-user").run(fetch_user, input.user_id)
+    user = await ctx.step("fetch-user").run(lambda: fetch_user(input.user_id))
 
     # Charge card with custom retry and timeout
     payment = (
         await ctx.step("charge-card")
         .retry(Retry.exponential(5).initial("1s").max("30s"))
         .timeout("2m")
-        .run(charge_card, user, input.total)
+        .run(lambda: charge_card(user, input.total))
     )
 
     # Wait for payment confirmation
     await ctx.sleep("wait-confirmation", "30ms")
 
     # Create shipment
-    shipment = await ctx.step("create-shipment").run(create_shipment, input.items)
+    shipment = await ctx.step("create-shipment").run(lambda: create_shipment(input.items))
 
     # Send confirmation email (no retry on failure)
-    await ctx.step("send-email").retry(Retry.none()).run(send_confirmation, user.email, shipment)
+    await ctx.step("send-email").retry(Retry.none()).run(lambda: send_confirmation(user.email, shipment))
 
     return OrderOutput(order_id=payment.transaction_id, status="completed")
 

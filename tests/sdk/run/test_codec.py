@@ -19,7 +19,7 @@ import typing_extensions
 
 from kagzi import Context, workflow
 from kagzi.core.errors import InvalidArgument, ResourceExhausted
-from kagzi.sdk.workflow.codec import ANY, codec_for
+from kagzi.sdk.workflow.codec import ANY, UNTYPED, codec_for
 from kagzi.sdk.workflow.signatures import facts_of
 
 
@@ -306,6 +306,15 @@ class Methods:
         return UUID(int=1)
 
 
+def returns_any() -> Any:
+    return None
+
+
+@pytest.mark.parametrize("fn", [lambda: 1, len, lambda: returns_any() or 1])
+def test_what_functions_that_say_nothing_return_is_not_known(fn: Any) -> None:
+    assert facts_of(fn).codec is UNTYPED
+
+
 def unresolvable() -> "Missing":  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
     return None
 
@@ -321,9 +330,7 @@ def unresolvable() -> "Missing":  # type: ignore[name-defined]  # noqa: F821  # 
         (Methods().method, False, Point),
         (Methods(), False, UUID),
         (Point, False, Point),
-        (lambda: 1, False, Any),
-        (len, False, Any),
-        (unresolvable, False, Any),
+        (returns_any, False, Any),
     ],
 )
 def test_what_functions_say_about_their_results(fn: Any, is_async: bool, annotation: Any) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -126,6 +126,7 @@ class Worker:
         self._options = options
         self._registry = Registry(options.workflows)
         self._serving: Serving | None = None
+        self._is_built = False
         self._stop_requested = asyncio.Event()
         self._grace_s = options.shutdown_grace_s
         self._running = False
@@ -190,7 +191,7 @@ class Worker:
         return self._with(threads=checked_number(n, "threads"))
 
     def retries(self, n: int) -> Self:
-        """The same worker with `n` attempts after the first as the default for steps."""
+        """The same worker with `n` attempts after the first as the default for steps: `Retry.attempts(n + 1)`."""
         return self._with(retry=retry_of_extra_tries(n))
 
     def retry(self, retry: Retry) -> Self:
@@ -206,7 +207,7 @@ class Worker:
         return self._with(hostname=checked_text(hostname, "hostname"))
 
     def version(self, version: str) -> Self:
-        """The same worker with the `version` of your program, not of a workflow, as its label `version`."""
+        """The same worker with your program's `version` as its label `version`. `WorkerInfo.version` is the SDK's."""
         return self.label(VERSION_LABEL, checked_text(version, "version"))
 
     def build_id(self, build_id: str) -> Self:
@@ -228,8 +229,16 @@ class Worker:
         return self._with(apply_limits=True)
 
     def build(self) -> Self:
-        """The worker, ready to run. Raises InvalidArgument if it has no workflows."""
+        """The worker, ready to run; it may be awaited. Raises InvalidArgument if it has no workflows."""
         self._check_workflows()
+        self._is_built = True
+        return self
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        """For `await worker.build()`, which connects to nothing."""
+        if not self._is_built:
+            raise TypeError("a Worker is not awaited. Write: await worker.run()")
+        yield from ()
         return self
 
     def _check_workflows(self) -> None:

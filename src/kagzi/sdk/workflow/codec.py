@@ -73,7 +73,10 @@ class Codec(Generic[T]):
             raise _not_as_declared(what, self.annotation, error) from error
 
 
-ANY: Codec[Any] = Codec(Any, msgspec.json.Decoder().decode)
+_read_any = msgspec.json.Decoder().decode
+ANY: Codec[Any] = Codec(Any, _read_any)
+UNTYPED: Codec[Any] = Codec(Any, _read_any)
+"""Of a function of which nobody said what it returns. Like ANY, but not for values that JSON would change."""
 NONE: Codec[None] = Codec(None, msgspec.json.Decoder(None).decode)
 
 _codecs: dict[Any, Codec[Any]] = {Any: ANY, object: ANY, None: NONE, type(None): NONE}

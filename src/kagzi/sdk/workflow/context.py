@@ -53,6 +53,7 @@ class Context(BranchCalls):
         timeout: Duration | None = None,
         key: object = None,
         once: bool = False,
+        returns: Any = None,
     ) -> StepCall:
         """Declare a step: `await ctx.step("charge", retry=..., timeout="30s").run(charge_card, order)`.
 
@@ -62,8 +63,11 @@ class Context(BranchCalls):
             timeout: The longest time for each attempt. Default: none.
             key: Identifies the step instead of its place in the order, for collections whose order may change.
             once: At most one execution, whatever happens. If its worker is lost meanwhile, the step fails (kind LOST).
+            returns: The type of the result. Default: the return annotation of the function, or of the one that a
+                lambda calls.
         """
-        return StepCall(self._run, step_options(name, retry, timeout, once=once), key)
+        call = StepCall(self._run, step_options(name, retry, timeout, once=once), key)
+        return call if returns is None else call.returns(returns)
 
     def sleep(self, name: str, duration: Duration) -> Call[None]:
         """Sleep. The sleep survives crashes and restarts, and needs no worker while it lasts.

@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
+from types import FunctionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -11,11 +12,13 @@ import msgspec
 from ...core.errors import InvalidArgument
 from ...core.limits import NAME_BYTES
 from ...core.run.refusals import is_reserved
-from .codec import Codec, codec_for
+from .closures import MISSING, Callee, called_in, resolve
+from .codec import UNTYPED, Codec, codec_for
 
 _RESERVED = re.compile(r"[/#\[\]\x00-\x1f\x7f]")
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\s]+")
 _UNKNOWN = object()
+_CALLEES = 8  # closures that call closures
 
 
 _FACTS_MAX = 10_000  # bounds the memory if functions with new annotations are created in a loop
@@ -88,14 +91,21 @@ def _raw_annotations(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 class FunctionFacts(msgspec.Struct, frozen=True):
-    """The facts about a function that executing it as a step needs."""
+    """The facts about a function that executing it as a step needs. `callee`: the function whose result it returns, if
+    it has no return annotation itself."""
 
     is_async: bool
     codec: Codec[Any]
+    callee: Callee | None = None
 
 
 def facts_of(fn: Callable[..., Any]) -> FunctionFacts:
-    """The facts of a function, cached: called for every step."""
+    """The facts of a function, cached: called for every step. A closure that only calls a function has its type."""
+    facts = _own_facts(fn)
+    return facts if facts.callee is None else _facts_of_closure(facts, fn)
+
+
+def _own_facts(fn: Callable[..., Any]) -> FunctionFacts:
     target: Any = fn if hasattr(fn, "__code__") else unwrap(fn)
     try:
         annotation = target.__annotations__.get("return", _UNKNOWN)
@@ -113,7 +123,28 @@ def facts_of(fn: Callable[..., Any]) -> FunctionFacts:
 def _read_facts(fn: Callable[..., Any], target: Any) -> FunctionFacts:
     if isinstance(target, type):
         return FunctionFacts(False, codec_for(target))
-    return FunctionFacts(is_async(fn), codec_for(awaited_type(type_hints(fn).get("return", Any))))
+    hint = type_hints(fn).get("return", _UNKNOWN)
+    if hint is not _UNKNOWN:
+        return FunctionFacts(is_async(fn), codec_for(awaited_type(hint)))
+    callee = called_in(fn.__code__) if isinstance(fn, FunctionType) else None
+    return FunctionFacts(is_async(fn), UNTYPED, callee)
+
+
+def _facts_of_closure(facts: FunctionFacts, fn: Callable[..., Any]) -> FunctionFacts:
+    """With the codec of the function that the closure calls, if its type is known and has a JSON form."""
+    called: Any = fn
+    known = facts
+    for _ in range(_CALLEES):
+        if known.callee is None:
+            return FunctionFacts(facts.is_async, known.codec)
+        called = resolve(called, known.callee)
+        if called is MISSING:
+            return facts
+        try:
+            known = _own_facts(called)
+        except InvalidArgument:  # its type has no JSON form
+            return facts
+    return facts
 
 
 _facts: dict[tuple[Any, Any], FunctionFacts] = {}

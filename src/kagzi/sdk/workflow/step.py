@@ -15,6 +15,7 @@ from ..execution.calls.steps import execute_step
 from ..execution.run_execution import RunExecution
 from ..execution.scopes import Scope
 from .call_sites import called
+from .codec import codec_for
 from .current import StepInfo, place
 from .retry import Retry, check_retry
 from .signatures import check_name, default_name
@@ -109,11 +110,15 @@ class StepCall:
         """The same call with this `retry`."""
         present = self._options
         checked = step_options(present.name, retry, None, once=present.once)
-        return self._with(msgspec.structs.replace(checked, timeout_s=present.timeout_s))
+        return self._with(msgspec.structs.replace(checked, timeout_s=present.timeout_s, codec=present.codec))
 
     def timeout(self, timeout: Duration) -> Self:
         """The same call with this `timeout` for each attempt."""
         return self._with(msgspec.structs.replace(self._options, timeout_s=timeout_seconds(timeout)))
+
+    def returns(self, returns: Any) -> Self:
+        """The same call, whose result has the type `returns`: for a function without a return annotation."""
+        return self._with(msgspec.structs.replace(self._options, codec=codec_for(returns)))
 
     def _with(self, options: StepOptions) -> Self:
         return type(self)(self._run, options, self._key)

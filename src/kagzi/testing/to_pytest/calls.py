@@ -47,7 +47,7 @@ class SeenCalls(Observation):
 def _seen(frame: FrameType) -> Seen:
     here = frame.f_locals
     if frame.f_code is execute_step.__code__:
-        return Seen(facts_of(here["fn"]).codec, here["args"], here["kwargs"])
+        return Seen(here["options"].codec or facts_of(here["fn"]).codec, here["args"], here["kwargs"])
     if frame.f_code in _CHILDREN:
         options: ChildOptions = here["options"]
         return Seen(options.workflow.output_codec)

@@ -26,12 +26,14 @@ _NOT_BEGUN = object()
 
 
 class StepOptions(msgspec.Struct, frozen=True):
-    """The options of a step; None where the workflow, the worker or the server decides."""
+    """The options of a step; None where the workflow, the worker or the server decides. `codec`: of the type that the
+    call names; None: that of the function."""
 
     name: str
     retry: Retry | None = None
     timeout_s: float | None = None
     once: bool = False
+    codec: Codec[Any] | None = None
 
 
 class StepBody(msgspec.Struct, frozen=True):

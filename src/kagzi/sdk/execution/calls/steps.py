@@ -16,11 +16,12 @@ from ....v1 import common_pb2 as common
 from ....v1 import worker_pb2 as pb
 from ....wire.common import read_error, write_error, write_retry
 from ...worker.failure_log import FailedAttempt
-from ...workflow.codec import ANY, Codec
+from ...workflow.codec import ANY, UNTYPED, Codec
 from ...workflow.current import place
 from ...workflow.failures import describe
 from ...workflow.retry import Retry
 from ...workflow.signatures import facts_of
+from ...workflow.untyped import refuse_changed
 from .. import undecodable
 from ..claim import error_of_refusal
 from ..ledger import FUNCTION, error_of
@@ -33,7 +34,7 @@ from .bodies import StepBody, StepOptions, perform
 
 logger = logging.getLogger("kagzi.worker")
 
-_PLAIN = (dict, list, str, int, float, bool, type(None), tuple)
+_EXACT = frozenset({str, int, float, bool, type(None)})
 _NULL = b"null"
 _warned_of: set[object] = set()
 
@@ -49,13 +50,14 @@ async def execute_step(  # noqa: PLR0917  positional for speed: called for every
     """The result of the step: from the ledger, without a message, or of its body. Raises StepError if it failed for
     good."""
     facts = facts_of(fn)
+    codec = options.codec or facts.codec
     step = run.take(step_id, FUNCTION)
     if step is not None and step.seq:
-        return await _reach(run, step, facts.codec)
+        return await _reach(run, step, codec)
     scope = scope_of(run)
     retry = Retry.none() if options.once else options.retry or run.workflow.retry or run.services.retry
     recorded = write_arguments(fn, args, kwargs) if run.services.record_inputs == "always" else None
-    body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, facts.codec, retry, scope, recorded)
+    body = StepBody(step_id, options, fn, args, kwargs, facts.is_async, codec, retry, scope, recorded)
     attempt = 1
     claim = run.claim
     try:
@@ -246,10 +248,10 @@ async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any)
         what = f"output of step {body.step_id!r}"
         data = body.codec.encode(value, what=what)
         decoded = body.codec.read_back(value, data, what=what)
+        if body.codec is UNTYPED and value.__class__ not in _EXACT:
+            refuse_changed(value, decoded, step=body.options.name, step_id=body.step_id)
     except RequestError as error:
         return False, error
-    if body.codec is ANY and not isinstance(value, _PLAIN):
-        _warn_of_annotation(body, value)
     if len(data) > limits.PAYLOAD_WARN_BYTES:
         _warn_of_size(body, len(data))
     operations = run.operations
@@ -362,14 +364,3 @@ def _is_first(body: StepBody, what: str) -> bool:
         return False
     _warned_of.add(key)
     return True
-
-
-def _warn_of_annotation(body: StepBody, value: Any) -> None:
-    if _is_first(body, "annotation"):
-        logger.warning(
-            "step %r returned a %s, but its function has no return annotation: the workflow gets plain JSON. "
-            "Annotate the return type (-> %s), or pass the function itself to .run() instead of a lambda.",
-            body.step_id,
-            type(value).__name__,
-            type(value).__name__,
-        )
