@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kagzi.core import limits
 from kagzi.core.records import Lease, Payload, RunKey
 from kagzi.core.run.commands import CompleteStep
-from kagzi.engine.commit.write_queues import Entry, WriteQueues, weight_bytes
+from kagzi.engine.commit.weights import weight_bytes
+from kagzi.engine.commit.write_queues import Entry, WriteQueues
 
 RUNS = ("a", "b", "c")
 SIZES = (0, limits.BATCH_BYTES // 3, limits.BATCH_BYTES + 1)

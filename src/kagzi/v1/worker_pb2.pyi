@@ -984,26 +984,32 @@ class FetchResultsOperation(_message.Message):
     def __init__(self, waits: _Optional[_Iterable[str]] = ..., known_seq: _Optional[int] = ...) -> None: ...
 
 class CompleteRunOperation(_message.Message):
-    __slots__ = ("output", "after_step_id")
+    __slots__ = ("output", "after_step_id", "open_waits")
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     AFTER_STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    OPEN_WAITS_FIELD_NUMBER: _ClassVar[int]
     output: _common_pb2.Payload
     after_step_id: str
-    def __init__(self, output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., after_step_id: _Optional[str] = ...) -> None: ...
+    open_waits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, output: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., after_step_id: _Optional[str] = ..., open_waits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FailRunOperation(_message.Message):
-    __slots__ = ("error", "after_step_id")
+    __slots__ = ("error", "after_step_id", "open_waits")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     AFTER_STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    OPEN_WAITS_FIELD_NUMBER: _ClassVar[int]
     error: _common_pb2.ErrorDetail
     after_step_id: str
-    def __init__(self, error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., after_step_id: _Optional[str] = ...) -> None: ...
+    open_waits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., after_step_id: _Optional[str] = ..., open_waits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CancelRunOperation(_message.Message):
-    __slots__ = ("error",)
+    __slots__ = ("error", "open_waits")
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    OPEN_WAITS_FIELD_NUMBER: _ClassVar[int]
     error: _common_pb2.ErrorDetail
-    def __init__(self, error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
+    open_waits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., open_waits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReleaseOperation(_message.Message):
     __slots__ = ("reason",)
@@ -1096,14 +1102,16 @@ class StepHeartbeatOperation(_message.Message):
     def __init__(self, step_id: _Optional[str] = ..., attempt: _Optional[int] = ..., details: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
 
 class ContinueAsNewOperation(_message.Message):
-    __slots__ = ("input", "version", "context")
+    __slots__ = ("input", "version", "context", "open_waits")
     INPUT_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    OPEN_WAITS_FIELD_NUMBER: _ClassVar[int]
     input: _common_pb2.Payload
     version: str
     context: _common_pb2.Payload
-    def __init__(self, input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., version: _Optional[str] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ...) -> None: ...
+    open_waits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, input: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., version: _Optional[str] = ..., context: _Optional[_Union[_common_pb2.Payload, _Mapping]] = ..., open_waits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DivergedOperation(_message.Message):
     __slots__ = ("problem", "build_id")

@@ -41,6 +41,7 @@ from .status import detail_of
 
 __all__ = ["read_operation", "refusal", "write_answer", "write_answers"]
 
+_End = pb.CompleteRunOperation | pb.FailRunOperation | pb.CancelRunOperation | pb.ContinueAsNewOperation
 _Reader = Callable[[pb.Operation, RunKey, Lease], StepCommand | ClosingCommand]
 
 
@@ -145,19 +146,31 @@ def _park(operation: pb.Operation, run: RunKey, lease: Lease) -> Park:
     return Park(run=run, lease=lease, waits=tuple(body.waits), known_seq=body.known_seq)
 
 
+def _open_waits(body: _End) -> tuple[str, ...]:
+    waits = body.open_waits
+    return tuple(waits) if waits else ()
+
+
 def _complete_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CompleteRun:
     body = operation.complete_run
     output = read_payload(body.output) if body.HasField("output") else NULL
-    return CompleteRun(run=run, lease=lease, output=output, after_step=body.after_step_id)
+    return CompleteRun(run=run, lease=lease, output=output, after_step=body.after_step_id, open_waits=_open_waits(body))
 
 
 def _fail_run(operation: pb.Operation, run: RunKey, lease: Lease) -> FailRun:
     body = operation.fail_run
-    return FailRun(run=run, lease=lease, error=read_error(body.error), after_step=body.after_step_id)
+    return FailRun(
+        run=run,
+        lease=lease,
+        error=read_error(body.error),
+        after_step=body.after_step_id,
+        open_waits=_open_waits(body),
+    )
 
 
 def _cancel_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CancelRun:
-    return CancelRun(run=run, lease=lease, error=read_error(operation.cancel_run.error))
+    body = operation.cancel_run
+    return CancelRun(run=run, lease=lease, error=read_error(body.error), open_waits=_open_waits(body))
 
 
 def _release(operation: pb.Operation, run: RunKey, lease: Lease) -> ReleaseRun:
@@ -253,6 +266,7 @@ def _continue_as_new(operation: pb.Operation, run: RunKey, lease: Lease) -> Cont
         input=read_payload(body.input) if body.HasField("input") else NULL,
         version=body.version or None,
         context=read_payload(body.context) if body.HasField("context") else None,
+        open_waits=_open_waits(body),
     )
 
 

@@ -123,11 +123,13 @@ class FakeStore:
         payload = Payload(msgspec.json.encode(value))
         waits = [step for step in run.steps_of(KindCode.SIGNAL) if not step.has_result and step.name == name]
         assert refuse_signal(run.run_id, run.state.status, waited_for=bool(waits), unread=len(run.signals)) is None
+        signal = SignalState(number=run.state.next_seq(), name=name, payload=payload)
+        run.state.signals.append(signal)
         if waits:
-            self._end_step(run, min(waits, key=lambda step: step.begun_seq), payload, None)
+            step = min(waits, key=lambda step: step.begun_seq)
+            signal.step_id = step.step_id
+            self._end_step(run, step, payload, None)
             self._wake(run)
-        else:
-            run.state.signals.append(SignalState(number=run.state.next_seq(), name=name, payload=payload))
 
     def cancel(self, run: FakeRun, reason: str = "not needed") -> bool:
         """Whether a worker that holds the run is to be notified."""
@@ -270,7 +272,8 @@ class FakeStore:
             run.heartbeats.append((command.step_id, msgspec.json.decode(command.details.data)))
         elif isinstance(command, ContinueAsNew):
             new = run.continued_as = self.insert(run.workflow_type, run.version, command.input)
-            new.parent, new.watchers, new.state.signals = run.parent, run.watchers, run.state.signals
+            new.parent, new.watchers = run.parent, run.watchers
+            new.state.signals = [signal for signal in run.state.signals if not signal.step_id]
             run.parent, run.watchers = None, []
         if run.state.ended:
             self._notify_watchers(run)

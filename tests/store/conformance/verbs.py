@@ -224,16 +224,16 @@ def diverged(leased: RunLease, build_id: str = "build-1", problem: ErrorDetail =
     return PauseDiverged(run=leased.run, lease=leased.lease, problem=problem, build_id=build_id)
 
 
-def complete_run(leased: RunLease, output: str = "result") -> CompleteRun:
-    return CompleteRun(run=leased.run, lease=leased.lease, output=payload(output))
+def complete_run(leased: RunLease, output: str = "result", *, open_waits: Sequence[str] = ()) -> CompleteRun:
+    return CompleteRun(run=leased.run, lease=leased.lease, output=payload(output), open_waits=tuple(open_waits))
 
 
-def fail_run(leased: RunLease, error: ErrorDetail = BOOM) -> FailRun:
-    return FailRun(run=leased.run, lease=leased.lease, error=error)
+def fail_run(leased: RunLease, error: ErrorDetail = BOOM, *, open_waits: Sequence[str] = ()) -> FailRun:
+    return FailRun(run=leased.run, lease=leased.lease, error=error, open_waits=tuple(open_waits))
 
 
-def acknowledge_cancel(leased: RunLease, error: ErrorDetail = STOPPED) -> CancelRun:
-    return CancelRun(run=leased.run, lease=leased.lease, error=error)
+def acknowledge_cancel(leased: RunLease, error: ErrorDetail = STOPPED, *, open_waits: Sequence[str] = ()) -> CancelRun:
+    return CancelRun(run=leased.run, lease=leased.lease, error=error, open_waits=tuple(open_waits))
 
 
 def hand_back(leased: RunLease) -> ReleaseRun:

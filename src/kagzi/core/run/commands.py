@@ -211,7 +211,14 @@ class Park(ResultsCommand, frozen=True, kw_only=True, gc=False):
     """The run can only wait. Returns Parked (lease and slot are released), or NotParked with the new results."""
 
 
-class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class EndRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
+    """Base of the commands with which the code of a run ends. `open_waits`: steps that wait for signals, and whose
+    value, if there is one, the code has not received."""
+
+    open_waits: tuple[str, ...] = ()
+
+
+class CompleteRun(EndRun, frozen=True, kw_only=True, gc=False):
     """`after_step`: the run's end depends on the result of this step, which was sent with it. If the run is being
     cancelled, refused unless the step has a result: the step was not allowed to begin."""
 
@@ -219,7 +226,7 @@ class CompleteRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
     after_step: str = ""
 
 
-class FailRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class FailRun(EndRun, frozen=True, kw_only=True, gc=False):
     """The function raised. Returns RunClosed: FAILED, or PENDING / SLEEPING if the run's retry policy allows another
     attempt. `after_step` as in CompleteRun."""
 
@@ -227,7 +234,7 @@ class FailRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
     after_step: str = ""
 
 
-class CancelRun(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class CancelRun(EndRun, frozen=True, kw_only=True, gc=False):
     """The worker acknowledges a cancellation: the run is CANCELLED. Refused unless one was requested."""
 
     error: ErrorDetail
@@ -264,7 +271,9 @@ class StartChild(OpenStep, frozen=True, kw_only=True, gc=False):
 
 class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):
     """Record the winner and, in the same transaction, close the losers: open steps become ABANDONED, their waits and
-    timers are removed, and children that they started (not attached ones) are cancelled."""
+    timers are removed, and children that they started (not attached ones) are cancelled. A loser that is a wait with a
+    value becomes ABANDONED too: its code has not received the value, and another wait gets it. With an empty winner
+    this is the record of a wait that the code gave up."""
 
     step_id: str
     name: str
@@ -301,10 +310,10 @@ class BeatStep(WorkerCommand, frozen=True, kw_only=True, gc=False):
     details: Payload
 
 
-class ContinueAsNew(WorkerCommand, frozen=True, kw_only=True, gc=False):
+class ContinueAsNew(EndRun, frozen=True, kw_only=True, gc=False):
     """End this run as COMPLETED and start its successor in one transaction. The successor takes over workflow_id,
-    labels, parent, unconsumed signals, priority and the remaining deadline. Returns RunClosed with continued_as.
-    `context`: None to keep that of this run."""
+    labels, parent, signals that no code has received, priority and the remaining deadline. Returns RunClosed with
+    continued_as. `context`: None to keep that of this run."""
 
     new_run_id: str
     input: Payload

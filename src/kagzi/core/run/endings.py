@@ -7,10 +7,11 @@ from ..records import Lease
 from ..retry.policy import RetryAt, after_failure
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode, WaitCode
 from ..times import Timestamp
-from .commands import CancelRun, CompleteRun, ContinueAsNew, FailRun, PauseDiverged, ReleaseRun, WorkerCommand
+from .commands import CancelRun, CompleteRun, ContinueAsNew, EndRun, FailRun, PauseDiverged, ReleaseRun, WorkerCommand
 from .fence import refusal_of
 from .outcomes import Outcome, RunClosed
 from .refusals import being_cancelled, cancelled_with, not_cancelled
+from .signals import take_back
 from .state import OUTPUT_STEP, AttemptState, RunState, StepState
 
 
@@ -19,7 +20,7 @@ def complete_run(run: RunState, command: CompleteRun, now: Timestamp, rng: Rng) 
         return refused
     if _interrupted_by_cancel(run, command.after_step):
         return being_cancelled(run.run.run_id, run.cancel_reason)
-    _end_run(run, RunCode.COMPLETED, None, now)
+    _end_run(run, command, RunCode.COMPLETED, None, now)
     run.steps[OUTPUT_STEP] = StepState(
         step_id=OUTPUT_STEP,
         name=OUTPUT_STEP,
@@ -52,7 +53,7 @@ def fail_run(run: RunState, command: FailRun, now: Timestamp, rng: Rng) -> Outco
         if isinstance(decision, RetryAt):
             return _retry_run(run, decision, now)
         error = decision.error
-    _end_run(run, RunCode.FAILED, error, now)
+    _end_run(run, command, RunCode.FAILED, error, now)
     return _closed(run, now)
 
 
@@ -61,7 +62,7 @@ def cancel_run(run: RunState, command: CancelRun, now: Timestamp, rng: Rng) -> O
         return refused
     if run.cancel_requested_at is None:
         return not_cancelled(run.run.run_id)
-    _end_run(run, RunCode.CANCELLED, cancelled_with(command.error, run.cancel_reason), now)
+    _end_run(run, command, RunCode.CANCELLED, cancelled_with(command.error, run.cancel_reason), now)
     return _closed(run, now)
 
 
@@ -111,7 +112,7 @@ def continue_as_new(run: RunState, command: ContinueAsNew, now: Timestamp, rng: 
     if run.cancel_requested_at is not None:
         return being_cancelled(run.run.run_id, run.cancel_reason)
     run.successor_paused = run.pause_requested
-    _end_run(run, RunCode.COMPLETED, None, now)
+    _end_run(run, command, RunCode.COMPLETED, None, now)
     run.continued_as, run.successor = command.new_run_id, command
     return _closed(run, now)
 
@@ -139,7 +140,9 @@ def _retry_run(run: RunState, decision: RetryAt, now: Timestamp) -> Outcome:
     return RunClosed(run.seq, now, RunStatus.SLEEPING, decision.at)
 
 
-def _end_run(run: RunState, status: RunCode, error: ErrorDetail | None, now: Timestamp) -> None:
+def _end_run(run: RunState, command: EndRun, status: RunCode, error: ErrorDetail | None, now: Timestamp) -> None:
+    for step in take_back(run, [run.steps[wait] for wait in command.open_waits if wait in run.steps]):
+        step.status, step.seq, step.finished_at, step.changed = StepCode.RUNNING, 0, None, True
     run.next_seq()
     run.leave(status)
     run.finished_at, run.error = now, error

@@ -11,6 +11,7 @@ from .commands import BeatStep, DecideRace, RecordPatch, SetState, SetStatus
 from .fence import refusal_of
 from .outcomes import Known, Outcome, Recorded, Refused
 from .refusals import other_kind, state_too_large, status_too_long
+from .signals import hand_on, take_back
 from .state import STATE_STEP, RunState, StepState
 from .steps import current_attempt, may_not_begin, new_result
 
@@ -31,10 +32,12 @@ def decide_race(run: RunState, command: DecideRace, now: Timestamp, rng: Rng) ->
         return full
     step = new_result(run, command, now, KindCode.RACE)
     step.output = winner
-    for loser in command.losers:
-        lost = run.steps.get(loser)
-        if lost is not None and not lost.has_result:
-            _abandon(run, lost, step, now)
+    losers = [run.steps[loser] for loser in command.losers if loser in run.steps]
+    emptied = take_back(run, losers)
+    for lost in (*emptied, *(each for each in losers if not each.has_result)):
+        _abandon(run, lost, step, now)
+    for name in sorted({lost.name for lost in emptied}):
+        hand_on(run, name, now)
     return Recorded(step.seq, now)
 
 

@@ -130,12 +130,16 @@ class AttemptState(msgspec.Struct, kw_only=True):
 
 
 class SignalState(msgspec.Struct, kw_only=True):
-    """A received signal. `step_id` is the step that this batch binds it to."""
+    """A received signal, and the step that it is bound to, if any: now, and when it was read."""
 
     number: int
     name: str
-    payload: Payload | None  # None: withheld, as in StepState
+    payload: Payload | None  # None: withheld, as in StepState, or not read because the store copies it
     step_id: str = ""
+    read_step_id: str = ""
+
+    def __post_init__(self) -> None:
+        self.read_step_id = self.step_id
 
 
 class Admission(Protocol):
@@ -222,7 +226,9 @@ class RunState(msgspec.Struct, kw_only=True):
     successor_paused: bool = False  # the successor takes over the pause request
     reported_alive: bool = False  # a step sent a heartbeat
     begun_again: int = 0  # attempts of steps that were begun before; counts that are kept without reading include them
-    signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # unbound when read, in order
+    signals: list[SignalState] = msgspec.field(default_factory=list[SignalState])  # as far as they were read, in order
+    refilled: set[str] = msgspec.field(default_factory=set[str])
+    """Waits that were bound to another signal, or to none: the output of each is that of its signal now."""
     steps: dict[str, StepState] = msgspec.field(default_factory=dict[str, StepState])
     attempts: dict[tuple[str, int], AttemptState] = msgspec.field(default_factory=dict[tuple[str, int], AttemptState])
     new_attempts: list[AttemptState] = msgspec.field(default_factory=list[AttemptState])
@@ -242,7 +248,7 @@ class RunState(msgspec.Struct, kw_only=True):
             if step.changed:
                 waits += step.awaits_signal - step.awaited_signal
                 retries += step.is_retrying - step.was_retrying
-        return waits, retries, -sum(bool(signal.step_id) for signal in self.signals)
+        return waits, retries, sum(bool(signal.read_step_id) - bool(signal.step_id) for signal in self.signals)
 
     @property
     def progressed(self) -> bool:

@@ -19,6 +19,7 @@ from ...core.run.commands import (
     CompleteStep,
     ContinueAsNew,
     DecideRace,
+    EndRun,
     FailRun,
     FailStep,
     FetchResults,
@@ -168,11 +169,13 @@ class Operations:
     def _complete_run(self, command: CompleteRun) -> CompleteRun:
         self._payload(command.output, "output")
         checks.optional_name(command.after_step, "after_step_id")
+        _open_waits(command)
         return command
 
     def _close_with_error(self, command: FailRun | CancelRun) -> FailRun | CancelRun:
         if isinstance(command, FailRun):
             checks.optional_name(command.after_step, "after_step_id")
+        _open_waits(command)
         return _with_bounded_error(command)
 
     def _release(self, command: ReleaseRun) -> ReleaseRun:
@@ -206,7 +209,7 @@ class Operations:
     def _decide_race(self, command: DecideRace) -> DecideRace:
         _new_step_id(command.step_id)
         checks.name(command.name, "step_name")
-        checks.name(command.winner, "winner")
+        checks.optional_name(command.winner, "winner")
         checks.batch_size(command.losers, limits.STEPS_PER_RUN, "losers")
         for step_id in command.losers:
             checks.name(step_id, "losers")
@@ -238,6 +241,7 @@ class Operations:
         self._payload(command.input, "input")
         checks.optional_name(command.version or "", "version")
         checks.context(command.context, self._payload_bytes)
+        _open_waits(command)
         return msgspec.structs.replace(command, new_run_id=self._ids.run_id(self._clock.now(), command.run.namespace))
 
     def _pause_diverged(self, command: PauseDiverged) -> PauseDiverged:
@@ -250,6 +254,13 @@ def _new_step_id(step_id: str) -> None:
     checks.name(step_id, "step_id")
     if is_reserved(step_id):
         raise InvalidArgument(reserved_step(step_id).error.message, field="step_id")
+
+
+def _open_waits(command: EndRun) -> None:
+    if command.open_waits:
+        checks.batch_size(command.open_waits, limits.STEPS_PER_RUN, "open_waits")
+        for step_id in command.open_waits:
+            checks.name(step_id, "open_waits")
 
 
 def _place(command: WaitSignal | StartChild) -> None:

@@ -32,7 +32,8 @@ from .outages import Outages, backoff_s
 from .stuck_runs import StuckRuns
 from .time_limit import TimeLimit
 from .turns import Turns
-from .write_queues import Entry, Sink, WriteQueues, weight_bytes
+from .weights import weight_bytes
+from .write_queues import Entry, Sink, WriteQueues
 
 logger = logging.getLogger("kagzi.engine")
 

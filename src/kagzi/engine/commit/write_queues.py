@@ -3,118 +3,19 @@ locked are set aside; those of workers that do not read their responses are held
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence, Set
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...core import limits
 from ...core.budgets import ByteBudget
-from ...core.pages.sizes import error_bytes
-from ...core.run.commands import (
-    BeatStep,
-    BeginStep,
-    CancelRun,
-    Command,
-    CompleteRun,
-    CompleteStep,
-    ContinueAsNew,
-    DecideRace,
-    FailRun,
-    FailStep,
-    FetchResults,
-    Park,
-    PauseDiverged,
-    RecordStep,
-    ResultsCommand,
-    SetState,
-    StartChild,
-    StartRun,
-)
+from ...core.run.commands import Command
 from ...core.run.outcomes import Outcome
+from .weights import PAYLOADS, ROW_BYTES
 
 Sink: TypeAlias = Callable[[list[tuple[int, Outcome]]], None]
 Entry: TypeAlias = tuple[Command, int, Sink, int]  # command, bytes, receiver of the outcome, token
 """A plain tuple: there is one per operation, and no other object is created for it."""
 
-_ROW_BYTES = 1_000  # memory that an operation takes here besides its payload; more than in the store
 _KEPT_QUEUES = 100
-
-
-def weight_bytes(command: Command) -> int:
-    """About how many bytes this sends to the store."""
-    payloads = _PAYLOADS.get(command.__class__)
-    return _ROW_BYTES if payloads is None else _ROW_BYTES + payloads(command)
-
-
-def _output_bytes(command: CompleteStep | CompleteRun) -> int:
-    return len(command.output.data)
-
-
-def _input_bytes(command: BeginStep | ContinueAsNew) -> int:
-    return 0 if command.input is None else len(command.input.data)
-
-
-def _step_bytes(command: RecordStep) -> int:
-    return len(command.output.data) + (0 if command.input is None else len(command.input.data))
-
-
-def _start_bytes(command: StartRun) -> int:
-    signal = command.signal.payload if command.signal is not None else None
-    return sum(len(payload.data) for payload in (command.input, command.context, signal) if payload is not None)
-
-
-def _child_bytes(command: StartChild) -> int:
-    return _start_bytes(command.start)
-
-
-def _details_bytes(command: BeatStep) -> int:
-    return len(command.details.data)
-
-
-def _state_bytes(command: SetState) -> int:
-    return len(command.state.data)
-
-
-def _failure_bytes(command: FailStep) -> int:
-    return error_bytes(command.error) + (0 if command.input is None else len(command.input.data))
-
-
-def _error_bytes(command: FailRun | CancelRun) -> int:
-    return error_bytes(command.error)
-
-
-def _problem_bytes(command: PauseDiverged) -> int:
-    return error_bytes(command.problem)
-
-
-def _waits_bytes(command: ResultsCommand) -> int:
-    return sum(map(_name_bytes, command.waits))
-
-
-def _losers_bytes(command: DecideRace) -> int:
-    return sum(map(_name_bytes, command.losers))
-
-
-def _name_bytes(name: str) -> int:
-    return len(name) + 64
-
-
-_PAYLOADS: dict[type, Callable[[Any], int]] = {
-    StartRun: _start_bytes,
-    BeginStep: _input_bytes,
-    RecordStep: _step_bytes,
-    CompleteStep: _output_bytes,
-    CompleteRun: _output_bytes,
-    FailStep: _failure_bytes,
-    FailRun: _error_bytes,
-    CancelRun: _error_bytes,
-    StartChild: _child_bytes,
-    ContinueAsNew: _input_bytes,
-    BeatStep: _details_bytes,
-    SetState: _state_bytes,
-    FetchResults: _waits_bytes,
-    Park: _waits_bytes,
-    DecideRace: _losers_bytes,
-    PauseDiverged: _problem_bytes,
-}
 
 
 class Line:
@@ -194,8 +95,8 @@ class WriteQueues:
         line, large_runs = queue.small, queue.large_runs
         count = size = 0
         for token, command in operations:
-            payloads = _PAYLOADS.get(command.__class__)
-            weight = _ROW_BYTES if payloads is None else _ROW_BYTES + payloads(command)
+            payloads = PAYLOADS.get(command.__class__)
+            weight = ROW_BYTES if payloads is None else ROW_BYTES + payloads(command)
             if weight > limits.PAYLOAD_WARN_BYTES or large_runs or command.run.namespace != namespace:
                 self.add((command, weight, sink, token))
                 continue

@@ -12,7 +12,7 @@ from ...core.limits import BATCH_BYTES, BATCH_OPERATIONS
 from ...core.run.commands import Command
 from ...core.run.outcomes import Outcome
 from ..checks.refusals import refused
-from ..commit.write_queues import weight_bytes
+from ..commit.weights import weight_bytes
 
 logger = logging.getLogger("kagzi.engine")
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...v1 import worker_pb2 as pb
 from .idle.tasks import RunTasks
 from .ledger import ABANDONED, Ledger
-from .ports import RunControl
+from .ports import Answer, RunControl
 from .replay_barrier import ReplayBarrier
 
 
@@ -28,7 +28,7 @@ class Delivery:
         self._ledger = ledger
         self._barrier = barrier
         self.now_us = now_us  # the time of the last result; None: not known yet
-        self.restarting: set[str] = set()  # begun again and not acknowledged: delivery waits for them
+        self.restarting: set[str] = set()  # begun again, or taking signals back, and not acknowledged: delivery waits
         self._results: list[tuple[int, int, int, asyncio.Future[Any], Any]] = []
         self._pushed = 0
 
@@ -38,7 +38,7 @@ class Delivery:
             return
         if future.done():
             self._tasks.idle.start()  # nothing waits for it, but it may have been the last one in flight
-        elif len(self._tasks.all) <= 1 and not self._results:
+        elif len(self._tasks.all) <= 1 and not (self._results or self.restarting):
             self.now_us = at_us
             future.set_result(value)
         else:
@@ -64,6 +64,16 @@ class Delivery:
                 return True
         return False
 
+    def correct(self, step: pb.HistoryStep) -> None:
+        """A result that has not been delivered has another value now: its wait got another signal."""
+        for seq, _, _, _, value in self._results:
+            if seq != step.seq:
+                continue
+            if isinstance(value, pb.HistoryStep):
+                value.output.CopyFrom(step.output)
+            elif isinstance(value, Answer) and value.detail is not None:
+                value.detail.signal.payload.CopyFrom(step.output)
+
     def clear(self) -> None:
         self._results.clear()
 
@@ -80,14 +90,14 @@ class Delivery:
         if step.status == ABANDONED:
             await self._barrier.wait_in_vain(step)
         try:
-            await self.turn(step.seq, step.at_us)
+            await self.turn(step.seq, step.at_us, step)
         finally:
             self.reached()  # or abandoned: the waiting task was cancelled
 
-    async def turn(self, seq: int, at_us: int) -> None:
+    async def turn(self, seq: int, at_us: int, result: pb.HistoryStep | None = None) -> None:
         """Returns when all results with a lower seq have been delivered."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.push(seq, at_us, future, None)
+        future: asyncio.Future[pb.HistoryStep | None] = asyncio.get_running_loop().create_future()
+        self.push(seq, at_us, future, result)
         await self._run.wait(future)
 
     def reached(self) -> None:

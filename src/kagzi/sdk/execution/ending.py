@@ -24,9 +24,12 @@ from ..workflow.failures import describe_end, leaves_of
 from ..workflow.workflow import Workflow
 from .claim import Claim, error_of_refusal
 from .interruption import Interruption
+from .ledger import Ledger
 from .ports import Answer, RunLifecycle
 from .state import RunState
 from .throttled import Status
+
+_End = pb.CompleteRunOperation | pb.FailRunOperation | pb.CancelRunOperation | pb.ContinueAsNewOperation
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -46,6 +49,7 @@ class Ending:
 
     _run: RunLifecycle
     _claim: Claim
+    _ledger: Ledger
     _interruption: Interruption
     _status: Status
     _workflow: Workflow[Any, Any]
@@ -65,6 +69,7 @@ class Ending:
         if payload.metadata:
             operation.output.metadata.update(payload.metadata)
         operation.after_step_id = self._claim.ahead
+        self._name_open_waits(operation)
 
     def continue_as_new(self, new: ContinuedAsNew) -> None:
         operation = self._end(self._ended(None)).continue_as_new
@@ -76,6 +81,7 @@ class Ending:
         context = untraced_successor_context(self._claim.task) if stretch is None else stretch.successor_context()
         if context is not None:
             operation.context.data = context.data
+        self._name_open_waits(operation)
 
     def fail_or_cancel(self, error: BaseException) -> None:
         """The function raised this error."""
@@ -88,7 +94,9 @@ class Ending:
             message=self._interruption.cancel_reason or "cancelled",
             subject="run",
         )
-        self._end(self._ended(detail)).cancel_run.error.CopyFrom(write_error(detail))
+        operation = self._end(self._ended(detail)).cancel_run
+        operation.error.CopyFrom(write_error(detail))
+        self._name_open_waits(operation)
 
     def fail(self, error: BaseException) -> None:
         """Fail the run. Errors found by Kagzi itself (input, output, limits, divergence) are not retried."""
@@ -104,6 +112,12 @@ class Ending:
         operation = self._end(partial(self._log_failure, error, detail)).fail_run
         operation.error.CopyFrom(write_error(detail))
         operation.after_step_id = self._claim.ahead
+        self._name_open_waits(operation)
+
+    def _name_open_waits(self, operation: _End) -> None:
+        """Signals that came for these waits and were not delivered stay unread, or go to the next run."""
+        if self._ledger.signals:
+            operation.open_waits.extend(self._ledger.signals)
 
     def _ended(self, error: ErrorDetail | None) -> "Callable[[Answer], None] | None":
         """The callback for when the end is recorded, for a trace."""

@@ -13,14 +13,16 @@ from ...core import limits
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from .claim import Claim
+from .delivery import Delivery
 from .idle.tasks import RunTasks
-from .ledger import Ledger
+from .ledger import COMPLETED, SIGNAL, Ledger
 from .ports import Answer, OnAnswer, RunControl
 from .state import RunState
 from .timed_waits import TimedWaits
 
 logger = logging.getLogger("kagzi.worker")
 
+_READ_AGAIN = ""  # in `Delivery.restarting`, among ids of steps
 _NAMED_WAITS_CHARS = limits.MESSAGE_SOFT_BYTES // 4  # fits into a message in any script
 
 OnResults = Callable[[list[pb.HistoryStep]], None]
@@ -31,18 +33,28 @@ class IncomingResults:
     """The incoming results of one run."""
 
     __slots__ = (
-        "_claim", "_fetch_again", "_fetching", "_fetching_pages", "_ledger", "_pages", "_request_seq", "_run",
-        "_synced_seq", "_tasks", "_unsure_of_lease", "_waits",
+        "_claim", "_correcting", "_delivery", "_fetch_again", "_fetching", "_fetching_pages", "_ledger", "_pages",
+        "_request_seq", "_run", "_synced_seq", "_taken_back", "_tasks", "_unsure_of_lease", "_waits",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0917  the parts of a run
-        self, run: RunControl, claim: Claim, tasks: RunTasks, ledger: Ledger, waits: TimedWaits, synced_seq: int
+        self,
+        run: RunControl,
+        claim: Claim,
+        tasks: RunTasks,
+        ledger: Ledger,
+        waits: TimedWaits,
+        delivery: Delivery,
+        synced_seq: int,
     ) -> None:
         self._run = run
         self._claim = claim
         self._tasks = tasks
         self._ledger = ledger
         self._waits = waits
+        self._delivery = delivery
+        self._taken_back: set[str] = set()  # names of signals whose undelivered results are to be read again
+        self._correcting = False  # they are being read
         self._synced_seq = synced_seq  # records of others are known up to this seq
         self._request_seq = 0  # the last acknowledged seq when results were requested
         self._fetching = False
@@ -96,7 +108,20 @@ class IncomingResults:
         elif self._run.state is RunState.RUNNING:  # the answer to a park in flight brings the same
             self._fetching = True
             self._request_seq = self._claim.port.last_seq
-            self._send_fetch(self._answered)
+            fetch = self._send_fetch(self._answered)
+            if self._taken_back:
+                seqs = [wait.seq - 1 for wait in self._ledger.waits_for(self._taken_back) if wait.seq]
+                fetch.known_seq = min([fetch.known_seq, *seqs])
+                self._taken_back.clear()
+                self._correcting = True
+
+    def read_again(self, names: Collection[str]) -> None:
+        """Signals of these names were taken back: other waits may have got them. Nothing is delivered until the results
+        that have not been delivered are known as they are now."""
+        if self._ledger.waits_for(names):
+            self._taken_back.update(names)
+            self._delivery.restarting.add(_READ_AGAIN)
+            self.fetch()
 
     def _send_fetch(self, on_answer: OnAnswer) -> pb.FetchResultsOperation:
         fetch = self._claim.send(on_answer).fetch_results
@@ -129,6 +154,13 @@ class IncomingResults:
             self.gather(answer.detail.fetched, self._gathered, self._refused)
 
     def _gathered(self, results: list[pb.HistoryStep]) -> None:
+        if self._correcting:
+            self._correcting = False
+            for step in results:
+                if step.kind == SIGNAL and step.status == COMPLETED:
+                    self._waits.correct(step)
+            if not self._taken_back:
+                self._delivery.restarting.discard(_READ_AGAIN)
         self.take_in(results)
         self.fetch_if_due()
 

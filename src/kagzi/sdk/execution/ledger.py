@@ -17,7 +17,19 @@ CHILD = pb.STEP_KIND_CHILD
 RACE = pb.STEP_KIND_RACE
 PATCH = pb.STEP_KIND_PATCH
 ABANDONED = pb.STEP_STATUS_ABANDONED
+COMPLETED = pb.STEP_STATUS_COMPLETED
 WITHDRAWN = "/withdrawn"  # suffix of the id of the record that closes a withdrawn wait
+
+
+class SignalWait:
+    """A wait for a signal that the code has begun, and whose value it has not received. `seq`: that of the value, once
+    it is known."""
+
+    __slots__ = ("name", "seq")
+
+    def __init__(self, name: str, seq: int) -> None:
+        self.name = name
+        self.seq = seq
 
 
 class Ledger:
@@ -29,7 +41,7 @@ class Ledger:
     """
 
     __slots__ = (
-        "_recorded", "closed", "fingerprint", "known_seq", "open", "outstanding", "replaying", "steps_count",
+        "_recorded", "closed", "fingerprint", "known_seq", "open", "outstanding", "replaying", "signals", "steps_count",
         "unreached",
     )  # fmt: skip
 
@@ -37,6 +49,7 @@ class Ledger:
         self._recorded: dict[str, pb.HistoryStep] = {}
         self.open: dict[str, Scope] = {}  # begun and without a result, with the scope that waits for each
         self.closed: set[str] = set()  # abandoned by a race or because a branch failed
+        self.signals: dict[str, SignalWait] = {}  # by step, until the server knows that the code gave it up
         self.fingerprint = 0
         self.known_seq = 0
         self.steps_count = 0
@@ -61,6 +74,30 @@ class Ledger:
         """A result was recorded with this seq."""
         self.fingerprint ^= hash((step_id, seq))
         self.known_seq = max(self.known_seq, seq)
+
+    def know_signal(self, step_id: str, seq: int) -> None:
+        """A wait got its signal, with this seq. If the code has given up the wait, the server takes the signal back."""
+        if step_id in self.closed:
+            return
+        self.know(step_id, seq)
+        if (wait := self.signals.get(step_id)) is not None:
+            wait.seq = seq
+
+    def give_up(self, step_ids: Iterable[str]) -> set[str]:
+        """The server is about to be told that the code no longer waits for these steps: no signal is their result.
+        Returns the names of the signals that other waits may get now."""
+        names: set[str] = set()
+        for step_id in step_ids:
+            wait = self.signals.pop(step_id, None)
+            if wait is not None:
+                names.add(wait.name)
+                if wait.seq:
+                    self.fingerprint ^= hash((step_id, wait.seq))
+        return names
+
+    def waits_for(self, names: Collection[str]) -> list[SignalWait]:
+        """The waits for signals of these names."""
+        return [wait for wait in self.signals.values() if wait.name in names] if names else []
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
         """The record with this id. Each can be taken once. Raises Diverged if it is of another kind."""

@@ -66,6 +66,10 @@ class Operations:
             if kind == "child":  # no result yet, but the code continues with it, in the order of seqs
                 delivery.give(answer.seq, answer.at_us, future, answer)
                 return
+            if kind == "signal":
+                self._ledger.know_signal(step_id, answer.seq)
+                delivery.give(answer.seq, answer.at_us, future, answer)
+                return
         self._ledger.know(step_id, answer.seq)
         delivery.give(answer.seq, answer.at_us, future, answer)
 

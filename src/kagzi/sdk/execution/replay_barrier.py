@@ -22,6 +22,7 @@ from .idle.tasks import RunTasks
 from .interruption import Interruption
 from .ledger import Ledger
 from .ports import RunControl
+from .state import RunState
 
 logger = logging.getLogger("kagzi.worker")
 
@@ -85,9 +86,9 @@ class ReplayBarrier:
         await self._run.wait(future)
 
     def defer(self, send: Callable[[], None]) -> None:
-        """Send an operation that nothing waits for; if the barrier is closed, when it opens. It is dropped if the code
-        turns out to diverge."""
-        if self.is_open:
+        """Send an operation that nothing waits for; if the barrier is closed, or the run is about to park, later. It is
+        dropped if the code turns out to diverge."""
+        if self.is_open and self._run.state is RunState.RUNNING:
             send()
         else:
             self._deferred.append(send)
@@ -103,14 +104,20 @@ class ReplayBarrier:
         finally:
             del self._in_vain[future]
 
-    def _send_deferred(self) -> None:
+    @property
+    def has_deferred(self) -> bool:
+        return bool(self._deferred)
+
+    def send_deferred(self) -> None:
+        if self._run.state is not RunState.RUNNING:
+            return
         deferred, self._deferred = self._deferred, []
         for send in deferred:
             send()
 
     def reached_all(self) -> None:
         """The code has asked for all records."""
-        self._send_deferred()
+        self.send_deferred()
         self._run.refresh()
         if self._blocked:
             self._tasks.idle.start()
@@ -122,7 +129,7 @@ class ReplayBarrier:
         if self._blocked:
             self._check_blocked()
             return True
-        self._send_deferred()
+        self.send_deferred()
         return not has_waits and self._is_stuck()
 
     def _is_stuck(self) -> bool:

@@ -73,11 +73,11 @@ class RunExecution:
         self.delivery = delivery = Delivery(self, tasks, ledger, barrier, task.created_at_us)
         self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, barrier, delivery, self.results_available)
         self.operations = Operations(self, claim, tasks, ledger, stop, delivery, waits, workflow)
-        self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, task.last_seq)
+        self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, delivery, task.last_seq)
         self.status = status = Status(self, claim, ledger)
         wait_s = services.resident_wait_s
         self.parking = Parking(self, claim, tasks, waits, incoming, stop, status, workflow, wait_s)
-        self.ending = Ending(self, claim, stop, status, workflow, services.build_id, services.encoded)
+        self.ending = Ending(self, claim, ledger, stop, status, workflow, services.build_id, services.encoded)
         self.has_heartbeats = False
         self._heartbeats: Heartbeats | None = None
         self._teardown: Teardown | None = None
@@ -110,6 +110,8 @@ class RunExecution:
         if not self.live:
             self.tasks.idle.stop_timer()
         self.refresh()
+        if state is RUNNING:
+            self.barrier.send_deferred()
 
     def refresh(self) -> None:
         """Must be called after any change that affects whether calls can proceed."""
@@ -300,7 +302,8 @@ class RunExecution:
             self.stretch.leave()
         self.claim.port.close()
         self._on_closed(self)
-        self._on_parked(self, wakes_in_s)
+        # Something outside Kagzi made the code give up a wait, which the server does not know: replay decides.
+        self._on_parked(self, None if self.barrier.has_deferred else wakes_in_s)
 
     def finish(self, send: Callable[[], None]) -> None:
         """The function has ended: record how, with `send`."""

@@ -20,7 +20,7 @@ from .claim import Claim
 from .delivery import Delivery, unheard
 from .idle.tasks import RunTasks
 from .interruption import Interruption
-from .ledger import ABANDONED, CHILD, FUNCTION, SIGNAL, SLEEP, Ledger
+from .ledger import ABANDONED, CHILD, COMPLETED, FUNCTION, SIGNAL, SLEEP, Ledger
 from .ports import Answer, RunControl
 from .replay_barrier import ReplayBarrier
 from .state import RunState
@@ -164,16 +164,29 @@ class TimedWaits:
         wait = self.by_id.get(step.step_id)
         if wait is None or wait.settled or wait.future.done():
             return False
-        self._ledger.know(step.step_id, step.seq)
+        self._know(step)
         self._settle(wait, step)
         return True
+
+    def correct(self, step: pb.HistoryStep) -> None:
+        """As `Delivery.correct`."""
+        early = self._early.get(step.step_id)
+        if early is not None:
+            early.output.CopyFrom(step.output)
+        self._delivery.correct(step)
+
+    def _know(self, step: pb.HistoryStep) -> None:
+        if step.kind == SIGNAL and step.status == COMPLETED:
+            self._ledger.know_signal(step.step_id, step.seq)
+        else:
+            self._ledger.know(step.step_id, step.seq)
 
     def settle_early(self, step: pb.HistoryStep) -> None:
         """A new result for which no task waits yet: keep it until one does."""
         if step.status == ABANDONED:
             return
         if step.seq > self._ledger.known_seq:
-            self._ledger.know(step.step_id, step.seq)
+            self._know(step)
         if step.kind in (SLEEP, SIGNAL, CHILD):
             self._early[step.step_id] = step
 

@@ -53,7 +53,9 @@ class ReplayedExecution(RunExecution):
         self.pending: set[asyncio.Future[Any]] = set()  # tasks that wait to begin a body and never will
         stop, status = self.interruption, self.status
         self.parking = Standstill(self, claim, self.tasks, self.waits, self.incoming, stop, status, workflow, 0.0)
-        self.ending = UnloggedEnding(self, claim, stop, status, workflow, services.build_id, services.encoded)
+        self.ending = UnloggedEnding(
+            self, claim, self.ledger, stop, status, workflow, services.build_id, services.encoded
+        )
 
     def take(self, step_id: str, kind: pb.StepKind) -> pb.HistoryStep | None:
         if step_id == self.port.until:

@@ -11,9 +11,9 @@ from ....core.errors import Diverged
 from ....v1 import worker_pb2 as pb
 from ..delivery import unheard
 from ..ledger import RACE, WITHDRAWN
+from ..ports import Answer
 from ..run_execution import RunExecution
 from ..scopes import AnyCoroutine, Scope
-from ..state import RunState
 from ..teardown import retrieve_exception
 from .branches import Branches, settle
 from .steps import count_step, scope_of
@@ -90,15 +90,42 @@ async def decide(
 async def _record(run: RunExecution, group: str, winner: str, open_steps: Collection[str]) -> None:
     count_step(run)
     if not run.can_proceed:
-        await run.may_act(group)
-    operation, future = run.operations.ask(group)
-    race = operation.race
-    race.step_id = group
+        try:
+            await run.may_act(group)
+        except asyncio.CancelledError:  # there will be no record: each wait is withdrawn alone
+            for step_id in () if run.cancelling else run.ledger.signals.keys() & open_steps:
+                _withdraw(run, step_id)
+            raise
+    future: asyncio.Future[Answer] = run.claim.loop.create_future()
+    race = _send_record(run, group, future, open_steps)
     race.name = group.rpartition("/")[2].partition("#")[0]
     race.winner = winner
-    race.losers.extend(open_steps)
     race.parent_step_id = scope_of(run).race
     await run.answer(future)
+
+
+def _send_record(
+    run: RunExecution, record_id: str, future: "asyncio.Future[Any]", step_ids: Collection[str]
+) -> pb.RaceOperation:
+    """Tell the server that the code no longer waits for these steps. Signals that had come for them go to other waits:
+    until it is known which, those waits get nothing."""
+    names = run.ledger.give_up(step_ids)
+    if run.ledger.waits_for(names):
+        run.delivery.restarting.add(record_id)
+    race = run.claim.send(partial(_recorded, run, record_id, future, names)).race
+    race.step_id = record_id
+    race.losers.extend(step_ids)
+    return race
+
+
+def _recorded(
+    run: RunExecution, record_id: str, future: "asyncio.Future[Any]", names: Collection[str], answer: Answer
+) -> None:
+    if names and run.live and answer.refusal is None:
+        run.incoming.read_again(names)
+    run.deliver(record_id, future, answer)
+    if run.live:
+        run.tasks.idle.start()
 
 
 def _close_scopes(run: RunExecution, scopes: Collection[Scope], decided_seq: int) -> list[str]:
@@ -114,21 +141,43 @@ def _close_scopes(run: RunExecution, scopes: Collection[Scope], decided_seq: int
 def withdraw(run: RunExecution, step_id: str) -> None:
     """The code that waited for this step was cancelled: a later result must not be delivered to it, nor wake the
     run."""
-    if step_id in run.ledger.closed or run.state is not RunState.RUNNING:
-        return
-    record_id = step_id + WITHDRAWN
-    if run.ledger.take(record_id, RACE) is not None:
-        run.delivery.reached()
+    if not (_is_withdrawn(run, step_id) or run.cancelling):
+        _withdraw(run, step_id)
+
+
+def withdraw_signal(run: RunExecution, step_id: str) -> None:
+    """As `withdraw`, for a wait for a signal: another wait gets its value, if it has one. In a run that is being
+    cancelled, the server is told with the end of the run, or before a cleanup waits for the same signal."""
+    if _is_withdrawn(run, step_id) or step_id not in run.ledger.signals:
         return
     if run.cancelling:
-        return
+        run.ledger.closed.add(step_id)
+    else:
+        _withdraw(run, step_id)
+
+
+def withdraw_others(run: RunExecution, name: str) -> None:
+    """A cleanup of a run that is being cancelled is about to wait for this signal."""
+    for step_id, wait in list(run.ledger.signals.items()):
+        if wait.name == name and step_id in run.ledger.closed:
+            _send_withdrawal(run, step_id)
+
+
+def _is_withdrawn(run: RunExecution, step_id: str) -> bool:
+    """Whether the server knows, or need not know."""
+    if step_id in run.ledger.closed or not run.live:
+        return True
+    if run.ledger.take(step_id + WITHDRAWN, RACE) is None:
+        return False
+    run.ledger.signals.pop(step_id, None)
+    run.delivery.reached()
+    return True
+
+
+def _withdraw(run: RunExecution, step_id: str) -> None:
     run.ledger.closed.add(step_id)
     run.barrier.defer(partial(_send_withdrawal, run, step_id))
 
 
 def _send_withdrawal(run: RunExecution, step_id: str) -> None:
-    record_id = step_id + WITHDRAWN
-    race = run.claim.send(partial(run.deliver, record_id, unheard(run.claim.loop))).race
-    race.step_id = record_id
-    race.name = "withdrawn"
-    race.losers.append(step_id)
+    _send_record(run, step_id + WITHDRAWN, unheard(run.claim.loop), (step_id,)).name = "withdrawn"

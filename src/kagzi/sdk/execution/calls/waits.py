@@ -16,11 +16,11 @@ from ...workflow.failures import STEP_ATTRIBUTE
 from ...workflow.signals import Signal
 from .. import divergence, undecodable
 from ..interruption import in_cleanup
-from ..ledger import SIGNAL, SLEEP
+from ..ledger import ABANDONED, COMPLETED, SIGNAL, SLEEP, SignalWait
 from ..ports import Answer
 from ..run_execution import RunExecution
 from ..state import RunState
-from .races import withdraw
+from .races import withdraw, withdraw_others, withdraw_signal
 from .steps import count_step, place_in, scope_of
 
 NO_DEFAULT: Any = object()
@@ -77,44 +77,70 @@ async def execute_wait_for(
 ) -> Any:
     """The signal's value. If none arrives in time: `default`, or TimeoutError."""
     step = run.take(step_id, SIGNAL)
-    if step is not None and step.seq:
-        if not run.delivery.reach_alone(step):
-            await run.delivery.reach(step)
+    if step is not None and step.seq and run.delivery.reach_alone(step):
         return _value(run, step, signal, default)
     if step is None:
         await may_begin(run, step_id)
-    run.ledger.open[step_id] = scope_of(run)
+    ledger = run.ledger
+    ledger.open[step_id] = scope_of(run)
+    if step is None or step.status != ABANDONED:
+        ledger.signals[step_id] = SignalWait(signal.name, 0)
     try:
-        if step is not None:
-            wake_at_us = _take_timeout(run, step, signal, timeout_us)
-            rest_us = wake_at_us - run.claim.server_now_us() if wake_at_us else None
-            return _value(run, await run.waits.signal(step_id, step.begun_seq, rest_us), signal, default)
-        return await _ask_and_wait(run, step_id, signal, timeout_us, default)
+        if step is None:
+            result = await _ask(run, step_id, signal, timeout_us)
+        else:
+            result = await _recorded(run, step, signal, timeout_us)
     except asyncio.CancelledError:
-        withdraw(run, step_id)
+        withdraw_signal(run, step_id)
         raise
     finally:
-        run.ledger.open.pop(step_id, None)
+        ledger.open.pop(step_id, None)
+    if ledger.signals.pop(step_id, None) is None:
+        await run.wait(run.claim.loop.create_future())  # for ever: a race gave it up, and another wait gets the value
+    # Received: from here on the value belongs to the code.
+    if isinstance(result, pb.HistoryStep):
+        return _value(run, result, signal, default)
+    detail = result.detail
+    assert detail is not None
+    if detail.WhichOneof("kind") == "exhausted":
+        return _without(step_id, detail.exhausted.error, default)
+    return _decoded(run, step_id, result.seq, detail.signal.payload, signal)
 
 
-async def _ask_and_wait(
-    run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None, default: Any
-) -> Any:
+async def _recorded(
+    run: RunExecution, step: pb.HistoryStep, signal: Signal[Any], timeout_us: int | None
+) -> pb.HistoryStep:
+    """The result of a wait that was begun before."""
+    if not step.seq:
+        wake_at_us = _take_timeout(run, step, signal, timeout_us)
+        rest_us = wake_at_us - run.claim.server_now_us() if wake_at_us else None
+        return await run.waits.signal(step.step_id, step.begun_seq, rest_us)
+    if step.status == COMPLETED:
+        run.ledger.signals[step.step_id].seq = step.seq
+    await run.delivery.reach(step)
+    return step
+
+
+async def _ask(run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None) -> pb.HistoryStep | Answer:
+    """The result of a new wait: as the answer to its operation, or as what came later."""
+    if run.cancelling:
+        withdraw_others(run, signal.name)
     operation, future = run.operations.ask(step_id)
     _fill_wait(operation.wait_signal, step_id, signal, timeout_us)
     if signal.schema:  # shown as the input of the step, to those who send the signal
         operation.wait_signal.input.data = signal.schema.encode()
     place_in(operation.wait_signal, scope_of(run))
-    answer = await run.answer(future)
+    answer: Answer = await run.wait(future)
     detail = answer.detail or pb.OperationAnswer()
     match detail.WhichOneof("kind"):
-        case "signal":
-            return _decoded(run, step_id, answer.seq, detail.signal.payload, signal)
-        case "exhausted":
-            return _without(step_id, detail.exhausted.error, default)
+        case "signal" | "exhausted":
+            return answer
+        case "refused":
+            run.ledger.signals.pop(step_id, None)  # it did not begin
+            raise run.operations.refused(detail.refused)
         case _:
             rest_us = detail.timer.remaining_us if detail.timer.wake_at_us else None
-            return _value(run, await run.waits.signal(step_id, answer.seq, rest_us), signal, default)
+            return await run.waits.signal(step_id, answer.seq, rest_us)
 
 
 def _fill_wait(wait: pb.WaitSignalOperation, step_id: str, signal: Signal[Any], timeout_us: int | None) -> None:

@@ -78,7 +78,11 @@ async def _retry(
 
 
 async def catch_up(session: Session, run: RunKey, now: Timestamp) -> None:
-    """Deliver the results of children that ended before this run waited for them."""
+    """Deliver what came while this run did not wait for it: buffered signals, and the results of ended children."""
+    for wait in await session.read("open_signal_waits", run_id=run.run_id):
+        for signal in await session.read("signal_in_place", run_id=run.run_id, name=wait["name"], step_id=None):
+            await session.read("bind_signal", run_id=run.run_id, number=signal["number"], step_id=wait["step_id"])
+            await session.read("give_bound_signal", run_id=run.run_id, step_id=wait["step_id"], now=now)
     ended: list[End] = [
         (child["run_id"], RunCode(child["status"]), read_error(child["error"]))
         for child in await session.read("ended_children", run_id=run.run_id, namespace=run.namespace)

@@ -153,3 +153,10 @@ WITH bound AS MATERIALIZED (
 UPDATE steps AS s
 SET status = {STEP.COMPLETED}, seq = run.seq, finished_at = :now::bigint, due_at = NULL, output = bound.payload, output_meta = bound.payload_meta
 FROM run, bound WHERE s.run_id = :run_id AND s.step_id = :step_id;
+
+-- name: open_signal_waits
+-- Steps of a run that wait for a signal that is buffered, oldest first.
+SELECT s.step_id, s.name FROM steps AS s
+WHERE s.run_id = :run_id::uuid AND s.due_at IS NOT NULL AND s.kind = {KIND.SIGNAL} AND s.status = {STEP.RUNNING}
+    AND EXISTS (SELECT 1 FROM signals AS b WHERE b.run_id = :run_id AND b.name = s.name AND b.step_id IS NULL)
+ORDER BY s.begun_seq;

@@ -251,6 +251,34 @@ FROM (
 ) AS matched
 ORDER BY n, number;
 
+-- name: signals_to_take_back
+-- Of each name the first signal whose wait was given up before its code received it, and all later ones that are bound:
+-- no code has received them either. Then the steps that wait for that name, as many as may get one.
+WITH abandoned AS MATERIALIZED (
+    SELECT * FROM rows(:waits) AS w (n int, run_id uuid, step_id text)
+), first AS MATERIALIZED (
+    SELECT w.n, w.run_id, s.name, min(s.number) AS number, count(*) AS waits
+    FROM abandoned AS w JOIN signals AS s ON s.run_id = w.run_id AND s.step_id = w.step_id
+    GROUP BY w.n, w.run_id, s.name
+)
+SELECT f.n, s.name, s.number, s.step_id FROM first AS f
+JOIN signals AS s ON s.run_id = f.run_id AND s.name = f.name AND s.number >= f.number AND s.step_id IS NOT NULL AND s.step_id <> :dropped::text
+UNION ALL
+SELECT f.n, f.name, NULL, o.step_id FROM first AS f
+CROSS JOIN LATERAL (
+    SELECT w.step_id FROM steps AS w
+    WHERE w.run_id = f.run_id AND w.due_at IS NOT NULL AND w.kind = {KIND.SIGNAL} AND w.status = {STEP.RUNNING} AND w.name = f.name
+        AND NOT EXISTS (SELECT 1 FROM abandoned AS g WHERE g.n = f.n AND g.step_id = w.step_id)
+    ORDER BY w.begun_seq LIMIT f.waits
+) AS o
+ORDER BY n, number NULLS LAST;
+
+-- name: refill_waits
+-- The value of a wait is that of the signal bound to it; without one it has none.
+UPDATE steps AS s SET output = g.payload, output_meta = g.payload_meta
+FROM rows(:waits) AS w (run_id uuid, step_id text) LEFT JOIN signals AS g ON g.run_id = w.run_id AND g.step_id = w.step_id
+WHERE s.run_id = w.run_id AND s.step_id = w.step_id;
+
 -- name: settle
 -- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version.
 WITH g AS MATERIALIZED (
@@ -331,7 +359,7 @@ WITH g AS MATERIALIZED (
     )
     JOIN leased AS h ON h.n = a.n
 ), bound AS (
-    UPDATE signals AS s SET step_id = b.step_id
+    UPDATE signals AS s SET step_id = nullif(b.step_id, '')
     FROM rows(:signals) AS b (n int, number bigint, step_id text)
     JOIN leased AS h ON h.n = b.n
     WHERE s.run_id = h.run_id AND s.number = b.number

@@ -2,7 +2,7 @@
 
 The write requires that the run's `seq`, which serves as its version, has not changed since the read; otherwise the path
 is repeated. So a decision is as safe as one made under a lock, and costs two round trips for any number of commands.
-Commands that concern other runs, too, are left to children.py.
+Commands that concern other runs, or the signals of waits that were given up, are left to children.py.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from ....core.run.outcomes import Busy
 from ....core.run.state import RunState
 from .batch import WorkerGroup, Writing
 from .children import settle_related
-from .run_state import read_states, write_states
+from .run_state import read_states, waits_with_values, write_states
 
 _ROUNDS = 5
 _ENDINGS = (CompleteRun, FailRun, CancelRun)
@@ -31,16 +31,17 @@ async def settle(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
 
 
 async def _settle_alone(writing: Writing, groups: Sequence[WorkerGroup]) -> list[WorkerGroup]:
-    """Returns the groups whose end another run waits for."""
+    """Returns the groups whose end another run waits for, and those that give up waits whose signals have come."""
     related: list[WorkerGroup] = []
     for _ in range(_ROUNDS):
         if not groups:
             return related
         states = await read_states(writing.session, groups)
+        taking_back = {number for number, _ in waits_with_values(groups, states)}
         alone: list[tuple[WorkerGroup, RunState | None]] = []
         for number, group in enumerate(groups, start=1):
             state = states.get(number)
-            if state is not None and state.watched and _has(group, _ENDINGS):
+            if number in taking_back or (state is not None and state.watched and _has(group, _ENDINGS)):
                 related.append(group)
             else:
                 alone.append((group, state))

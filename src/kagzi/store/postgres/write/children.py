@@ -1,4 +1,5 @@
-"""Commands that concern several runs: child starts, endings that another run waits for, continue-as-new.
+"""Commands that concern several runs: child starts, endings that another run waits for, continue-as-new. And those that
+take signals back from waits, which need several statements.
 
 One transaction: lock the runs and their parents in the order of their ids, read, decide by the same rules as the
 careful path, write, insert the children, notify the parents.
@@ -18,7 +19,7 @@ from .admission import TypeAdmission
 from .batch import WorkerGroup, Writing
 from .endings import End, MovedError, link_children, lock_family, notify_parents
 from .new_runs import insert_runs
-from .run_state import read_states, write_states
+from .run_state import read_signals_to_take_back, read_states, refill_waits, waits_with_values, write_states
 
 _ROUNDS = 5
 _ENDINGS = (CompleteRun, FailRun, CancelRun, ContinueAsNew)
@@ -56,6 +57,8 @@ async def _settle(
     if any(command.attach and not _is_locked(command, by_namespace, locked) for command in starts):
         raise MovedError
     states = await read_states(session, groups)
+    if waits_with_values(groups, states):
+        states = await read_signals_to_take_back(session, groups, states)
     decided: list[tuple[int, Outcome]] = []
     for number, (run, commands) in enumerate(groups, start=1):
         state = states.get(number)
@@ -66,6 +69,7 @@ async def _settle(
     changed = [state for state in states.values() if state.changed]
     if changed and len(await write_states(writing, changed)) < len(changed):
         raise MovedError
+    await refill_waits(session, changed)
     effects = [await _make(writing, relatives) for relatives in by_namespace.values()]
     for state in changed:
         if state.successor is not None:

@@ -125,8 +125,8 @@ class FastPath:
                     place += 1  # it takes two seqs, like a begin and a completion
                     result = place
             elif isinstance(command, CompleteRun):
-                if command.after_step and command.after_step not in rows:
-                    return None  # it must be checked whether that step has a result
+                if (command.after_step and command.after_step not in rows) or command.open_waits:
+                    return None  # it must be checked whether that step has a result, and these waits have values
                 self._begun.append(_output_row(number, place, command))
                 closes = True
             else:
@@ -308,6 +308,8 @@ def _recorded_row(group: WorkerGroup) -> _Row | None:
     if len(commands) == 2:
         end = commands[1][1]
         if not isinstance(end, CompleteRun) or end.lease != lease or end.after_step not in ("", step.step_id):
+            return None
+        if end.open_waits:
             return None
         closes, result = True, end.output
     payload, output = step.input, step.output

@@ -22,6 +22,8 @@ from ....core.run.commands import (
     StartChild,
     WaitSignal,
 )
+from ....core.run.misfits import DROPPED
+from ....core.run.signals import abandoned_by, has_value
 from ....core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
 from ...rows import read_error, read_payload, read_policy, require_payload, write_error, write_policy, write_strings
 from ..connection.connection import Row, Rows, Session
@@ -34,10 +36,13 @@ _WITHOUT_ATTEMPT = (BeginSleep, FinishSleep, WaitSignal, StartChild, DecideRace,
 _BEGINNING = (BeginStep, RecordStep, BeginSleep, WaitSignal, StartChild, DecideRace, RecordPatch)
 
 
-async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[int, RunState]:
-    """By group number (1, 2, ...): the run and the steps that its commands concern."""
+async def read_states(
+    session: Session, groups: Sequence[WorkerGroup], also: Sequence[tuple[int, str]] = ()
+) -> dict[int, RunState]:
+    """By group number (1, 2, ...): the run and the steps that its commands concern. `also`: other steps, with the
+    number of their group."""
     heads: list[dict[str, object]] = []
-    named: list[dict[str, object]] = []
+    named = [_named(number, step_id) for number, step_id in also]
     for number, (run, commands) in enumerate(groups, start=1):
         known_seq: int | None = None
         begins = 0
@@ -52,8 +57,7 @@ async def read_states(session: Session, groups: Sequence[WorkerGroup]) -> dict[i
                 named.append(_named(number, command.step_id, shown_to_worker=isinstance(command, RETURNS_STEP)))
             elif isinstance(command, (CompleteRun, FailRun)) and command.after_step:
                 named.append(_named(number, command.after_step))
-            if isinstance(command, DecideRace):
-                named += [_named(number, loser) for loser in command.losers]
+            named += [_named(number, wait) for wait in abandoned_by(command)]
             begins += isinstance(command, _BEGINNING)
         heads.append(
             {
@@ -116,6 +120,41 @@ def _states(rows: Rows) -> dict[int, RunState]:
     return states
 
 
+def waits_with_values(groups: Sequence[WorkerGroup], states: dict[int, RunState]) -> list[tuple[int, str]]:
+    """The waits for signals, with the numbers of their groups, that these commands give up although their signals have
+    come: other waits may get those."""
+    return [
+        (number, wait)
+        for number, (_, commands) in enumerate(groups, start=1)
+        if (state := states.get(number)) is not None
+        for _, command in commands
+        for wait in abandoned_by(command)
+        if has_value(state.steps.get(wait))
+    ]
+
+
+async def read_signals_to_take_back(
+    session: Session, groups: Sequence[WorkerGroup], states: dict[int, RunState]
+) -> dict[int, RunState]:
+    """The same states with those signals, all later ones of their names, and the steps that wait for these names. Under
+    the runs' locks."""
+    abandoned = [
+        {"n": number, "run_id": run.run_id, "step_id": wait}
+        for number, (run, commands) in enumerate(groups, start=1)
+        for _, command in commands
+        for wait in abandoned_by(command)
+    ]
+    rows = await session.read("signals_to_take_back", waits=abandoned, dropped=DROPPED)
+    waiting = [(row["n"], row["step_id"]) for row in rows if row["number"] is None]
+    if waiting:
+        states = await read_states(session, groups, waiting)
+    for row in rows:
+        if row["number"] is not None:
+            signal = SignalState(number=row["number"], name=row["name"], payload=None, step_id=row["step_id"])
+            states[row["n"]].signals.append(signal)
+    return states
+
+
 async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]:
     """The numbers (1, 2, ...) of the runs that had not changed since they were read, and were written."""
     numbered = list(enumerate(states, start=1))
@@ -125,7 +164,7 @@ async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]
         {"n": number, "number": signal.number, "step_id": signal.step_id}
         for number, state in numbered
         for signal in state.signals
-        if signal.step_id
+        if signal.step_id != signal.read_step_id
     ]
     [row] = await writing.session.write(
         "settle",
@@ -141,6 +180,13 @@ async def write_states(writing: Writing, states: Sequence[RunState]) -> set[int]
     if taken:
         writing.session.committed()
     return set(taken)
+
+
+async def refill_waits(session: Session, states: Sequence[RunState]) -> None:
+    """After `write_states`, in its transaction: copy the values of signals to the waits that they are bound to now."""
+    waits = [{"run_id": state.run.run_id, "step_id": wait} for state in states for wait in sorted(state.refilled)]
+    if waits:
+        await session.read("refill_waits", waits=waits)
 
 
 def _run_state(row: Row) -> RunState:

@@ -113,7 +113,7 @@ def _take_back(writer: Writer, run: RunKey, back: _TakenBack, retry: _Retry) -> 
     parameters = {"run_id": run.run_id, "step_ids": write_json(back.all), "now": now}
     writer.database.run("keep_failures", parameters)
     _keep_discarded(writer, run, back, retry)
-    unbound = writer.database.run("unbind_signals", parameters)
+    writer.database.run("unbind_signals", parameters)
     writer.database.run("forget_steps", parameters | {"step_ids": write_json(list(back.forgotten))})
     writer.database.run("reopen_steps", parameters | {"step_ids": write_json(back.reopened)})
     writer.database.run("restart_steps", parameters | {"step_ids": write_json(list(back.restarted))})
@@ -121,8 +121,6 @@ def _take_back(writer: Writer, run: RunKey, back: _TakenBack, retry: _Retry) -> 
     if children:
         writer.database.run("disown_children", msgspec.structs.asdict(run) | {"children": write_json(children)})
         writer.database.run("cascade_due", (run.run_id,))
-    if unbound:
-        _bind_again(writer, run, now)
     return bool(children)
 
 
@@ -135,7 +133,7 @@ def _keep_discarded(writer: Writer, run: RunKey, back: _TakenBack, retry: _Retry
 
 
 def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
-    """Deliver signals that are buffered again to steps that still wait."""
+    """Deliver signals that are buffered to steps that still wait."""
     for step_id, name in writer.database.rows("open_waits", (run.run_id,)):
         signal = writer.database.row("next_signal", (run.run_id, name))
         woken = {"run_id": run.run_id, "now": now, "waits": 0}  # the waits are counted again later
@@ -148,7 +146,8 @@ def _bind_again(writer: Writer, run: RunKey, now: Timestamp) -> None:
 
 
 def _catch_up(writer: Writer, run: RunKey, now: Timestamp) -> None:
-    """Deliver the results of children that ended before this run waited for them."""
+    """Deliver what came while this run did not wait for it: buffered signals, and the results of ended children."""
+    _bind_again(writer, run, now)
     for child_run_id, step_id in writer.database.rows("ended_children", msgspec.structs.asdict(run)):
         give_result(writer, run, step_id, child_run_id, now)
 

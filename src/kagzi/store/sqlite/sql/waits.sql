@@ -7,6 +7,30 @@ WHERE run_id = ? AND name = ? AND step_id IS NULL ORDER BY number LIMIT 1;
 -- One signal, one step.
 UPDATE signals SET step_id = ? WHERE run_id = ? AND number = ? AND step_id IS NULL;
 
+-- name: move_signal
+-- To another step, or to none: its wait was given up before its code received it.
+UPDATE signals SET step_id = ? WHERE run_id = ? AND number = ?;
+
+-- name: signals_to_take_back
+-- The signal of a wait that was given up before its code received it, and all later ones of that name that are bound: no
+-- code has received them either.
+SELECT later.number, later.step_id FROM signals AS later
+WHERE later.run_id = :run_id AND later.name = :name AND later.step_id IS NOT NULL AND later.step_id <> :dropped
+  AND later.number >= (SELECT min(s.number) FROM signals AS s WHERE s.run_id = :run_id AND s.step_id IN (SELECT value FROM json_each(:step_ids)) AND s.name = :name)
+ORDER BY later.number;
+
+-- name: waiting_steps
+-- The oldest steps of a run that wait for a signal of that name, without those that are given up.
+SELECT {step_state} FROM steps AS s INDEXED BY steps_waiting
+WHERE s.run_id = :run_id AND s.status = {STEP.RUNNING} AND s.kind IN ({KIND.SIGNAL}, {KIND.CHILD}) AND s.kind = {KIND.SIGNAL} AND s.name = :name
+  AND s.step_id NOT IN (SELECT value FROM json_each(:abandoned)) ORDER BY s.begun_seq LIMIT :count;
+
+-- name: refill_wait
+-- The value of a wait is that of the signal bound to it; without one it has none.
+UPDATE steps SET output = (SELECT s.payload FROM signals AS s WHERE s.run_id = :run_id AND s.number = :number),
+                 output_meta = (SELECT s.meta FROM signals AS s WHERE s.run_id = :run_id AND s.number = :number)
+WHERE run_id = :run_id AND step_id = :step_id;
+
 -- name: signalled_run
 -- The run that a signal is for; and whether another run may already have it: see runs_to_search.
 SELECT run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, version, continued_as IS NOT NULL, unread_signals

@@ -27,9 +27,8 @@ def save(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) 
             _save_step(plan, run_id, step, command)
     for attempt in run.new_attempts:
         database.run("save_attempt", _attempt_row(run_id, attempt))
-    for signal in run.signals:
-        if signal.step_id:
-            database.run("bind_signal", (signal.step_id, run_id, signal.number))
+    if run.signals:
+        _save_signals(plan, run)
     if isinstance(command, SetStatus):
         database.run("set_status", (run.status_text, run.progress, run_id))
     if run.children_due:
@@ -37,13 +36,23 @@ def save(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) 
     (_advance if run.status == _RUNNING else _save_left)(plan, run, command)
 
 
+def _save_signals(plan: WritePlan, run: RunState) -> None:
+    run_id, numbers = run.run.run_id, {signal.step_id: signal.number for signal in run.signals if signal.step_id}
+    for signal in run.signals:
+        if signal.step_id != signal.read_step_id:
+            plan.database.run("move_signal", (signal.step_id or None, run_id, signal.number))
+    for step_id in run.refilled:
+        plan.database.run("refill_wait", {"run_id": run_id, "step_id": step_id, "number": numbers.get(step_id)})
+
+
 def _advance(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     """The run stays RUNNING: its row is written with the others of the batch."""
     if isinstance(command, DecideRace) and run.children_due:
         plan.database.run("cascade_due", (run.run.run_id,))
+    fence = plan.fence_of(run.run.run_id)
     if any(changes := run.count_changes()):
         plan.add_counts(run.run.run_id, *changes)
-    fence = plan.fence_of(run.run.run_id)
+        fence.related = fence.related or changes[2] > 0
     fence.seq = run.seq
     if run.progressed and fence.lost_leases:
         fence.lost_leases = -1

@@ -1,6 +1,6 @@
 """Loads the run state on which a command is decided (core/run). `run_changes.py` saves the changes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from ....core.limits import MESSAGE_SOFT_BYTES, STEPS_PER_RUN
@@ -19,6 +19,8 @@ from ....core.run.commands import (
     StepCommand,
     WaitSignal,
 )
+from ....core.run.misfits import DROPPED
+from ....core.run.signals import abandoned_by, has_value
 from ....core.run.state import RETURNS_STEP, AttemptState, RunState, SignalState, StepState
 from ....core.run.steps import Beginning
 from ....core.states import RunCode, StepCode
@@ -93,8 +95,8 @@ def _read(plan: WritePlan, command: StepCommand | ClosingCommand) -> RunState | 
 def _load_more(plan: WritePlan, run: RunState, command: StepCommand | ClosingCommand) -> None:
     if isinstance(command, ResultsCommand):
         _load_waits(plan, run, command)
-    elif isinstance(command, DecideRace):
-        _load_losers(plan, run, command)
+    elif waits := abandoned_by(command):
+        _load_abandoned(plan, run, waits, are_closed=isinstance(command, DecideRace))
     elif isinstance(command, WaitSignal) and not run.steps:
         _load_signal(plan, run, command)
 
@@ -222,12 +224,25 @@ def _results_after(plan: WritePlan, run_id: str, known_seq: int) -> Iterator[Ste
         yield _step_state(row)
 
 
-def _load_losers(plan: WritePlan, run: RunState, command: DecideRace) -> None:
-    for step_id in command.losers:
+def _load_abandoned(plan: WritePlan, run: RunState, step_ids: Sequence[str], *, are_closed: bool) -> None:
+    """The steps; and if signals are taken back from some, all that other waits may get instead, and those waits unless
+    the run ends."""
+    for step_id in step_ids:
         if step_id not in run.steps:
             row = plan.database.row("step_state", (run.run.run_id, step_id))
             if row is not None:
                 run.steps[step_id] = _step_state(row)
+    emptied = [run.steps[step_id] for step_id in step_ids if has_value(run.steps.get(step_id))]
+    if not emptied:
+        return
+    parameters = {"run_id": run.run.run_id, "step_ids": write_json([step.step_id for step in emptied])}
+    for name in sorted({step.name for step in emptied}):
+        names = {"name": name, "dropped": DROPPED}
+        for number, bound in plan.database.rows("signals_to_take_back", parameters | names):
+            run.signals.append(SignalState(number=number, name=name, payload=None, step_id=bound))
+        others = {"run_id": run.run.run_id, "name": name, "abandoned": write_json(step_ids), "count": len(emptied)}
+        for row in plan.database.rows("waiting_steps", others) if are_closed else ():
+            run.steps[row[0]] = _step_state(row)
 
 
 def _load_signal(plan: WritePlan, run: RunState, command: WaitSignal) -> None:

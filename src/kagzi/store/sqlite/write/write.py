@@ -237,6 +237,8 @@ def _plan_patch(plan: WritePlan, command: RecordPatch, fence: Fence) -> Outcome 
 def _plan_end(plan: WritePlan, command: CompleteRun, fence: Fence) -> Outcome | None:
     if fence.related or (fence.cancelling and command.after_step) or not is_storable(command.after_step):
         return None
+    if command.open_waits:
+        return None
     seq = fence.next_seq()
     plan.add_end(fence, seq, command.output)
     return RunClosed(seq, plan.now, RunStatus.COMPLETED)
