@@ -110,6 +110,10 @@ class Pair:
     async def promote(self) -> None:
         """The primary is gone for good, and the standby takes its place. It waits for nobody."""
         self.primary.kill()
+        await self.promote_beside()
+
+    async def promote_beside(self) -> None:
+        """The detached standby becomes a primary, and the other one stays what it is: nobody has told it."""
         async with connected(self.standby_url) as standby:
             await standby.execute("SELECT pg_promote()")
             await until(lambda: standby.fetchval("SELECT NOT pg_is_in_recovery()"))

@@ -52,6 +52,7 @@ class Purpose(Enum):
     CHORE = auto()  # its outcome is not acknowledged to anybody
     LEASES = auto()  # a chore about leases: on the connection for claims and timers
     READ = auto()  # reads a few rows
+    LOOKUP = auto()  # the same, for something that is named: that there is no such thing (None) is acknowledged, too
 
 
 class Sessions(ABC):
@@ -62,7 +63,8 @@ class Sessions(ABC):
 
     @abstractmethod
     async def run_scan(self, namespace: str, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
-        """Run a read whose cost grows with the stored data, when its namespace has a turn: see `scans`."""
+        """Run a read whose cost grows with the stored data, when its namespace has a turn: see `scans`. None is as for
+        Purpose.LOOKUP."""
 
 
 Verb = Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]

@@ -11,7 +11,8 @@ from kagzi.core.errors import InvalidArgument, Unavailable
 from kagzi.core.records import RunFilter
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Counters, Session, Target
+from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Counters, Session
+from kagzi.store.postgres.connection.target import Target
 from kagzi.system import SystemRng
 from tests.support.postgres import Databases
 from tests.support.timeouts import LOADED_MACHINE_S
@@ -104,7 +105,7 @@ async def test_a_store_on_a_missing_database_is_unavailable(postgres: Databases)
 def test_options_of_ours_are_not_sent_to_the_driver() -> None:
     target = Target("postgresql://user:pw@/db?host=/var/run/pg&pgbouncer=true")
     assert target.pooled
-    assert target.dsn == "postgresql://user:pw@/db?host=/var/run/pg"
+    assert target.hosts.order[0].url == "postgresql://user:pw@/db?host=/var/run/pg"
     assert target.place == "PostgreSQL at /var/run/pg/db"
 
 

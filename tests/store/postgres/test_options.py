@@ -10,7 +10,8 @@ from kagzi.core.errors import InvalidArgument
 from kagzi.core.run.outcomes import Begun
 from kagzi.core.text.database_options import read_options, with_options
 from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connection.connection import HOT_SETTINGS, QUERY_SETTINGS, Target
+from kagzi.store.postgres.connection.connection import HOT_SETTINGS, QUERY_SETTINGS
+from kagzi.store.postgres.connection.target import Target
 from kagzi.store.postgres.partition import PostgresPartitioner
 from kagzi.store.protocol import TypeKey, Wake
 from kagzi.system import SystemRng

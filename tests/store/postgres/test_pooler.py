@@ -10,7 +10,8 @@ import pytest
 from kagzi.core.records import RunFilter
 from kagzi.core.run.outcomes import Begun, Recorded
 from kagzi.store.postgres import PostgresBus, PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Session, Target
+from kagzi.store.postgres.connection.connection import HOT_SETTINGS, Session
+from kagzi.store.postgres.connection.target import Target
 from kagzi.store.protocol import POLL_AGAIN, TypeKey, Wake
 from kagzi.system import SystemRng
 from tests.support.timeouts import LOADED_MACHINE_S

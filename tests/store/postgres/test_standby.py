@@ -12,8 +12,7 @@ from kagzi.core.records import RunFilter, RunLease
 from kagzi.core.run.commands import Command, CompleteRun
 from kagzi.core.states import RunStatus
 from kagzi.store.postgres import PostgresMigrator, PostgresStore
-from kagzi.store.postgres.connection import barrier
-from kagzi.store.postgres.connection import connection as connections
+from kagzi.store.postgres.connection import barrier, target
 from kagzi.system import SystemRng
 from tests.support.polling import until
 from tests.support.postgres import Databases
@@ -219,7 +218,7 @@ async def test_another_server_does_not_return_what_a_lost_backend_left_behind(
 
 async def test_looking_needs_no_standby(pair: Pair, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do those who write, and lose their connections with it, take it away from those who look."""
-    monkeypatch.setattr(connections, "call_timeout_s", lambda _: 0.5)
+    monkeypatch.setattr(target, "call_timeout_s", lambda _: 0.5)
     monkeypatch.setattr(barrier, "CROSSING_TIMEOUT_S", 0.5)
     store = await opened(url)
     [leased] = await running(store, 1)
@@ -246,7 +245,7 @@ async def test_who_gives_up_waiting_does_not_make_the_commit_visible(
     pair: Pair, url: str, monkeypatch: pytest.MonkeyPatch, how: str, command: str
 ) -> None:
     if how == "driver timeout":
-        monkeypatch.setattr(connections, "call_timeout_s", lambda _: 1.0)
+        monkeypatch.setattr(target, "call_timeout_s", lambda _: 1.0)
     store = await opened(url)
     request = await COMMANDS[command](store)
     before = await state(url)

@@ -94,7 +94,7 @@ class BulkOperations(Sessions):
     """Implements `store.protocol.BulkVerbs`."""
 
     add_bulk = verb(Purpose.WRITE, _add)
-    get_bulk = verb(Purpose.READ, _get)
+    get_bulk = verb(Purpose.LOOKUP, _get)
     list_bulk = scan(_list)
     stop_bulk = verb(Purpose.WRITE, _stop)
     claim_bulk = verb(Purpose.WRITE, _claim)

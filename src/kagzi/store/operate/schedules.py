@@ -145,7 +145,7 @@ class Schedules(Sessions):
 
     create_schedule = verb(Purpose.WRITE, _create)
     put_schedule = verb(Purpose.WRITE, _put)
-    get_schedule = verb(Purpose.READ, _get)
+    get_schedule = verb(Purpose.LOOKUP, _get)
     list_schedules = scan(_list)
     delete_schedule = verb(Purpose.WRITE, _delete)
     list_fires = scan(_list_fires)

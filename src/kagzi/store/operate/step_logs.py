@@ -53,4 +53,4 @@ class StepLogs(Sessions):
     """Implements `store.protocol.StepLogVerbs`."""
 
     add_step_logs = verb(Purpose.CHORE, _add)
-    list_step_logs = verb(Purpose.READ, _list)
+    list_step_logs = verb(Purpose.LOOKUP, _list)

@@ -56,7 +56,7 @@ async def _abandon_imports(session: Session, *, token: str = "", stale_before: T
 class Transfers(Sessions):
     """Implements `store.protocol.TransferVerbs`, except the inserts of an imported run."""
 
-    export_run = verb(Purpose.READ, _export_run)
+    export_run = verb(Purpose.LOOKUP, _export_run)
     begin_import = verb(Purpose.WRITE, _begin_import)
     known_runs = verb(Purpose.READ, _known_runs)
     abandon_imports = verb(Purpose.WRITE, _abandon_imports)

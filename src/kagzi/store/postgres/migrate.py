@@ -11,8 +11,10 @@ import asyncpg
 from ...core.errors import InternalError
 from ..protocol import SchemaStatus
 from ..sql_files import AppliedMigration, Migration, load_migrations, schema_status
-from .connection.connection import Row, Target
+from .connection.barrier import Connection
+from .connection.connection import Row
 from .connection.failures import LOSSES, Failure, failure_of
+from .connection.target import Target
 from .statements import STATEMENTS
 
 _PACKAGE = "kagzi.store.postgres"
@@ -74,7 +76,7 @@ async def schema_transaction(target: Target, connection: asyncpg.Connection) -> 
 
 
 @asynccontextmanager
-async def connected(target: Target) -> AsyncGenerator[asyncpg.Connection]:
+async def connected(target: Target) -> AsyncGenerator[Connection]:
     """A connection for schema changes, without our settings."""
     connection = await target.connect({})
     try:
@@ -82,7 +84,7 @@ async def connected(target: Target) -> AsyncGenerator[asyncpg.Connection]:
         await connection.close()
     except (*LOSSES, asyncpg.PostgresError) as error:
         if failure_of(error) is not Failure.FAULT:
-            raise target.lost(error) from error
+            raise target.lost(error, connection) from error
         raise InternalError(f"{target.place} refused a migration: {type(error).__name__}: {error}") from error
     finally:
         connection.terminate()

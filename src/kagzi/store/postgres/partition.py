@@ -4,7 +4,7 @@ import asyncpg
 
 from ...core.errors import InvalidArgument, PreconditionFailed, SchemaMismatch
 from ...core.limits import TABLE_PARTS_MAX
-from .connection.connection import Target
+from .connection.target import Target
 from .migrate import PostgresMigrator, connected, schema_transaction
 from .statements import STATEMENTS
 

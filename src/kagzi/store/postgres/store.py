@@ -150,11 +150,12 @@ class PostgresStore(
 
     async def endings_of(self, keys: Sequence[RunKey], /) -> Sequence[RunEnd | RunStatus | None]:
         endings = await self._endings_of(keys)
-        if not any(isinstance(each, RunEnd) for each in endings) or not self._target.barrier.needed:
+        if all(isinstance(each, RunStatus) for each in endings) or not self._target.barrier.needed:
             return endings
+        # As above; nor may anybody be told that there is no such run because this primary does not know it.
         return await self._confirm_endings(keys)
 
-    _get_run = verb(Purpose.READ, runs.get_run)
+    _get_run = verb(Purpose.LOOKUP, runs.get_run)
     _confirm_run = verb(Purpose.WRITE, runs.get_run)
     _endings_of = verb(Purpose.READ, runs.endings_of)
     _confirm_endings = verb(Purpose.WRITE, runs.endings_of)
@@ -178,8 +179,8 @@ class PostgresStore(
 
     list_steps = scan(steps.list_steps)
     list_forgotten_steps = scan(list_forgotten_steps)
-    get_forgotten_step = verb(Purpose.READ, get_forgotten_step)
+    get_forgotten_step = verb(Purpose.LOOKUP, get_forgotten_step)
     timeline = scan(read_timeline)
     signal_waits = scan(read_signal_waits)
-    get_step = verb(Purpose.READ, steps.get_step)
+    get_step = verb(Purpose.LOOKUP, steps.get_step)
     runs_with_step = scan(runs_with_step)

@@ -11,6 +11,7 @@ import asyncio
 import asyncpg
 
 from ..statements import STATEMENTS
+from .hosts import Host
 
 CROSSING_TIMEOUT_S = 10.0
 """How long a new connection waits for the standby before the database is reported as unavailable."""
@@ -30,6 +31,7 @@ class Connection(asyncpg.Connection):
     """
 
     may_cancel: bool = False
+    host: Host | None = None
     unreplicated: bool = False
 
     def _cancel_current_command(self, *waiters: asyncio.Future[None]) -> None:

@@ -15,8 +15,10 @@ import msgspec
 
 from ....core.errors import Unavailable
 from ...protocol import POLL_AGAIN, EndedRun, RemoteNotice, TypeKey, Wake
-from .connection import CLOSE_TIMEOUT_S, HOT_SETTINGS, Counters, Link, Target
+from .barrier import Connection
+from .connection import CLOSE_TIMEOUT_S, HOT_SETTINGS, Counters, Link
 from .failures import LOSSES
+from .target import Target
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +86,7 @@ class PostgresBus:
             await asyncio.wait([task], timeout=CLOSE_TIMEOUT_S)
         await self._sender.close()
 
-    async def _listen(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
+    async def _listen(self, connection: Connection, lost: asyncio.Event) -> None:
         failures = 0
         while True:
             try:
@@ -120,7 +122,7 @@ class PostgresBus:
             await asyncio.sleep(_DEAF_INTERVAL_S)
             self._deliver(POLL_AGAIN)
 
-    async def _subscribe(self) -> tuple[asyncpg.Connection, asyncio.Event] | None:
+    async def _subscribe(self) -> tuple[Connection, asyncio.Event] | None:
         """None: not possible through this pooler."""
         connection = await self._target.connect(_PROBE_SETTINGS)
         if self._target.pooled:
@@ -132,18 +134,21 @@ class PostgresBus:
             await connection.add_listener(self.channel, self._received)
         except (*LOSSES, asyncpg.PostgresError) as error:
             connection.terminate()
-            raise self._target.lost(error) from error
+            raise self._target.lost(error, connection) from error
+        self._target.hosts.on_failure = lambda host: lost.set() if host == connection.host else None
         return connection, lost
 
-    async def _watch(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
-        """Returns when the connection is lost. A dead network gives no sign, so the connection is probed."""
+    async def _watch(self, connection: Connection, lost: asyncio.Event) -> None:
+        """Returns when the connection is lost, or is to a host that is not the first choice any more. A dead network
+        gives no sign, so the connection is probed."""
         while not lost.is_set():
             try:
                 await asyncio.wait_for(lost.wait(), _PROBE_INTERVAL_S)
             except TimeoutError:
                 try:
                     await connection.execute("SELECT 1", timeout=_PROBE_TIMEOUT_S)
-                except (*LOSSES, asyncpg.PostgresError):
+                except (*LOSSES, asyncpg.PostgresError) as error:
+                    self._target.lost(error, connection)
                     return
 
     def _received(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:

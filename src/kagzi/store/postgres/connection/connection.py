@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: URLs, owned connections, and how a lost connection is reported.
+"""Connections to PostgreSQL: sessions, and owned connections.
 
 A Link is one connection, opened when it is first needed and reopened after a loss. Only one user has it at a time.
 """
@@ -7,21 +7,18 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
-from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
 from ....core import limits
-from ....core.errors import Contended, KagziError, StoreBroken, Unavailable
-from ....core.text.database_options import DatabaseOptions, read_options
-from ....core.text.database_urls import check_database_url
+from ....core.errors import Contended, KagziError, StoreBroken
 from ..statements import PARAMETERS, STATEMENTS
 from .barrier import Barrier, Connection
 from .failures import LOSSES, Failure, describe, failure_of, fault
+from .hosts import Host
+from .target import Target
 
-CONNECT_TIMEOUT_S = 10.0
-_SILENCE_S = 5.0
 CLOSE_TIMEOUT_S = 2.0
 
 Row: TypeAlias = asyncpg.Record
@@ -53,100 +50,6 @@ QUERY_SETTINGS: Mapping[str, str] = {
     "enable_seqscan": "off",
     "max_parallel_workers_per_gather": "0",
 }
-
-
-def call_timeout_s(options: DatabaseOptions) -> float:
-    """When a call gives up if the server does not respond; the server's own timeout is shorter."""
-    return options.statement_timeout_ms / 1_000 + _SILENCE_S
-
-
-class Target:
-    """Where the database is.
-
-    `pooled`: through a pooler in transaction mode, which keeps no session state. Set by `?pgbouncer=true`; otherwise
-    detected when the first connection refuses, or does not keep, the settings it is opened with.
-    """
-
-    def __init__(self, url: str) -> None:
-        """Raises InvalidArgument."""
-        check_database_url(url)
-        self.dsn, self.options = read_options(url)
-        self.pooled = self.options.pooled
-        parts = urlsplit(self.dsn)
-        host = dict(parse_qsl(parts.query)).get("host") or parts.hostname or "localhost"
-        schema = f", schema {self.options.schema}" if self.options.schema else ""
-        self.place = f"PostgreSQL at {host}{parts.path}{schema}"
-        self.barrier = Barrier()
-
-    def settings(self, settings: Mapping[str, str]) -> Mapping[str, str]:
-        """The session settings for one kind of work, with those of the URL."""
-        options = self.options
-        chosen = {
-            "statement_timeout": _in_ms(options.statement_timeout_ms),
-            "lock_timeout": _in_ms(options.lock_timeout_ms),
-            **settings,
-        }
-        if options.schema:
-            chosen["search_path"] = options.schema
-        return chosen
-
-    async def connect(self, settings: Mapping[str, str]) -> Connection:
-        """A new connection. Raises Unavailable. A pooled one has no settings: each transaction begins with them."""
-        try:
-            connection = await self._connect({} if self.pooled else settings)
-            if settings and not self.pooled:
-                self.pooled = not await _has_settings(connection, settings)
-        except ValueError as error:  # the URL is invalid
-            raise Unavailable(f"{self.place}: the URL cannot be used: {error}") from error
-        except (*LOSSES, asyncpg.PostgresError) as error:
-            if _is_refused_setting(error) and settings and not self.pooled:
-                self.pooled = True
-                return await self.connect(settings)
-            raise self.lost(error) from error
-        return connection
-
-    async def _connect(self, settings: Mapping[str, str]) -> Connection:
-        connection = await asyncpg.connect(
-            self.dsn,
-            connection_class=Connection,
-            timeout=CONNECT_TIMEOUT_S,
-            command_timeout=call_timeout_s(self.options),
-            statement_cache_size=0,  # Session caches statements; behind a pooler, names are shared with other clients
-            server_settings={"application_name": "kagzi", **settings},
-        )
-        connection.add_log_listener(connection.notice)
-        return connection
-
-    def lost(self, error: BaseException) -> Unavailable:
-        """The driver's error as ours; it contains neither user nor password."""
-        reason = str(error) or type(error).__name__
-        return Unavailable(f"{self.place} is unavailable: {reason}")
-
-
-def _in_ms(milliseconds: int) -> str:
-    """Formatted as PostgreSQL shows it, for the comparison in `_has_settings`."""
-    for size, unit in ((60_000, "min"), (1_000, "s")):
-        if milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return f"{milliseconds}ms"
-
-
-def _is_refused_setting(error: BaseException) -> bool:
-    """PgBouncer accepts the few settings that it tracks, and reports the first other one."""
-    return isinstance(error, asyncpg.ProtocolViolationError) and "startup parameter" in str(error)
-
-
-async def _has_settings(connection: asyncpg.Connection, settings: Mapping[str, str]) -> bool:
-    """Whether the settings took effect: a pooler may be configured to ignore them."""
-    try:
-        async with connection.transaction():
-            rows = await connection.fetch(
-                "SELECT name, current_setting(name) AS value FROM unnest($1::text[]) AS name", list(settings)
-            )
-    except BaseException:
-        connection.terminate()
-        raise
-    return {row["name"]: row["value"] for row in rows} == dict(settings)
 
 
 class Counters:
@@ -332,8 +235,9 @@ class Link:
                 self._drop()
                 return StoreBroken(f"{self._target.place} failed: {describe(error)}")
             case Failure.LOST:
+                connection = self._connection
                 self._drop()
-                return self._target.lost(error)
+                return self._target.lost(error, connection)
 
     async def close(self) -> None:
         async with self._turn:
@@ -364,18 +268,24 @@ class Link:
             self._target.barrier.check_open()
         except ConnectionError as error:
             raise self._target.lost(error) from error
-        connection = await self._target.connect(self._settings)
-        opening = _opening(self._settings) if self._target.pooled else None
-        try:
-            await self._target.barrier.cross(connection, opening)
-        except BaseException as error:
-            await _close(connection)
-            if isinstance(error, (*LOSSES, asyncpg.PostgresError)):
-                raise self._target.lost(error) from error
-            raise
-        self._connection = connection
-        self._session = Session(connection, self._counters, opening, self._target.barrier)
-        return self._session
+        tried: list[Host | None] = []
+        while True:
+            connection = await self._target.connect(self._settings)
+            opening = _opening(self._settings) if self._target.pooled else None
+            try:
+                await self._target.barrier.cross(connection, opening)
+            except BaseException as error:
+                await _close(connection)
+                if not isinstance(error, (*LOSSES, asyncpg.PostgresError)):
+                    raise
+                lost = self._target.lost(error, connection)
+                tried.append(connection.host)
+                if self._target.hosts.order[0] in tried:
+                    raise lost from error
+            else:
+                self._connection = connection
+                self._session = Session(connection, self._counters, opening, self._target.barrier)
+                return self._session
 
     def _drop(self) -> None:
         connection, self._connection, self._session = self._connection, None, None

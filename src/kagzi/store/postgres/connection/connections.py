@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from ....core import limits
 from ...scans import ScanTurns
 from ...sessions import Purpose, Sessions
-from .connection import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, Session, Target
+from .connection import HOT_SETTINGS, QUERY_SETTINGS, Counters, Link, Session
+from .target import Target
 
 _FIXED = 4
 """Connections that every server has: two for the work of workers, two for wake-ups of servers (`PostgresBus`)."""
@@ -66,11 +67,19 @@ class Connections(Counters, Sessions):
 
     async def run(self, purpose: Purpose, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
         async with self._session(purpose) as session:
-            return await act(session)
+            result = await act(session)
+        return await self._confirmed(result, act) if purpose is Purpose.LOOKUP else result
 
     async def run_scan(self, namespace: str, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
         async with self._scan(namespace) as session:
-            return await act(session)
+            result = await act(session)
+        return await self._confirmed(result, act)
+
+    async def _confirmed(self, result: Result, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
+        """A primary that was replaced without noticing does not know what was started since (ADR 0091)."""
+        if result is None and self._target.barrier.needed:
+            return await self.run(Purpose.WRITE, act)
+        return result
 
     def _session(self, purpose: Purpose) -> AbstractAsyncContextManager[Session]:
         match purpose:
@@ -80,7 +89,7 @@ class Connections(Counters, Sessions):
                 return self._questions.use(confirm=False)
             case Purpose.LEASES:
                 return self._duty.use(confirm=False)
-            case Purpose.READ:
+            case Purpose.READ | Purpose.LOOKUP:
                 return self._readers.use(confirm=False)
 
     @property

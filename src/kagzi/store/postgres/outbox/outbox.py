@@ -16,8 +16,9 @@ from ....core.limits import MESSAGE_HARD_BYTES
 from ...protocol.outbox import Fate, OutboxCounts, OutboxRow, Postponed, Refused, Start, Taken
 from ...sql_files import load_statements
 from ..connection.barrier import Connection
-from ..connection.connection import CLOSE_TIMEOUT_S, Row, Target
+from ..connection.connection import CLOSE_TIMEOUT_S, Row
 from ..connection.failures import LOSSES, Failure, failure_of, fault
+from ..connection.target import Target
 
 CHANNEL = "kagzi_outbox"
 START_TIMEOUT_S = 20.0
@@ -67,7 +68,7 @@ class PostgresOutbox:
                 except TimeoutError:  # a dead network gives no sign
                     await connection.execute("SELECT 1", timeout=_PROBE_TIMEOUT_S)
         except (*LOSSES, asyncpg.PostgresError) as error:
-            raise self._target.lost(error) from error
+            raise self._target.lost(error, connection) from error
         finally:
             self.listens = False
             connection.terminate()
@@ -150,8 +151,9 @@ class PostgresOutbox:
                     raise asyncio.CancelledError from error
                 if failure_of(error) is Failure.FAULT:
                     raise fault(error) from error
+                connection = self._connection
                 self._drop()
-                raise self._target.lost(error) from error
+                raise self._target.lost(error, connection) from error
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

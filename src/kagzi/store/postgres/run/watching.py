@@ -10,7 +10,8 @@ from ....core.records import RunKey
 from ....core.run.wakes import WOKEN, planned_wake_at, woken_event
 from ....core.states import RUN_STATUS_OF_CODE, STEP_KIND_OF_CODE, STEP_STATUS_OF_CODE, KindCode, StepCode, StepKind
 from ...rows import read_error, read_payload
-from ..connection.connection import Row
+from ...sessions import Purpose
+from ..connection.connection import Row, Session
 from ..connection.connections import Connections
 
 
@@ -18,26 +19,29 @@ class PostgresEvents(Connections):
     async def events_of(self, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
         if not is_uuid(run.run_id):
             return None
-        async with self._readers.use(confirm=False) as session:
-            rows = await session.read(
-                "events_after",
-                namespace=run.namespace,
-                run_id=run.run_id,
-                after_seq=after_seq,
-                limit=limit,
-                page_bytes=HISTORY_PAGE_BYTES,
-                woken=WOKEN,
-            )
-        if not rows:
-            return None
-        events = tuple(_event(row) for row in rows if row["seq"] is not None)
-        return RunEventPage(_mark(rows[0]), events, more=bool(events) and rows[0]["more"])
+        return await self.run(Purpose.LOOKUP, lambda session: _read_events(session, run, after_seq, limit))
 
     async def markers_of(self, runs: Sequence[RunKey]) -> Sequence[RunMark | None]:
         ids = [run.run_id for run in runs if is_uuid(run.run_id)]
         async with self._readers.use(confirm=False) as session:
             markers = {mark.run: mark for mark in map(_mark, await session.read("markers_of", run_ids=ids))}
         return [markers.get(run) for run in runs]
+
+
+async def _read_events(session: Session, run: RunKey, after_seq: int, limit: int) -> RunEventPage | None:
+    rows = await session.read(
+        "events_after",
+        namespace=run.namespace,
+        run_id=run.run_id,
+        after_seq=after_seq,
+        limit=limit,
+        page_bytes=HISTORY_PAGE_BYTES,
+        woken=WOKEN,
+    )
+    if not rows:
+        return None
+    events = tuple(_event(row) for row in rows if row["seq"] is not None)
+    return RunEventPage(_mark(rows[0]), events, more=bool(events) and rows[0]["more"])
 
 
 def _mark(row: Row) -> RunMark:

@@ -97,7 +97,7 @@ class Connections(Sessions):
         await self._writing.close(None if database is None else database.checkpoint_and_close)
 
     async def run(self, purpose: Purpose, act: Callable[[Session], Coroutine[Any, Any, Answer]]) -> Answer:
-        if purpose is Purpose.READ:
+        if purpose in (Purpose.READ, Purpose.LOOKUP):
             return await self._read(lambda database: run_to_end(act(Session(database))))
         return await self._write_with(act)
 
