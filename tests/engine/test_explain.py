@@ -219,6 +219,15 @@ async def test_a_signal_and_how_to_send_it(scene: Scene) -> None:
     assert explained.remedy == f"Send it: kagzi signal {scene.run.run.run_id} approved VALUE"
 
 
+async def test_a_command_to_copy_is_quoted(scene: Scene) -> None:
+    """The name is whatever a workflow says."""
+    name = "x; $(touch /tmp/x)"
+    await scene.do(WaitSignal(**scene.leased, step_id=name, signal_name=name))
+    await scene.park(name)
+    explained = await scene.explain()
+    assert explained.remedy == f"Send it: kagzi signal {scene.run.run.run_id} '{name}' VALUE"
+
+
 async def test_several_waits_at_once(scene: Scene) -> None:
     await scene.do(
         WaitSignal(**scene.leased, step_id="approved", signal_name="approved"),

@@ -75,7 +75,7 @@ test("errors are at the field", () => {
   const errors = (change: (form: FormValue) => FormValue) =>
     Object.fromEntries(validateForm(order, change(initialForm(order))).map((each) => [each.path, each.message]));
   const first = errors((form) => form);
-  assert.deepEqual(Object.keys(first), ["id", "due", "address.street", "address.zip", "items"]);
+  assert.deepEqual(Object.keys(first), ["id", "due", "address.street", "items"]);
   assert.equal(first["id"], "is required");
   assert.equal(first["due"], "is required");
   assert.ok(validateForm(order, initialForm(order)).every((each) => each.missing));
@@ -198,3 +198,12 @@ function randomValue(random: Random, field: Field, depth: number): string {
       return JSON.stringify(random.text('ab"\\é\n', 5));
   }
 }
+
+test("a pattern of a schema cannot keep the page busy", () => {
+  const hostile = { type: "string", pattern: "^(a+)+$", default: `${"a".repeat(64)}!` };
+  const field = fieldsOf(JSON.stringify({ type: "object", properties: { a: hostile, b: { type: "array", items: hostile } } }));
+  const began = performance.now();
+  assert.deepEqual(validateForm(field, initialForm(field)), []);
+  assert.deepEqual(validate(field, JSON.stringify({ a: hostile.default, b: [hostile.default, "!"] })), []);
+  assert.ok(performance.now() - began < 1000);
+});

@@ -5,6 +5,8 @@ from enum import IntEnum
 
 import click
 
+from ..core.text.commands import quoted
+
 
 class Exit(IntEnum):
     OK = 0
@@ -52,7 +54,7 @@ def stop_of(error: Exception, command: click.Command | None = None) -> Stop | No
         return Stop(Exit(exit_code), str(error))
     match error:
         case errors.RunError():
-            return Stop(Exit.FAILED, str(error), f"kagzi get {error.run_id} --error shows the traceback")
+            return Stop(Exit.FAILED, str(error), f"kagzi get {quoted(error.run_id)} --error shows the traceback")
         case errors.NotFound():
             return Stop(Exit.NOT_FOUND, str(error), _LISTS.get(error.subject, ""))
         case errors.Unavailable():

@@ -12,6 +12,7 @@ from ..core.duration import Duration, parse_duration
 from ..core.errors import InvalidArgument
 from ..core.limits import Settings
 from ..core.providers import Clock
+from ..core.text.commands import quoted
 from ..core.times import US_PER_MS, us_from_timedelta
 from ..core.traces.endpoint import endpoint_of
 from .database import Database, PostgresDatabase, database_with_options, mask, parse_database, parse_outbox
@@ -104,7 +105,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def first_key_command(self) -> str:
-        return f"kagzi keys create ops --scope admin --everywhere --db {mask(self.db)}"
+        return f"kagzi keys create ops --scope admin --everywhere --db {quoted(mask(self.db))}"
 
     def refuse_unprotected(self) -> None:
         """Raises CannotStart if other machines can reach an address without authentication."""

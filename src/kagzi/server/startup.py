@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..core.error_details import ErrorCode
 from ..core.errors import KagziError
+from ..core.text.commands import quoted
 
 if TYPE_CHECKING:  # commands that start no server use this module, too
     from ..store.protocol import Migrator
@@ -50,6 +51,6 @@ async def migrate(migrator: "Migrator | None", store_url: str, *, refuse: bool) 
     if refuse:
         raise CannotStart(
             f"the database has schema version {status.current}, this server needs {status.latest}. "
-            f"Run `kagzi db migrate --db {store_url}`, or start without --no-migrate."
+            f"Run `kagzi db migrate --db {quoted(store_url)}`, or start without --no-migrate."
         )
     return (await migrator.migrate()).current

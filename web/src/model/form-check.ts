@@ -1,4 +1,5 @@
-// Validates fields early, for convenience; the server's validation is authoritative.
+// Validates fields early, for convenience; the server's validation is authoritative. Patterns are shown and not checked:
+// they come from workers, and one of them could keep the page busy for ever.
 import { groupThousands } from "./durations";
 import { entryOf, type FormValue, textToForm } from "./form-value";
 import { checkSyntax } from "./json-text";
@@ -126,30 +127,20 @@ const FORMATS: Record<string, readonly [RegExp, string]> = {
 };
 
 function checkString(field: Field, text: string, say: (message: string) => void): void {
-  const { minLength, maxLength, pattern } = field.limits;
+  const { minLength, maxLength } = field.limits;
   const length = [...text].length;
   const format = FORMATS[field.format];
-  if (!text && (format || minLength || !matches(pattern, ""))) return say(REQUIRED);
+  if (!text && (format || minLength)) return say(REQUIRED);
   if (minLength !== null && length < minLength) say(`needs at least ${minLength} characters`);
   if (maxLength !== null && length > maxLength) say(`takes at most ${groupThousands(maxLength)} characters`);
   if (format && !format[0].test(text)) return say(`must be ${format[1]}`);
   if (field.format === "date" && !isDay(text)) say("is not a valid date");
-  if (pattern && !matches(pattern, text)) say(`must match ${pattern}`);
 }
 
 /** Refuses days such as the 30th of February, which Date turns into the 2nd of March. */
 function isDay(text: string): boolean {
   const ms = Date.parse(`${text}T00:00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
-}
-
-/** Python patterns that JavaScript cannot parse match everything: the server decides. */
-function matches(pattern: string, text: string): boolean {
-  try {
-    return new RegExp(pattern, "u").test(text);
-  } catch {
-    return true;
-  }
 }
 
 function expected(field: Field): string {

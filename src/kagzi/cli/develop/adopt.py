@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ...core.text.commands import quoted
 from ...core.text.plurals import counted
 from ..console import hint, put, put_table, say
 from ..exits import Exit, Stop
@@ -102,7 +103,7 @@ async def _adopt(client: Kagzi, name: str, code: Code, build_id: str, reason: st
             comparison.show()
         say(f"{info.id} is {status}: only workers of build {build_id} may take it")
         if not connected:
-            hint(f"no worker of that build is connected: kagzi worker {code.target}{same_server()}")
+            hint(f"no worker of that build is connected: kagzi worker {quoted(code.target)}{same_server()}")
 
     return Output(view, show)
 
@@ -110,7 +111,7 @@ async def _adopt(client: Kagzi, name: str, code: Code, build_id: str, reason: st
 def _refuse(info: RunInfo, code: Code) -> None:
     """Raises Stop if this code cannot adopt the run."""
     if info.status.ended:
-        remedy = f"start a new run from its history: kagzi fork {info.id}{same_server()}"
+        remedy = f"start a new run from its history: kagzi fork {quoted(info.id)}{same_server()}"
         raise Stop(Exit.REFUSED, f"run {info.id} has ended ({info.status}): only an open run can be adopted", remedy)
     versions = [str(workflow.version) for workflow in code.workflows if workflow.name == info.workflow]
     if not versions:

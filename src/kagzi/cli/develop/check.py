@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text.commands import quoted
 from ...core.text.plurals import counted
 from ..console import hint, put, put_json, say
 from ..exits import Exit
@@ -168,4 +169,7 @@ def _put_entry(entry: Entry, target: str) -> None:
         for line in finding.patch.rstrip("\n").splitlines():
             put(f"      {line}")
     if finding.verdict == "diverges":
-        hint(f"look at one in the debugger: kagzi replay {entry.run_ids[0]} --code {target} --pdb{same_server()}")
+        hint(
+            f"look at one in the debugger: kagzi replay {quoted(entry.run_ids[0])} "
+            f"--code {quoted(target)} --pdb{same_server()}"
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text.commands import quoted
 from ...core.text.plurals import counted
 from ..console import hint, say, warn
 from ..exits import Exit, Stop
@@ -52,7 +53,10 @@ def test_of(run: str | None, file: Path | None, code: str | None, server: Server
 def _remedy(run: str | None, history: History, file: Path | None) -> str:
     """What to do instead of writing a test that is too long."""
     if file is None:
-        loaded, first = '"run.jsonl"', f"keep the history in a file: kagzi export {run} -o run.jsonl. Then a test"
+        loaded, first = (
+            '"run.jsonl"',
+            f"keep the history in a file: kagzi export {quoted(run)} -o run.jsonl. Then a test",
+        )
     else:
         loaded, first = f'"{file}", "{history.run_id}"', "let a test read the file: it"
     return f"{first} replays it with kagzi.testing: await Replayer([workflow]).run(History.load({loaded}))"

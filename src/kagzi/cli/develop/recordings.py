@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text.commands import quoted
 from ..codecs import codec_of
 from ..exits import Exit, Stop
 from ..options import Server, export_file
@@ -70,7 +71,7 @@ def _original_of(history: History) -> str:
     forked_from = history.image.forked_from
     if forked_from is None:
         run_id = history.run_id
-        remedy = f"give the run to compare it with: kagzi diff {run_id} OTHER"
+        remedy = f"give the run to compare it with: kagzi diff {quoted(run_id)} OTHER"
         raise Stop(Exit.USAGE, f"run {run_id} is not a fork", remedy)
     return forked_from
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...core.text.commands import quoted
 from ...core.text.plurals import counted
 from ..console import put_fields, say
 from ..groups import Listing
@@ -93,7 +94,7 @@ def trigger(*, id: str, server: Server) -> Output:
 def runs(*, id: str, limit: int, server: Server) -> Rows[ScheduleFire]:
     """Show the past times of a schedule, newest first. Each has its run, or the reason why it was skipped."""
     fires = server.ask_all(lambda client: client.schedules.runs(id, limit=limit))
-    return Rows(fires, fire_view, fire_row, f"No runs yet. Start one now: kagzi schedule trigger {id}")
+    return Rows(fires, fire_view, fire_row, f"No runs yet. Start one now: kagzi schedule trigger {quoted(id)}")
 
 
 @schedule.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text.commands import quoted
 from ...core.text.plurals import counted
 from ..console import put_fields, say
 from ..exits import Exit, Stop
@@ -82,7 +83,7 @@ def drain(*, worker: str, wait: bool, timeout: timedelta, server: Server) -> Out
     """
     record = server.ask(lambda client: _drain(client, worker, timeout.total_seconds() if wait else 0.0))
     exited = record.status == "offline"
-    show_it = f"Show it: kagzi workers get {worker}{same_server()}"
+    show_it = f"Show it: kagzi workers get {quoted(worker)}{same_server()}"
     open_runs = f"{worker} is {record.status} and has {counted(record.active, 'run')} left. {show_it}"
     late = Stop(Exit.TIMED_OUT, f"{worker} has not exited within {timeout.total_seconds():g} s")
     return Output(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text.commands import quoted
 from ..console import put_fields, say
 from ..groups import Listing
 from ..options import Kebab, Limit, Server, changes, kebab, same_server
@@ -100,7 +101,7 @@ def limit(*, workflow: str, server: Server, **options: Any) -> Output:
 def pause(*, workflow: str, server: Server) -> Output:
     """Pause a workflow type: its runs wait, including new ones. Running runs continue."""
     record = server.ask(lambda client: client.workflow_types.pause(workflow))
-    resume_it = f"Resume it: kagzi workflows resume {workflow}{same_server()}"
+    resume_it = f"Resume it: kagzi workflows resume {quoted(workflow)}{same_server()}"
     return Output(_view(record), lambda: say(f"{workflow} is paused; its runs wait. {resume_it}"))
 
 

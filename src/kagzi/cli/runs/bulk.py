@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text.commands import quoted
 from ...core.text.plurals import counted
 from ..console import hint, put_fields, say
 from ..exits import Exit, Stop
@@ -146,7 +147,10 @@ async def _watch(operation: BulkOperation, expected: int) -> BulkProgress:
     except (KeyboardInterrupt, asyncio.CancelledError):
         say(f"interrupted; operation {operation.id} continues in the server")
         where = same_server()
-        hint(f"kagzi bulk get {operation.id}{where} shows its progress, kagzi bulk stop {operation.id}{where} stops it")
+        hint(
+            f"kagzi bulk get {quoted(operation.id)}{where} shows its progress, "
+            f"kagzi bulk stop {quoted(operation.id)}{where} stops it"
+        )
         raise
     return progress
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...core.text.commands import quoted
 from ..options import Command, Server, options, same_server
 from ..output import Output, server_command
 from .bulk import bulk_options, refuse_filters, run_bulk
@@ -77,7 +78,7 @@ def pause(*, run: str, reason: str, server: Server) -> Output:
         if run.last_status in _ENDED:
             return f"{run.id} has already {run.last_status}: nothing to pause"
         if run.last_status == "paused":
-            return f"{run.id} is paused. Resume it: kagzi resume {run.id}{same_server()}"
+            return f"{run.id} is paused. Resume it: kagzi resume {quoted(run.id)}{same_server()}"
         return f"{run.id} is {run.last_status} and will be paused when its running steps have finished"
 
     return server.ask(lambda client: _changed(client, run, change))
@@ -135,7 +136,7 @@ async def retry(run: Run[Any], from_step: str) -> str:
     failed.
     """
     await run.retry(from_step=from_step)
-    return f"{run.id} is {run.last_status} again. Show it: kagzi get {run.id} --steps{same_server()}"
+    return f"{run.id} is {run.last_status} again. Show it: kagzi get {quoted(run.id)} --steps{same_server()}"
 
 
 @click.command()

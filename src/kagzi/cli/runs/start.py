@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 from msgspec import Raw
 
+from ...core.text.commands import quoted
 from ..console import hint, put, say, say_page, warn
 from ..exits import Exit, Stop
 from ..option_names import in_options
@@ -98,7 +99,7 @@ def _input_remedy(workflow: str, data: bytes | None, error: InvalidArgument) -> 
     if error.field != "input":
         return ""
     if data is None:
-        return f"no INPUT was given: kagzi start {workflow} INPUT"
+        return f"no INPUT was given: kagzi start {quoted(workflow)} INPUT"
     is_bare = data[:1] not in (b'"', b"{", b"[")
     return "to send it as text, add --text" if is_bare and "expected string" in error.message else ""
 
@@ -142,7 +143,7 @@ async def _start(
             run = await client.start(workflow, ABSENT if data is None else Raw(data), **options)
     except asyncio.CancelledError:  # Ctrl-C
         say("interrupted before the server responded: the run may have been started")
-        hint(f"kagzi list --workflow {workflow}{same_server()} shows whether it was started")
+        hint(f"kagzi list --workflow {quoted(workflow)}{same_server()} shows whether it was started")
         raise
     except InvalidArgument as error:
         remedy = _input_remedy(workflow, data, error)
@@ -182,7 +183,7 @@ async def _notice_missing_worker(client: Kagzi, workflow: str, run: Run[Any]) ->
 
 def _way_back(run_id: str) -> str:
     where = same_server()
-    return f"kagzi get {run_id}{where} shows it, kagzi tail {run_id}{where} follows it to its end"
+    return f"kagzi get {quoted(run_id)}{where} shows it, kagzi tail {quoted(run_id)}{where} follows it to its end"
 
 
 def _output(end: RunInfo, run_id: str, workflow_id: str) -> Output:
@@ -201,5 +202,5 @@ def _output(end: RunInfo, run_id: str, workflow_id: str) -> Output:
         return Output(view, lambda: None, stop=Stop(Exit.TIMED_OUT, text, _way_back(run_id)))
     what = "was cancelled" if end.status == "cancelled" else end.status
     text = f"run {run_id} {what}" + (f": {end.error.text}" if end.error and end.error.text else "")
-    remedy = f"kagzi get {run_id} --steps{same_server()} shows what it did"
+    remedy = f"kagzi get {quoted(run_id)} --steps{same_server()} shows what it did"
     return Output(view, lambda: None, stop=Stop(Exit.FAILED, text, remedy))

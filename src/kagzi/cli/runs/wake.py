@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...core.text.commands import quoted
 from ..options import Server, same_server
 from ..output import Output, server_command
 from .pages import say_of_run
@@ -35,7 +36,7 @@ async def _woken(client: Kagzi, name: str, step: str) -> Output:
     woken = await run.wake(step)
     what = f"{run.id} {step}".strip()
     if woken:
-        text = f"{what} is awake. Follow it: kagzi tail {run.id}{same_server()}"
+        text = f"{what} is awake. Follow it: kagzi tail {quoted(run.id)}{same_server()}"
     else:
         text = f"{what} was not waiting: nothing to wake"
     return Output(

@@ -10,6 +10,7 @@ from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..limits import SIGNALS_BUFFERED
 from ..records import Lease, RunEnd, RunKey, RunLease
 from ..states import RUN_STATUS_OF_CODE, RunCode, RunStatus, require_transition
+from ..text.commands import quoted
 from ..times import Timestamp, to_datetime
 from ..workflow_types.type_key import TypeKey
 from .commands import StartRun
@@ -79,7 +80,7 @@ def decide_adoption(run_id: str, status: int, pinned_build: str | None, build_id
         return refused(
             ErrorCode.PRECONDITION_FAILED,
             f"run {run_id} has ended ({RUN_STATUS_OF_CODE[status].value}): only an open run can be adopted. "
-            f"Start a new one from its history: kagzi fork {run_id}",
+            f"Start a new one from its history: kagzi fork {quoted(run_id)}",
             subject="run",
             subject_id=run_id,
         )
@@ -89,7 +90,7 @@ def decide_adoption(run_id: str, status: int, pinned_build: str | None, build_id
         return refused(
             ErrorCode.PRECONDITION_FAILED,
             f"run {run_id} is being executed by a worker. Pause it, and adopt it when it is paused: "
-            f"kagzi pause {run_id}",
+            f"kagzi pause {quoted(run_id)}",
             subject="run",
             subject_id=run_id,
         )
@@ -257,7 +258,7 @@ def quarantine_problem(run_id: str, times: int) -> ErrorDetail:
         code=ErrorCode.PRECONDITION_FAILED,
         kind=ErrorKind.LOST,
         message=f"the run lost its worker {times} times without progress and is paused. "
-        f"Find out why it kills its workers, then resume it: kagzi resume {run_id}",
+        f"Find out why it kills its workers, then resume it: kagzi resume {quoted(run_id)}",
         subject="run",
         subject_id=run_id,
     )

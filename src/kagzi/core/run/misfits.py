@@ -4,12 +4,11 @@ No code has received such a value. The run is PAUSED with a problem that names t
 is replaced or dropped, or when a build arrives that can read it. Both stores use the decisions of this module.
 """
 
-import shlex
-
 import msgspec
 
 from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..records import Payload
+from ..text.commands import quoted
 from .commands import SignalReplacement
 from .outcomes import Refused
 from .refusals import refused
@@ -74,7 +73,7 @@ class MisfitWords(msgspec.Struct, frozen=True):
 
 def misfit_words(misfit: Misfit, run_id: str) -> MisfitWords:
     """Why the run is paused, and the commands to type."""
-    send = f"kagzi signal {run_id} {shlex.quote(misfit.signal)}"
+    send = f"kagzi signal {quoted(run_id)} {quoted(misfit.signal)}"
     facts = {"signal": misfit.signal, "step": misfit.step_id, "seq": str(misfit.seq)}
     return MisfitWords(
         sentence=f"It is paused because the value of signal {misfit.signal!r}, number {misfit.seq} of its history, "
@@ -123,7 +122,7 @@ def not_replaceable(run_id: str, name: str, *, received: bool) -> Refused:
         message = (
             f"signal {name!r} of run {run_id} has been delivered, or is about to be. If the value does not fit, "
             "the run is paused and you can replace it then. To change a value that code has received, fork the run: "
-            f"kagzi fork {run_id} --from-step STEP --output STEP=VALUE."
+            f"kagzi fork {quoted(run_id)} --from-step STEP --output STEP=VALUE."
         )
     else:
         message = f"run {run_id} has no signal {name!r} that can be replaced or dropped. Send it without --replace."

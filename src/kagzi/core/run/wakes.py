@@ -10,6 +10,7 @@ from ..error_details import ErrorCode, ErrorDetail, ErrorKind
 from ..events import EventKind, RunEvent
 from ..records import RunKey
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, RunStatus, StepCode
+from ..text.commands import quoted
 from ..times import Timestamp, to_datetime
 from .outcomes import Refused
 from .refusals import no_step, refused
@@ -96,7 +97,9 @@ def decide_wake(
     if status.ended:
         return _refuse(state, f"run {run_id} has ended ({status.value}): nothing of it waits.")
     if status is RunStatus.PAUSED or state.pause_requested:
-        return _refuse(state, f"run {run_id} is paused, or about to be. Resume it first: kagzi resume {run_id}.")
+        return _refuse(
+            state, f"run {run_id} is paused, or about to be. Resume it first: kagzi resume {quoted(run_id)}."
+        )
     waits_itself = state.status == RunCode.SLEEPING and state.waits_itself and state.due_at is not None
     if wake.step_id:
         step = next((each for each in state.steps if each.step_id == wake.step_id), None)
@@ -104,7 +107,7 @@ def decide_wake(
             return no_step(run_id, wake.step_id)
         if waits_itself:
             at = to_datetime(state.due_at or 0).isoformat()
-            message = f"run {run_id} waits as a whole until {at}. Wake it without a step: kagzi wake {run_id}."
+            message = f"run {run_id} waits as a whole until {at}. Wake it without a step: kagzi wake {quoted(run_id)}."
             return _refuse(state, message)
         return _plan_step(state, step, wake, now)
     if waits_itself:
@@ -127,7 +130,9 @@ def _only_step(state: WakeableRun, wake: Wake, now: Timestamp) -> WakePlan | Wok
     if state.blocked_by is not None:
         message = f"run {run_id} begins when run {state.blocked_by} has ended, not at a time. Cancel that run, or wait."
         return _refuse(state, message)
-    return _refuse(state, f"run {run_id} does not wait for a time. See what it waits for: kagzi explain {run_id}.")
+    return _refuse(
+        state, f"run {run_id} does not wait for a time. See what it waits for: kagzi explain {quoted(run_id)}."
+    )
 
 
 def _plan_step(state: WakeableRun, step: WakeableStep, wake: Wake, now: Timestamp) -> WakePlan | Woken | Refused:
@@ -136,7 +141,8 @@ def _plan_step(state: WakeableRun, step: WakeableStep, wake: Wake, now: Timestam
         return _awake(state, step.step_id) if due_at <= now else _plan(state, step, due_at, wake)
     run_id = state.run.run_id
     if step.status == StepCode.RUNNING and step.kind == KindCode.SIGNAL:
-        message = f"step {step.step_id!r} waits for signal {step.name!r}. Send it: kagzi signal {run_id} {step.name}."
+        send = f"kagzi signal {quoted(run_id)} {quoted(step.name)}"
+        message = f"step {step.step_id!r} waits for signal {step.name!r}. Send it: {send}."
         return _refuse(state, message)
     if step.status == StepCode.RUNNING and step.kind == KindCode.CHILD:
         return _refuse(state, f"step {step.step_id!r} waits for run {step.child_run_id} to end, not for a time.")

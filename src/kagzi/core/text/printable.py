@@ -13,6 +13,15 @@ def escape(text: str) -> str:
     )
 
 
+def escape_lines(text: str) -> str:
+    """The same for several lines, which stay: line feeds and tabs are kept."""
+    return text if text.isprintable() else "".join(map(_escaped_but_lines, text))
+
+
+def _escaped_but_lines(char: str) -> str:
+    return char if char in "\n\t" else escape(char)
+
+
 def with_margin(text: str) -> str:
     """The lines of a text, escaped and prefixed with the margin."""
     return "\n".join(MARGIN + escape(line) for line in text.rstrip("\n").split("\n"))

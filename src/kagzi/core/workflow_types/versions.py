@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ..errors import PreconditionFailed, not_found
+from ..text.commands import quoted
 from ..times import Timestamp
 from .schemas import NOTHING_REGISTERED, RegisteredSchemas
 from .type_key import TypeKey
@@ -86,7 +87,7 @@ def version_for_start(workflow_type: str, requested: str, versions: Sequence[Ver
             raise PreconditionFailed(
                 f"every version of {workflow_type} is deprecated, so no new run can start. Start a worker with a newer "
                 "version, or undo a deprecation: "
-                f"kagzi versions deprecate {workflow_type} {versions[0].version} --undo",
+                f"kagzi versions deprecate {quoted(workflow_type)} {quoted(versions[0].version)} --undo",
                 field="version",
             )
         return default
@@ -97,7 +98,7 @@ def version_for_start(workflow_type: str, requested: str, versions: Sequence[Ver
         )
         raise PreconditionFailed(
             f"version {requested} of {workflow_type} is deprecated and accepts no new runs. {instead}; or undo it: "
-            f"kagzi versions deprecate {workflow_type} {requested} --undo",
+            f"kagzi versions deprecate {quoted(workflow_type)} {quoted(requested)} --undo",
             field="version",
         )
     return requested
@@ -115,13 +116,13 @@ def check_change(versions: Sequence[VersionMark], workflow_type: str, version: s
     if change == "default" and mark.deprecated:
         raise PreconditionFailed(
             f"version {version} of {workflow_type} is deprecated, so it cannot be the default. Undo that first: "
-            f"kagzi versions deprecate {workflow_type} {version} --undo",
+            f"kagzi versions deprecate {quoted(workflow_type)} {quoted(version)} --undo",
             field="version",
         )
     if change == "deprecate" and mark.is_set:
         raise PreconditionFailed(
             f"version {version} of {workflow_type} was set as the default, so it cannot be deprecated. Set another "
-            f"first: kagzi versions set-default {workflow_type} VERSION",
+            f"first: kagzi versions set-default {quoted(workflow_type)} VERSION",
             field="version",
         )
 

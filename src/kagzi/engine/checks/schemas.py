@@ -13,6 +13,7 @@ from ...core.errors import InvalidArgument, KagziError, not_found
 from ...core.providers import Clock
 from ...core.records import Payload
 from ...core.run.outcomes import Refused
+from ...core.text.commands import quoted
 from ...core.workflow_types.schema_check import Misfit, SchemaCheck, Visits
 from ...core.workflow_types.schemas import SchemaRecord, TypeSchemas
 from ...core.workflow_types.versions import VersionMark, best_first, default_version
@@ -241,7 +242,7 @@ def _misfit_of_all(misfits: Iterable[Misfit | None]) -> Misfit | None:
 def input_refusal(workflow_type: str, version: str, misfit: Misfit) -> InvalidArgument:
     return InvalidArgument(
         f"{misfit}. The input does not fit workflow {workflow_type!r} version {version}; see its schema: "
-        f"kagzi workflows schema {workflow_type}",
+        f"kagzi workflows schema {quoted(workflow_type)}",
         field=misfit.path,
     )
 
@@ -249,7 +250,7 @@ def input_refusal(workflow_type: str, version: str, misfit: Misfit) -> InvalidAr
 def _signal_refusal(workflow_type: str, name: str, misfit: Misfit) -> InvalidArgument:
     return InvalidArgument(
         f"{misfit}. The value does not fit the signal {name!r} of workflow {workflow_type!r}; see its schema: "
-        f"kagzi workflows schema {workflow_type}",
+        f"kagzi workflows schema {quoted(workflow_type)}",
         field=misfit.path,
     )
 

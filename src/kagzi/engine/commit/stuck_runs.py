@@ -10,6 +10,7 @@ from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import INCIDENT, InternalError, incident_error
 from ...core.providers import Ids
 from ...core.run.commands import Command, PauseDiverged, StartRun
+from ...core.text.commands import quoted
 from ..measurements.measurements import Measurements
 
 logger = logging.getLogger("kagzi.engine")
@@ -51,7 +52,7 @@ def _problem(run_id: str, number: str, times: int) -> ErrorDetail:
         code=ErrorCode.INTERNAL,
         kind=ErrorKind.TRANSIENT,
         message=f"the server could not record what this run does, {times} times: incident {number}; see the "
-        f"server's log. When the cause is fixed, resume the run: kagzi resume {run_id}",
+        f"server's log. When the cause is fixed, resume the run: kagzi resume {quoted(run_id)}",
         subject="run",
         subject_id=run_id,
         metadata={INCIDENT: number},

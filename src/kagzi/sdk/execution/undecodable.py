@@ -2,6 +2,7 @@
 
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.records import ENCODING
+from ...core.text.commands import quoted
 from ...v1 import common_pb2 as common
 from ..transport.payload_codec import CLEAR, Undecodable, refuse_encoded
 from .interruption import in_cleanup
@@ -27,7 +28,7 @@ def pause(run: RunExecution, error: Undecodable) -> BaseException:
     problem = ErrorDetail(
         code=ErrorCode.PRECONDITION_FAILED,
         kind=ErrorKind.PERMANENT,
-        message=f"{error.message.rstrip('.')}. Then resume the run: kagzi resume {run.run_id}",
+        message=f"{error.message.rstrip('.')}. Then resume the run: kagzi resume {quoted(run.run_id)}",
         non_retryable=True,
         metadata={ENCODING: CLEAR},
     )

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { Paged, RunView, WorkflowTypeView } from "../../api/types";
 import { type Chip as FilterChip, chipsOf, EVERY_RUN, filterToQuery, type RunFilter } from "../../model/filters";
+import { shellWord } from "../../model/snippets";
 import { serverNow } from "../../state/clock";
 import { prefs } from "../../state/prefs";
 import { useResource } from "../../state/resource";
@@ -25,9 +26,9 @@ function NoRun() {
       </Empty>
     );
   }
-  const within = namespace.value === "default" ? "" : ` --namespace ${namespace.value}`;
+  const within = namespace.value === "default" ? "" : ` --namespace ${shellWord(namespace.value)}`;
   return (
-    <Empty title="No runs yet" command={`kagzi start ${first.workflow}${within}`}>
+    <Empty title="No runs yet" command={`kagzi start ${shellWord(first.workflow)}${within}`}>
       <p>
         <strong>{first.workflow}</strong> is registered. Start a run of it:
       </p>

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { Paged, ScheduleView } from "../../api/types";
+import { shellWord } from "../../model/snippets";
 import { msOrNull } from "../../model/times";
 import { useResource } from "../../state/resource";
 import { go, href, namespace, route, segment, setQuery } from "../../state/route";
@@ -74,7 +75,7 @@ function NoSchedules({ workflow }: { readonly workflow: string | null }) {
   return (
     <Empty
       title={workflow ? `No schedule starts ${workflow}` : "No schedules yet"}
-      command={`kagzi schedule create every-morning ${type} --cron "0 6 * * MON-FRI" --timezone Europe/Berlin`}
+      command={`kagzi schedule create every-morning ${shellWord(type)} --cron "0 6 * * MON-FRI" --timezone Europe/Berlin`}
     >
       <p>A schedule starts runs of a workflow at set times. Create one here, or with:</p>
     </Empty>

@@ -10,6 +10,7 @@ from ....core.records import Explanation, RunRecord, StepRecord
 from ....core.retry.policy import SERVER_DEFAULT, UNLIMITED
 from ....core.run.misfits import misfit_of, misfit_words
 from ....core.states import RunStatus, StepKind, StepStatus, WaitReason
+from ....core.text.commands import quoted
 from ....core.times import LAST_TIME, US_PER_S, Timestamp
 from ....store.protocol import Store
 from ...checks import requests as checks
@@ -135,7 +136,7 @@ class Explanations:
                 sentence=f"It has not begun: it begins when run {run.blocked_by} has ended.",
                 reason="waiting_for_run",
                 facts={"blocked_by": run.blocked_by},
-                remedy=f"Look at that run: kagzi explain {run.blocked_by}",
+                remedy=f"Look at that run: kagzi explain {quoted(run.blocked_by)}",
             )
         if run.started_at is None and run.wait_reason is WaitReason.TIME:
             return Explanation(
@@ -195,14 +196,14 @@ def _waiting_for(step: StepRecord, run: RunRecord) -> Explanation:
                 sentence=f"It waits for the signal {step.name!r} in step {step.step_id}{limit}.",
                 reason="waiting_for_signal",
                 facts={**facts, "signal": step.name, "times_out_at": time_words(step.wake_at)},
-                remedy=f"Send it: kagzi signal {run.run.run_id} {step.name} VALUE",
+                remedy=f"Send it: kagzi signal {quoted(run.run.run_id)} {quoted(step.name)} VALUE",
             )
         case StepKind.CHILD:
             return Explanation(
                 sentence=f"It waits for its child run {step.child_run_id} (step {step.step_id}).",
                 reason="waiting_for_child",
                 facts={**facts, "child_run_id": step.child_run_id or ""},
-                remedy=f"Look at the child: kagzi explain {step.child_run_id}",
+                remedy=f"Look at the child: kagzi explain {quoted(step.child_run_id)}",
             )
         case StepKind.SLEEP:
             return Explanation(
@@ -243,7 +244,7 @@ def _run_retry(run: RunRecord) -> Explanation:
 
 
 def _paused(run: RunRecord) -> Explanation:
-    resume = f"kagzi resume {run.run.run_id}"
+    resume = f"kagzi resume {quoted(run.run.run_id)}"
     problem = run.problem
     if problem is None:
         why = f": {brief(run.pause_reason)}" if run.pause_reason else ""
@@ -260,7 +261,7 @@ def _paused(run: RunRecord) -> Explanation:
             reason="diverged",
             facts={"step": problem.subject_id} if problem.subject == "step" else {},
             remedy="Deploy code that fits: it continues by itself when a worker with another build id registers. "
-            f"To let only this run continue with repaired code: kagzi adopt {run.run.run_id} --code FILE. "
+            f"To let only this run continue with repaired code: kagzi adopt {quoted(run.run.run_id)} --code FILE. "
             f"Or try again with the same code: {resume}",
         )
     if problem.kind is ErrorKind.LOST:
@@ -285,7 +286,7 @@ def _ended(run: RunRecord, not_retried: str) -> Explanation:
                 sentence=f"It completed{at} and continues as run {run.continued_as}.",
                 reason="continued",
                 facts={"continued_as": run.continued_as},
-                remedy=f"kagzi explain {run.continued_as}",
+                remedy=f"kagzi explain {quoted(run.continued_as)}",
             )
         return Explanation(sentence=f"It completed{at}.", reason="completed")
     error = run.error
@@ -304,7 +305,7 @@ def _ended(run: RunRecord, not_retried: str) -> Explanation:
         sentence=f"It failed{at}{step}{cause}{f' ({not_retried})' if not_retried else ''}.",
         reason="timed_out" if error is not None and error.kind is ErrorKind.TIMEOUT and not step else "failed",
         facts=facts,
-        remedy=f"When the cause is fixed, continue from there: kagzi retry {run.run.run_id}",
+        remedy=f"When the cause is fixed, continue from there: kagzi retry {quoted(run.run.run_id)}",
     )
 
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ....core.text.commands import quoted
 from ....core.text.plurals import counted
 from ....core.times import Timestamp, to_datetime
 from ....core.workflow_types.queues import Pressure
@@ -20,10 +21,12 @@ def limited_by(
 ) -> LimitReason | None:
     """Which limit keeps a run of this type and key from beginning. `begun`: rates do not apply. None: no limit."""
     limits = pressure.limits
-    change = f"kagzi workflows limit {workflow_type}"
+    change = f"kagzi workflows limit {quoted(workflow_type)}"
     if limits.paused:
         return LimitReason(
-            "type_paused", f"type {workflow_type} is paused", f"Resume it: kagzi workflows resume {workflow_type}"
+            "type_paused",
+            f"type {workflow_type} is paused",
+            f"Resume it: kagzi workflows resume {quoted(workflow_type)}",
         )
     if key and limits.max_running_per_key is not None and pressure.running_of_key >= limits.max_running_per_key:
         most = limits.max_running_per_key

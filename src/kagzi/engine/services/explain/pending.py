@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ....core.providers import Clock
 from ....core.records import Explanation, RunRecord, Served, WorkerRecord
 from ....core.states import WorkerStatus
+from ....core.text.commands import quoted
 from ....core.workflow_types.versions import best_first
 from ....store.protocol import Store, TypeKey
 from ...matching.liveness import Liveness
@@ -46,9 +47,9 @@ class PendingExplanations:
                 reason="no_worker_for_version",
                 facts={"version": run.version or "", "versions_served": ", ".join(versions)},
                 remedy=f"Start a worker that registers {what}. If it is gone permanently, continue the run "
-                f"with another version: kagzi fork {run.run.run_id} --version {versions[0]}; "
+                f"with another version: kagzi fork {quoted(run.run.run_id)} --version {quoted(versions[0])}; "
                 "and make new runs use that version: "
-                f"kagzi versions set-default {run.workflow_type} {versions[0]}",
+                f"kagzi versions set-default {quoted(run.workflow_type)} {quoted(versions[0])}",
             )
         if run.pinned_build is not None:
             others = fitting
@@ -152,7 +153,8 @@ def _no_build(run: RunRecord, build_id: str, others: Sequence[WorkerRecord]) -> 
         reason="no_worker_for_build",
         facts={"pinned_build": build_id, "builds_connected": ", ".join(builds[:_BUILDS_NAMED])},
         remedy=f"Start a worker with the code that it was adopted for, or adopt it for other code: kagzi adopt "
-        f"{run.run.run_id} --code FILE. To let every worker take it again: kagzi adopt {run.run.run_id} --any-build",
+        f"{quoted(run.run.run_id)} --code FILE. To let every worker take it again: "
+        f"kagzi adopt {quoted(run.run.run_id)} --any-build",
     )
 
 
