@@ -14,8 +14,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from tests.support import properties
 from tests.support.described_types import types_described_once
 from tests.support.migrated import MigratedPostgres, copied_into_memory, migrated_postgres_databases
 from tests.support.postgres import Databases, PostgresAbsentError, postgres_databases
@@ -48,15 +48,18 @@ def start_alike() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def give_examples_time() -> None:
-    """A busy machine is not a fault of what is tested: no example has a deadline, and making them may be slow."""
-    settings.register_profile("kagzi", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("kagzi")
-
-
 start_alike()
-give_examples_time()
+properties.load_profile()
 keep_files_in_memory()  # before anybody asks for a temporary directory
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    properties.choose_seed(config)
+
+
+def pytest_runtest_setup() -> None:
+    properties.print_examples()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,6 +122,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     config = terminalreporter.config
+    properties.how_to_repeat(terminalreporter)
     skipped = _skipped(config)
     absent = [report for report in skipped if "PostgreSQL is absent" in str(report.longrepr)]
     if absent:

@@ -58,3 +58,53 @@ def test_many_failures_are_not_chance(tmp_path: Path, report: Path) -> None:
 def test_a_file_that_cannot_be_read_is_not_run_again(tmp_path: Path, report: Path) -> None:
     assert run(tmp_path, "import no_such_module") == 2
     assert not report.exists()
+
+
+RARE = """
+from hypothesis import given, settings, strategies as st
+
+@given(number=st.integers(0, 2**63))
+@settings(max_examples=5, phases=["generate"], database=None)
+def test_it(number: int) -> None:
+    with open(%r, "a") as examples:
+        print(number, file=examples)
+    assert False
+"""
+
+
+def test_a_property_that_failed_is_repeated_with_the_same_examples(
+    tmp_path: Path, report: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    examples = tmp_path / "examples"
+    assert run(tmp_path, RARE % str(examples)) == 1
+    first, again = examples.read_text().split("\n")[:2]
+    assert first == again
+    output = capfd.readouterr().out
+    assert "again, 1 times, with --hypothesis-seed=" in output
+
+
+FAILING = """
+from hypothesis import Phase, given, settings, strategies as st
+
+def test_it() -> None:
+    @given(program=st.just([("step", "a")]), seed=st.just(7))
+    @settings(phases=[Phase.generate])
+    def property_(program: object, seed: int) -> None:
+        raise AssertionError
+
+    property_()
+"""
+
+
+def test_a_failed_property_prints_its_example_and_how_to_repeat_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test_it.py").write_text(FAILING)
+    (tmp_path / "conftest.py").write_text("import schemathesis\nfrom tests.conftest import *\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    assert suite.pytest(["--numprocesses", "0", "--quiet", "--rootdir", str(tmp_path), str(tmp_path)]) == 1
+    output = capfd.readouterr().out
+    assert "program=[('step', 'a')]," in output
+    assert "seed=7," in output
+    assert "--hypothesis-seed=" in output
+    assert not (tmp_path / ".hypothesis").exists()
