@@ -95,10 +95,16 @@ def test_an_interval_of_nothing_stays_nothing(attempt: int, coefficient: float) 
     assert decide(policy, attempt) == RetryAt(attempt + 1, NOW)
 
 
-def test_full_jitter_spreads_over_the_whole_interval() -> None:
+def test_the_default_waits_half_of_each_interval_at_least() -> None:
     assert decide(SERVER_DEFAULT, fraction=0.0) == RetryAt(2, NOW + 1_000 * US_PER_MS)
-    assert decide(SERVER_DEFAULT, fraction=0.5) == RetryAt(2, NOW + 500 * US_PER_MS)
-    assert decide(SERVER_DEFAULT, fraction=0.999) == RetryAt(2, NOW + 1 * US_PER_MS)
+    assert decide(SERVER_DEFAULT, fraction=0.5) == RetryAt(2, NOW + 750 * US_PER_MS)
+    assert decide(SERVER_DEFAULT, fraction=0.998) == RetryAt(2, NOW + 501 * US_PER_MS)
+
+
+def test_full_jitter_spreads_over_the_whole_interval() -> None:
+    policy = RetryPolicy(jitter=1.0)
+    assert decide(policy, fraction=0.5) == RetryAt(2, NOW + 500 * US_PER_MS)
+    assert decide(policy, fraction=0.999) == RetryAt(2, NOW + 1 * US_PER_MS)
 
 
 @given(policies, attempts, fractions, st.integers(0, 10**9))

@@ -72,7 +72,9 @@ DEFAULTS = {
     "first wait before a retry": span(SERVER_DEFAULT.initial_interval_ms),
     "growth of that wait": f"{SERVER_DEFAULT.backoff_coefficient:g} times",
     "longest wait before a retry": span(SERVER_DEFAULT.maximum_interval_ms),
-    "jitter: the part of a wait that is random": "all of it" if SERVER_DEFAULT.jitter == 1 and SETTINGS.jitter else "-",
+    "jitter: the part of a wait that is random": "half of it"
+    if SERVER_DEFAULT.jitter == 0.5 and SETTINGS.jitter
+    else "-",
     "attempts of a whole run": "1",
     "timeout of a step, deadline of a run": "none",
     "version of a workflow": str(default_of(workflow, "version")),

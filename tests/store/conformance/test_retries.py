@@ -224,7 +224,7 @@ async def test_the_stores_rng_gives_the_jitter(place: Place, clock: FakeClock, i
     harness = StoreHarness(await place.open(LoadedRng([0.25])), clock, ids)
     holding = await harness.running()
     _, outcome = await harness.write(begin(holding, "a"), fail(holding, "a"))
-    assert the(RetryScheduled, outcome).retry_at == harness.now + ms(750)
+    assert the(RetryScheduled, outcome).retry_at == harness.now + ms(875)
 
 
 async def test_a_retry_that_would_miss_the_deadline_is_none(harness: StoreHarness) -> None:

@@ -20,7 +20,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     only.)
 
     `retry_on_errors` and `non_retryable_errors` list class names (plain or qualified) and codes of errors that are, or
-    are not, retried, whatever their kind.
+    are not, retried, whatever their kind. `jitter` is the part of each wait that is random; see ADR 0096.
     """
 
     maximum_attempts: int = 3
@@ -28,7 +28,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     backoff_coefficient: float = 2.0
     maximum_interval_ms: int = 60_000
     non_retryable_errors: tuple[str, ...] = ()
-    jitter: float = 1.0
+    jitter: float = 0.5
     retry_on_errors: tuple[str, ...] = ()
 
 

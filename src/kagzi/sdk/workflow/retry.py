@@ -9,7 +9,7 @@ from typing import Self
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, qualified_name
 from ...core.public import exported
-from ...core.retry.policy import UNLIMITED, RetryPolicy, is_final
+from ...core.retry.policy import SERVER_DEFAULT, UNLIMITED, RetryPolicy, is_final
 from ...core.times import US_PER_MS, us_from_timedelta
 from .failures import describe
 
@@ -33,7 +33,7 @@ class Retry:
     initial_interval: timedelta = timedelta(seconds=1)  #: the wait after the first attempt
     max_interval: timedelta = timedelta(seconds=60)  #: the longest wait
     backoff_coefficient: float = 2.0  #: each wait is this many times as long as the one before
-    jitter: float = 1.0  #: the part of each wait that is random, 0 to 1
+    jitter: float = SERVER_DEFAULT.jitter  #: the part of each wait that is random, 0 to 1; the rest is always waited
     non_retryable_errors: tuple[str, ...] = ()  #: names or codes of errors that are not retried
     retry_on_errors: tuple[
         str, ...
@@ -62,7 +62,7 @@ class Retry:
         initial: Duration = "1s",
         max: Duration = "60s",
         backoff: float = 2.0,
-        jitter: float = 1.0,
+        jitter: float = SERVER_DEFAULT.jitter,
         non_retryable: Iterable[ErrorClass] = (),
         retry_on: Iterable[ErrorClass] = (),
     ) -> Self:
@@ -73,7 +73,7 @@ class Retry:
             initial: The first interval.
             max: The longest interval.
             backoff: Each interval is this many times as long as the one before, at least 1.
-            jitter: The part of each interval that is random: 0 is none, 1 is all of it.
+            jitter: The part of each interval that is random: 0 is none, 0.5 is half of it, 1 is all of it.
             non_retryable: Errors that are not retried: classes (with their subclasses), names, codes.
             retry_on: Errors that are retried although they would not be by default, in the same form.
         """
