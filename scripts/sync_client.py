@@ -43,7 +43,7 @@ MODULES = (
                 "Kagzi",
                 "sdk/client/client.py",
                 made="KagziCalls",
-                leave_out=("connect", "close", "start", "start_many", "get", "cancel", "schedule"),
+                leave_out=("connect", "close", "start", "start_many", "get", "cancel", "schedule", "in_namespace"),
             ),
         ),
     ),

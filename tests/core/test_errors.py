@@ -150,7 +150,7 @@ def test_every_error_says_whether_to_try_again_and_what_it_is_about() -> None:
         (True, "step", "charge"),
         (True, "field", "id"),
         (False, "", ""),
-        (True, "", ""),
+        (False, "", ""),
     ]
 
 

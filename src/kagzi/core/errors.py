@@ -324,8 +324,9 @@ class StoreLost(Unavailable):
 
 @exported
 class InternalError(KagziError):
-    """A bug in Kagzi."""
+    """A bug in Kagzi. A step that raises it is retried, as for any other bug: see ADR 0029."""
 
+    kind = ErrorKind.TRANSIENT
     code = ErrorCode.INTERNAL
 
 

@@ -69,6 +69,12 @@ class Kagzi(KagziCalls):
             finally:
                 self._background.release()
 
+    def in_namespace(self, namespace: str) -> "Kagzi":
+        """A client for another `namespace` over the same connection, which this client closes."""
+        other = Kagzi(self._background, self._client.in_namespace(namespace))
+        other._closed = True
+        return other
+
     def __enter__(self) -> Self:
         return self
 

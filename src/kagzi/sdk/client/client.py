@@ -54,11 +54,12 @@ class Kagzi:
     Where a method takes the `id` of a run, it is a run id, or a workflow_id for the latest run with it.
     """
 
-    def __init__(self, connection: Connection, namespace: str) -> None:
+    def __init__(self, connection: Connection, namespace: str, shared: tuple[Backend, Starter] | None = None) -> None:
         self._connection = connection
         self._namespace = namespace
-        self._backend = self._make_backend(connection)
-        self._starter = self._make_starter(self._backend, namespace)
+        self._owns_connection = shared is None
+        self._backend = self._make_backend(connection) if shared is None else shared[0]
+        self._starter = self._make_starter(self._backend, namespace) if shared is None else shared[1]
 
     def _make_backend(self, connection: Connection) -> Backend:
         return Backend(connection)
@@ -107,9 +108,14 @@ class Kagzi:
 
     async def close(self) -> None:
         """Close the connection. Calls that are still waiting fail; runs continue."""
-        await self._backend.waits.close()
         await self._starter.close()
-        await self._connection.close()
+        if self._owns_connection:
+            await self._backend.waits.close()
+            await self._connection.close()
+
+    def in_namespace(self, namespace: str) -> "Kagzi":
+        """A client for another `namespace` over the same connection: `await client.in_namespace("shop").count()`."""
+        return Kagzi(self._connection, namespace, (self._backend, self._make_starter(self._backend, namespace)))
 
     # --- starting -----------------------------------------------------------------------------------------------------
 

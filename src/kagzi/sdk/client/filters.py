@@ -66,7 +66,7 @@ def run_filter(now: Timestamp, **matching: Unpack[Matching]) -> RunFilter:
 
 
 def list_request(
-    namespace: str, now: Timestamp, order: RunOrder | None, **matching: Unpack[Matching]
+    namespace: str, now: Timestamp, order: RunOrder | None, /, **matching: Unpack[Matching]
 ) -> pb.ListWorkflowsRequest:
     """Raises InvalidArgument."""
     if order not in (None, *RUN_ORDER_TO_WIRE):
@@ -80,7 +80,8 @@ def list_request(
 def check_keywords(keywords: Mapping[str, object], known: type[Any]) -> None:
     """Raises TypeError, as Python does, for a keyword that the TypedDict does not have."""
     for name in keywords.keys() - known.__annotations__.keys():
-        raise TypeError(f"got an unexpected keyword argument {name!r}")
+        hint = ". Use client.in_namespace(...)" if name == "namespace" else ""
+        raise TypeError(f"got an unexpected keyword argument {name!r}{hint}")
 
 
 def _statuses(status: object) -> tuple[RunStatus, ...]:

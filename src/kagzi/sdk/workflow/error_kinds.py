@@ -10,7 +10,7 @@ import json
 from typing import Any, cast
 
 from ...core.error_details import ErrorKind
-from ...core.errors import InternalError, KagziError
+from ...core.errors import KagziError
 from ...core.retry.reasons import PROGRAMMING_ERRORS
 
 _OF_DATA = (
@@ -81,7 +81,7 @@ _MAY_PASS = (408, 425, 429)  # HTTP statuses from 400 to 499 that are worth a re
 def kind_of(error: BaseException) -> ErrorKind:
     """PERMANENT if a retry would fail the same way, TIMEOUT, CANCELLED, or TRANSIENT, also for unknown errors."""
     if isinstance(error, KagziError):
-        return ErrorKind.TRANSIENT if isinstance(error, InternalError) else error.kind
+        return error.kind
     if isinstance(error, (TimeoutError, concurrent.futures.TimeoutError)):
         return ErrorKind.TIMEOUT
     if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):

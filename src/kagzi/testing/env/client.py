@@ -122,11 +122,11 @@ class TestStarter(Starter):
         self._env = env
 
     async def start(self, options: StartOptions, request_id: str | None = None) -> Run[Any]:
-        await self._env.serve(options.workflow, options.namespace)
+        await self._env.serve(options.workflow, options.namespace or self._namespace)
         return await super().start(options, request_id)
 
     async def run(self, options: StartOptions) -> Any:
-        await self._env.serve(options.workflow, options.namespace)
+        await self._env.serve(options.workflow, options.namespace or self._namespace)
         if self._env.instead_of_run is not None and isinstance(options.workflow, Workflow):
             report = await self._env.instead_of_run(options.workflow, options.input)
             if not report.failed:
@@ -134,7 +134,7 @@ class TestStarter(Starter):
         return await super().run(options)
 
     async def signal_with_start(self, options: StartOptions, signal: Signal[Any] | str, value: Any) -> Run[Any]:
-        await self._env.serve(options.workflow, options.namespace)
+        await self._env.serve(options.workflow, options.namespace or self._namespace)
         return await super().signal_with_start(options, signal, value)
 
 

@@ -1,7 +1,7 @@
 """Records of schedules and of their firings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
@@ -44,6 +44,8 @@ class Schedule:
     created_at: datetime  #: when it was created
     updated_at: datetime  #: when it was last changed
     owner: str = ""  #: the program that declares it; empty: none
+    namespace: str = ""  #: its namespace
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])  #: `ctx.context` of each run
 
 
 @exported
@@ -79,12 +81,14 @@ _read_schedule = reader(
         "tz": "timezone",
         "paused": "enabled",
         "next_at": "next_fire_at",
+        "namespace": "namespace_id",
         "input_data": "input",
     },
-    unread=("namespace_id", "task_queue", "context"),
+    unread=("task_queue",),
     tz=lambda message: message.timezone or "UTC",
     paused=lambda message: not message.enabled,
     input_data=lambda _: None,  # decoded by the codec of the workflow
+    context=lambda message: codec.read_context(read_payload(message.context) if message.HasField("context") else None),
 )
 read_schedule_fire = reader(pb.ScheduleFire, ScheduleFire, names={"at": "fired_at", "skipped": "skipped_reason"})
 
