@@ -217,6 +217,7 @@ gen: $(VENV)/.installed-dev ## Generate src/kagzi/v1 from proto/, web/src/api/ty
 	$(BIN)/python scripts/http_reference.py
 	$(BIN)/python scripts/metrics_reference.py
 	$(BIN)/python scripts/sqlite_schema.py
+	$(BIN)/python scripts/llms.py
 
 gen-check: $(VENV)/.installed-dev ## Fail if what is generated differs from what is committed
 	$(BIN)/python scripts/gen.py --check
@@ -225,6 +226,7 @@ gen-check: $(VENV)/.installed-dev ## Fail if what is generated differs from what
 	$(BIN)/python scripts/http_reference.py --check
 	$(BIN)/python scripts/metrics_reference.py --check
 	$(BIN)/python scripts/sqlite_schema.py --check
+	$(BIN)/python scripts/llms.py --check
 
 lock: $(VENV)/.installed-dev ## Write constraints.txt from what is installed
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt

@@ -22,6 +22,7 @@ from bench.workloads import BRIEF, COMPARED, GROUPS, TINY, WORKLOADS, Plan, chos
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results"
 PAGE = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
 PLOT = ROOT / "docs" / "performance.svg"
 COMPARISON = RESULTS / "comparison.json"
 """The source of docs/performance.md."""
@@ -120,11 +121,12 @@ def compare_command(
 @main.command("report")
 @click.argument("file", type=click.Path(exists=True, path_type=Path), default=COMPARISON)
 def report_command(*, file: Path) -> None:
-    """Write the figures of FILE into docs/performance.md and docs/performance.svg."""
+    """Write the figures of FILE into docs/performance.md, docs/performance.svg and README.md."""
     document = read_document(file)
     if file.resolve() != COMPARISON:
         write_document(document, COMPARISON)
-    PAGE.write_text(fill(PAGE.read_text(), document, other_blocks()))
+    for page in (PAGE, README):
+        page.write_text(fill(page.read_text(), document, other_blocks()))
     PLOT.write_text(draw(document))
     _summarise(document)
 

@@ -118,6 +118,26 @@ def _slowdowns(document: Document) -> list[str]:
     return [line]
 
 
+def headline(document: Document) -> str:
+    """The sentence for those who read no table: throughput, and how long a run of one step takes."""
+    by_workload, compared = figures(document), comparisons(document)
+    if not {"W1@100", "W3"} <= compared.keys():
+        return "Not measured yet: `python -m bench compare`."
+    fast, quick = compared["W1@100"], compared["W3"]
+    steps = by_workload["W1@100"][fast.best_kagzi].median
+    took = by_workload["W3"][quick.best_kagzi].median
+    cores = document["machine"]["usable_cores"]
+    return "\n".join(
+        _wrapped(
+            f"**{number(round(steps, -3))} durable steps a second** on {cores} cores, **{fast.best_ratio:.1f} times**"
+            f" the next engine in the same comparison ({_title(document, fast.best_peer)}). A run of one step, from its"
+            f" start to its result, takes {number(took)} ms, {quick.best_ratio:.1f} times less than with"
+            f" {_title(document, quick.best_peer)}.",
+            indent="",
+        )
+    )
+
+
 def against_the_best(document: Document) -> str:
     """Kagzi's set-ups and the best peer, with ratios."""
     ours = [name for name in document["engines"] if is_kagzi(name) and "-servers" not in name]
@@ -282,19 +302,20 @@ def _title(document: Document, engine: str) -> str:
     return document["engines"][engine]["title"]
 
 
-def _wrapped(line: str, width: int = 120) -> list[str]:
-    """Wrap an item of a list."""
+def _wrapped(line: str, width: int = 120, indent: str = "  ") -> list[str]:
+    """Wrap an item of a list, or with an empty indent a paragraph."""
     lines: list[str] = []
     for word in line.split(" "):
         if lines and len(lines[-1]) + 1 + len(word) <= width:
             lines[-1] += f" {word}"
         else:
-            lines.append(f"  {word}" if lines else word)
+            lines.append(f"{indent}{word}" if lines else word)
     return lines
 
 
 BLOCKS: dict[str, Callable[[Document], str]] = {
     "circumstances": circumstances,
+    "headline": headline,
     "against-the-best": against_the_best,
     "who-is-ahead": who_is_ahead,
     "all": all_figures,

@@ -208,5 +208,6 @@ def test_numbers_are_as_exact_as_they_are_worth(value: float, text: str) -> None
 def test_the_page_says_what_was_measured() -> None:
     """`python -m bench report` writes both; nobody types a figure."""
     document = read_document(cli.COMPARISON)
-    assert cli.PAGE.read_text() == fill(cli.PAGE.read_text(), document, cli.other_blocks())
+    for page in (cli.PAGE, cli.README):
+        assert page.read_text() == fill(page.read_text(), document, cli.other_blocks())
     assert cli.PLOT.read_text() == draw(document)

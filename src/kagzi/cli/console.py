@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,9 @@ def printable(text: str) -> str:
     return "".join(parts)
 
 
+_PROGRESS_EVERY_S = 0.2
+
+
 def colour() -> bool | None:
     """For click: False, or None to let the stream decide."""
     return False if os.environ.get("NO_COLOR") else None
@@ -67,6 +71,28 @@ def fail(message: str, remedy: str = "") -> None:
 def hint(text: str) -> None:
     """What to do next, on stderr."""
     click.echo(f"{click.style('hint:', fg='cyan')} {printable(text)}", err=True, color=colour())
+
+
+class Progress:
+    """A count on a terminal, drawn again a few times a second; nothing on stderr that is not a terminal."""
+
+    def __init__(self, verb: str, total: int = 0) -> None:
+        self._verb = verb
+        self._total = total
+        self._done = 0
+        self._shown = sys.stderr.isatty()
+        self._due = 0.0
+
+    def add(self) -> None:
+        self._done += 1
+        if self._shown and (now := time.monotonic()) >= self._due:
+            self._due = now + _PROGRESS_EVERY_S
+            of = f" of {self._total:,}" if self._total else ""
+            click.echo(f"\r{self._done:,}{of} {self._verb}", nl=False, err=True)
+
+    def end(self) -> None:
+        if self._shown and self._due:
+            click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def say_page(url: str) -> None:

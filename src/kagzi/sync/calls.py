@@ -192,11 +192,14 @@ class KagziCalls:
         """The run `id` with its whole history, as lines of JSON. See `Run.export`."""
         return self._background.iterate(lambda: self._client.export(id), same)
 
-    def import_runs(self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str]) -> Iterator[ImportedRun]:
+    def import_runs(
+        self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str], *, at_once: int = 1
+    ) -> Iterator[ImportedRun]:
         """Import exported runs from `lines`, such as an open file. Each is imported completely or not at all; importing
-        the same run again changes nothing. Raises InvalidArgument, which names the line and the field, and
-        AlreadyExists."""
-        return self._background.iterate(lambda: self._client.import_runs(lines), same)
+        the same run again changes nothing. With `at_once`, several are imported at the same time, which is faster;
+        runs that follow a refused one may have been imported then. Raises InvalidArgument, which names the line and
+        the field, and AlreadyExists."""
+        return self._background.iterate(lambda: self._client.import_runs(lines, at_once=at_once), same)
 
     def stats(
         self,

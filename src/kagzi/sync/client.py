@@ -40,7 +40,8 @@ class Kagzi(KagziCalls):
         timeout: Duration | None = None,
         call_timeout: Duration = "30s",
     ) -> Self:
-        """Connect as `kagzi.Kagzi.connect` does. Close the client, or use it with `with`."""
+        """Connect as `kagzi.Kagzi.connect` does, with the same `address`, `namespace`, `api_key`, `tls`, `codec`,
+        `timeout` and `call_timeout`. Close the client, or use it with `with`."""
 
         async def connect() -> AsyncKagzi:
             return await AsyncKagzi.connect(
@@ -90,7 +91,8 @@ class Kagzi(KagziCalls):
     @overload
     def start(self, workflow: str, input: Any = None, **options: Unpack[StartKeywords]) -> Run[Any]: ...
     def start(self, workflow: Workflow[Any, Any] | str, input: Any = ABSENT, **options: Any) -> Run[Any]:
-        """Start a run, durably. Arguments are those of `kagzi.Kagzi.start`; all options are keywords here.
+        """Start a run of `workflow` with its `input`, durably. The `options` are those of `kagzi.Kagzi.start`, all as
+        keywords.
 
         If the run already existed, `run.created` is False. Raises InvalidArgument, AlreadyExists, ResourceExhausted,
         Unavailable.
@@ -151,13 +153,15 @@ class Kagzi(KagziCalls):
     @overload
     def get(self, id: str, workflow: Workflow[Any, O], *, namespace: str | None = None) -> Run[O]: ...
     def get(self, id: str, workflow: Workflow[Any, Any] | None = None, *, namespace: str | None = None) -> Run[Any]:
-        """A handle to a run, as from `kagzi.Kagzi.get`. It makes no call until you use it."""
+        """A handle to the run `id`, as from `kagzi.Kagzi.get`: its results have the type of `workflow`, and it is
+        looked up in `namespace` if that is not the client's. It makes no call until you use it."""
         if workflow is None:
             return Run(self._background, self._client.get(id, namespace=namespace))
         return Run(self._background, self._client.get(id, workflow, namespace=namespace))
 
     def cancel(self, id: str, reason: str = "", *, namespace: str | None = None) -> None:
-        """Ask the run `id` to stop and clean up, for a `reason`. See `Run.cancel`."""
+        """Ask the run `id` to stop and clean up, for a `reason`, in the client's or another `namespace`. See
+        `Run.cancel`."""
 
         async def cancel() -> None:
             await self._client.cancel(id, reason, namespace=namespace)

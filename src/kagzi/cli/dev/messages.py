@@ -18,11 +18,13 @@ DEFAULT_NAMESPACE = "default"
 
 def banner(setup: DevSetup, loaded: dict[str, Any], address: str, http_url: str, took_s: float) -> None:
     """Printed when ready: URLs, and commands to try. `loaded` is what the worker reported about itself."""
+    from ...server.http.pages.bundle import Bundle
+
     workflows: list[dict[str, str]] = loaded["workflows"]
     options = _options(loaded["namespace"], address)
     put(click.style(f"Kagzi {__version__} is ready", bold=True, fg="green") + f" ({took_s:.1f} s)")
     put(f"  server     {address}")
-    put(f"  dashboard  {http_url}")
+    put(f"  dashboard  {http_url}" + ("" if Bundle().is_there else "  (plain pages: the dashboard was not built)"))
     put(f"  data       {setup.data}")
     put(f"  workflows  {', '.join(workflow['name'] for workflow in workflows)}  from {setup.target}")
     if loaded["replaced"]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from ...core.text.plurals import counted
-from ..console import put, put_json, say, warn
+from ..console import Progress, put, put_json, say, warn
 from ..exits import Exit
 from ..options import Server, export_file, server_options
 from .filters import chosen_runs, filter_options, refuse_search
@@ -18,6 +20,7 @@ from .filters import chosen_runs, filter_options, refuse_search
 if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
     from ...sdk.client.filters import Matching
+    from ...sdk.client.operations.transfers import Export
     from ...sdk.client.run import Run
 
 
@@ -90,25 +93,46 @@ async def _export(client: Kagzi, names: Sequence[str], matching: Matching, outpu
     """Returns how many runs were exported, and how many of them were running."""
     from ...core.transfers.images import RUNNING_NOTE
 
-    count = running = 0
-    async for run in _chosen(client, names, matching):
-        async for line in run.export():
-            running += line.startswith(b'{"kagzi"') and RUNNING_NOTE.encode() in line[:400]
-            output.write(line)
-        count += 1
+    runs = await _chosen(client, names, matching)
+    progress = Progress("exported", len(runs))
+    running = 0
+    async with aclosing(_exports(runs)) as exports:
+        async for export in exports:
+            async for line in export.lines():
+                running += line.startswith(b'{"kagzi"') and RUNNING_NOTE.encode() in line[:400]
+                output.write(line)
+            progress.add()
     output.flush()
-    return count, running
+    progress.end()
+    return len(runs), running
 
 
-async def _chosen(client: Kagzi, names: Sequence[str], matching: Matching) -> AsyncIterator[Run[Any]]:
+async def _exports(runs: Sequence[Run[Any]]) -> AsyncGenerator[Export]:
+    """In order, a few at the same time."""
+    from ...sdk.client.operations.transfers import AT_ONCE, Export
+
+    open_: deque[Export] = deque()
+    try:
+        for run in runs:
+            open_.append(Export(run.export()))
+            if len(open_) == AT_ONCE:
+                yield open_[0]
+                open_.popleft()
+        while open_:
+            yield open_[0]
+            open_.popleft()
+    finally:
+        for export in open_:
+            await export.close()
+
+
+async def _chosen(client: Kagzi, names: Sequence[str], matching: Matching) -> list[Run[Any]]:
     """Oldest first: parents before their children."""
     from .find import find_run
 
-    for name in names:
-        yield await find_run(client, name)
-    if not names:
-        for run_id in reversed([run.id async for run in client.list(**matching)]):
-            yield client.get(run_id)
+    if names:
+        return [await find_run(client, name) for name in names]
+    return [client.get(run_id) for run_id in reversed([run.id async for run in client.list(**matching)])]
 
 
 @click.command("import")
@@ -121,19 +145,25 @@ def import_runs(*, file: BinaryIO, as_json: bool, server: Server) -> int:
     FILE may come from another store; - is stdin. Each run is imported whole or not at all. A run that already exists
     with the same content is skipped, so you can import a file again if something went wrong.
     """
-    views = server.ask(lambda client: _import(client, file, as_json=as_json))
+    views = server.ask(lambda client: _import(client, file))
     if as_json:
         put_json(views)
+    elif not sys.stdout.isatty():
+        for view in views:
+            put(view["run_id"])
     created = sum(view["created"] for view in views)
     there = len(views) - created
     say(f"{counted(created, 'run')} imported" + (f", {there} already existed" if there else ""))
     return Exit.OK
 
 
-async def _import(client: Kagzi, file: BinaryIO, *, as_json: bool) -> list[dict[str, Any]]:
+async def _import(client: Kagzi, file: BinaryIO) -> list[dict[str, Any]]:
+    from ...sdk.client.operations.transfers import AT_ONCE
+
     views: list[dict[str, Any]] = []
-    async for run in client.import_runs(file):
+    progress = Progress("imported")
+    async for run in client.import_runs(file, at_once=AT_ONCE):
         views.append({"run_id": run.id, "created": run.created})
-        if not as_json:
-            put(run.id)
+        progress.add()
+    progress.end()
     return views

@@ -356,14 +356,15 @@ class Kagzi:
             yield line
 
     async def import_runs(
-        self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str]
+        self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str], *, at_once: int = 1
     ) -> "AsyncIterator[ImportedRun]":
         """Import exported runs from `lines`, such as an open file. Each is imported completely or not at all; importing
-        the same run again changes nothing. Raises InvalidArgument, which names the line and the field, and
-        AlreadyExists."""
+        the same run again changes nothing. With `at_once`, several are imported at the same time, which is faster;
+        runs that follow a refused one may have been imported then. Raises InvalidArgument, which names the line and
+        the field, and AlreadyExists."""
         from .operations.transfers import Transfers, as_lines  # noqa: PLC0415  most programs do not use it
 
-        async for run in Transfers(self._connection, self._namespace).import_runs(as_lines(lines)):
+        async for run in Transfers(self._connection, self._namespace).import_runs(as_lines(lines), at_once):
             yield run
 
     async def stats(

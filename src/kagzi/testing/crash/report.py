@@ -25,7 +25,8 @@ _OF_RUN = re.compile(r"^run \S+ ")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in a workflow that is not replay-safe.
+    """Something in a workflow that is not replay-safe: its `kind`, a `message`, and the `remedy`. If a run differed,
+    `expected` and `got` are what was recorded and what came instead.
 
     `line` is the line of the workflow to look at. `seen` says which run showed it: the boundary at which the worker was
     killed, or how that run differed.
@@ -73,7 +74,7 @@ def _short(text: str | None) -> str:
 
 @dataclass(slots=True)
 class CrashReport:
-    """What `crash_everywhere` did and found.
+    """What `crash_everywhere` did with a `workflow`, and its `findings`.
 
     `result` is what the undisturbed run returned, `failed` how it failed, `fails` how it was meant to. `boundaries` are
     the places where the worker was killed, one run each. `runs` counts all runs, `kills` the workers. `skipped` lists
@@ -111,7 +112,7 @@ class CrashReport:
         return ""
 
     def add(self, finding: Finding) -> None:
-        """Keep one finding for each line and kind; without a line, one for each kind."""
+        """Keep one `finding` for each line and kind; without a line, one for each kind."""
         known = {(each.kind, each.line and each.line[:2]) for each in self.findings}
         if (finding.kind, finding.line and finding.line[:2]) not in known:
             self.findings.append(finding)

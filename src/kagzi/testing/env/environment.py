@@ -59,7 +59,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Environment(Kagzi):
-    """TestEnv without `crash_everywhere`."""
+    """TestEnv without `crash_everywhere`. Use `TestEnv.open`, whose arguments are `workflows`, `namespace`, `start_at`,
+    `retry` and `codec`."""
 
     __test__ = False
     schedules: "Schedules" = schedules_operation()  #: the client's schedules; they fire by this clock
@@ -175,7 +176,7 @@ class Environment(Kagzi):
     # --- workflows and steps ------------------------------------------------------------------------------------------
 
     def register(self, *workflows: Workflow[Any, Any]) -> None:
-        """Execute these workflows, too. Needed only for workflows that are started by name."""
+        """Execute these `workflows`, too. Needed only for workflows that are started by name."""
         for workflow in workflows:
             if not isinstance(workflow, Workflow):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are users
                 raise InvalidArgument(f"{workflow!r} is not a workflow. Decorate it with @workflow.", field="workflows")
@@ -217,7 +218,7 @@ class Environment(Kagzi):
         return to_datetime(max(self._clock.now(), self._start_at))
 
     async def advance(self, duration: Duration) -> None:
-        """Move the clock by exactly this duration. Everything that becomes due meanwhile happens in order; runs that
+        """Move the clock by exactly this `duration`. Everything that becomes due meanwhile happens in order; runs that
         can continue do so until they wait again."""
         _, settling = self._opened()
         by_us = us_from_timedelta(parse_duration(duration, what="duration"))

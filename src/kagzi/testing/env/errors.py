@@ -8,7 +8,7 @@ class WaitsForever(AssertionError):
 
 
 class StillRunning(AssertionError):
-    """The body of a step has run in real time for longer than a test should wait."""
+    """The body of a step has run in real time for longer than a test should wait: `steps` that run, and `limit_s`."""
 
     def __init__(self, steps: Sequence[str], limit_s: float) -> None:
         named = "\n".join(f"  {step}" for step in steps) or "  (a workflow that waits for something outside Kagzi)"

@@ -168,7 +168,8 @@ class RecordedRun:
         self, name: str, *, until: When | None = None, at: When | None = None, order: Order | None = None,
         begun: bool = False,
     ) -> None:  # fmt: skip
-        """A `ctx.sleep` or `ctx.sleep_until` that ended; `until` is its due time. The others are as in `step`."""
+        """A `ctx.sleep` or `ctx.sleep_until` with this `name` that ended; `until` is its due time. `at`, `order` and
+        `begun` are as in `step`."""
         wake_at = None if until is None else self._time(until, "until")
         self._add(StepKind.SLEEP, name, None, None, begun=begun, at=at, order=order, wake_at=wake_at)
 
@@ -183,8 +184,8 @@ class RecordedRun:
         begun: bool = False,
         until: When | None = None,
     ) -> None:
-        """A `ctx.wait_for` that received `value`; one that timed out `raises`. `until` is when it times out; the others
-        are as in `step`."""
+        """A `ctx.wait_for` that received `value`; one that timed out `raises`. `until` is when it times out; `step_id`,
+        `at`, `order` and `begun` are as in `step`."""
         wake_at = None if until is None else self._time(until, "until")
         self._add(StepKind.SIGNAL, step_id, value, _error(raises), begun=begun, at=at, order=order, wake_at=wake_at)
 
@@ -199,21 +200,22 @@ class RecordedRun:
         order: Order | None = None,
         begun: bool = False,
     ) -> None:
-        """A `ctx.child` or `ctx.start_child`: `run_id` is the run that it started; the others are as in `step`."""
+        """A `ctx.child` or `ctx.start_child`: `run_id` is the run that it started; `step_id`, `returns`, `raises`,
+        `at`, `order` and `begun` are as in `step`."""
         child = run_id or f"child-{len(self._calls)}"
         self._add(StepKind.CHILD, step_id, returns, _error(raises), begun=begun, at=at, order=order, child_run_id=child)
 
     def race(self, step_id: str, winner: str, *, at: When | None = None, order: Order | None = None) -> None:
-        """A `ctx.race` that the branch `winner` won. It ended `at`, in that `order`."""
+        """A `ctx.race` with this `step_id` that the branch `winner` won. It ended `at`, in that `order`."""
         self._add(StepKind.RACE, step_id, winner, None, at=at, order=order)
 
     def changed(self, step_id: str, *, at: When | None = None, order: Order | None = None) -> None:
-        """A `ctx.changed` that returned True. It was recorded `at`, in that `order`."""
+        """A `ctx.changed` with this `step_id` that returned True. It was recorded `at`, in that `order`."""
         self._add(StepKind.PATCH, step_id, None, None, at=at, order=order)
 
     def abandoned(self, kind: StepKind, step_id: str, *, at: When | None = None, order: Order | None = None) -> None:
-        """A call of this `kind` that was abandoned before it had a result: its race was lost, or its branch ended. The
-        others are as in `step`."""
+        """A call of this `kind` that was abandoned before it had a result: its race was lost, or its branch ended.
+        `step_id`, `at` and `order` are as in `step`."""
         self._add(kind, step_id, None, None, status=StepStatus.ABANDONED, at=at, order=order)
 
     # --- using it -----------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ export function Fires({ fires, runs, jitter }: FiresProps) {
   if (fires.length === 0) {
     return (
       <section class="section">
-        <h2>Recent fires</h2>
+        <h2>Recent starts</h2>
         <p class="dim">It has not fired yet.</p>
       </section>
     );

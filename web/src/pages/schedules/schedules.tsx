@@ -92,7 +92,7 @@ function Table({ rows }: { readonly rows: readonly ScheduleView[] }) {
           <th scope="col">When</th>
           <th scope="col">Next</th>
           <th scope="col">Last</th>
-          <th scope="col">Recent fires</th>
+          <th scope="col">Recent starts</th>
           <th scope="col">Status</th>
         </tr>
       </thead>
@@ -120,7 +120,7 @@ function Row({ row }: { readonly row: ScheduleView }) {
       </td>
       <td data-label="Next">{next === null ? <span class="dim">none</span> : <Until ms={next} />}</td>
       <td data-label="Last">{last === null ? <span class="dim">never</span> : <Since ms={last} />}</td>
-      <td data-label="Recent fires">{last === null ? null : <RecentFires of={row} />}</td>
+      <td data-label="Recent starts">{last === null ? null : <RecentFires of={row} />}</td>
       <td data-label="Status">
         {row.paused ? (
           <Badge state="paused" />

@@ -1,5 +1,7 @@
 """Exports and imports runs as lines of JSON."""
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from tempfile import SpooledTemporaryFile
 
 TRANSFER_S = 3_600.0
+AT_ONCE = 8
+"""How many runs the command line exports or imports at the same time."""
+MOST_AT_ONCE = 64
+_LINES_AHEAD = 4  # a line has up to 2 MiB
 _SPOOL_BYTES = 8 * limits.MIB  # a run kept for resending; larger ones are kept on disk
 
 
@@ -64,25 +70,26 @@ class Transfers:
                     raise problem.error() if isinstance(problem, Outage) else problem
                 await self._connection.try_again(tries, link, problem)
 
-    async def import_runs(self, lines: AsyncIterable[bytes]) -> AsyncIterator[ImportedRun]:
-        """Imports run after run, each completely or not at all."""
-        first_line, number = 1, 0
-        spool = _spool()
+    async def import_runs(self, lines: AsyncIterable[bytes], at_once: int) -> AsyncIterator[ImportedRun]:
+        """Imports the runs, each completely or not at all, and yields them in order."""
+        if not 0 < at_once <= MOST_AT_ONCE:
+            raise InvalidArgument(f"at_once={at_once!r} must be from 1 to {MOST_AT_ONCE}.", field="at_once")
+        importing: deque[asyncio.Task[ImportedRun]] = deque()
         try:
-            async for line in lines:
-                number += 1
-                if begins_run(line) and spool.tell():
-                    yield await self._import(spool, first_line)
-                    spool.close()
-                    spool, first_line = _spool(), number
-                spool.write(line if line.endswith(b"\n") else line + b"\n")
-            if spool.tell():
-                yield await self._import(spool, first_line)
+            async with aclosing(_runs_in(lines)) as runs:
+                async for spool, first_line in runs:
+                    importing.append(asyncio.create_task(self._import(spool, first_line)))
+                    if len(importing) == at_once:
+                        yield await importing.popleft()
+            while importing:
+                yield await importing.popleft()
         finally:
-            spool.close()
+            for task in importing:
+                task.cancel()
+            await asyncio.gather(*importing, return_exceptions=True)
 
     async def _import(self, spool: "SpooledTemporaryFile[bytes]", first_line: int) -> ImportedRun:
-        with self._connection.tries(TRANSFER_S, last_try_s=CALL_TIMEOUT_S) as tries:
+        with spool, self._connection.tries(TRANSFER_S, last_try_s=CALL_TIMEOUT_S) as tries:
             while True:
                 link = self._connection.link
                 try:
@@ -107,6 +114,52 @@ class Transfers:
         while data := spool.read(limits.MESSAGE_SOFT_BYTES):
             yield pb.ImportWorkflowRequest(namespace_id=namespace, json=data)
             namespace = ""
+
+
+async def _runs_in(lines: AsyncIterable[bytes]) -> "AsyncGenerator[tuple[SpooledTemporaryFile[bytes], int]]":
+    """The lines of one run after the other, and the number of its first line. The caller closes the spool."""
+    spool: SpooledTemporaryFile[bytes] | None = None
+    first_line = number = 0
+    try:
+        async for line in lines:
+            number += 1
+            if spool is not None and begins_run(line):
+                complete, spool = spool, None
+                yield complete, first_line
+            if spool is None:
+                spool, first_line = _spool(), number
+            spool.write(line if line.endswith(b"\n") else line + b"\n")
+        if spool is not None:
+            complete, spool = spool, None
+            yield complete, first_line
+    finally:
+        if spool is not None:
+            spool.close()
+
+
+class Export:
+    """The lines of a run, read a little ahead of whoever consumes them, so that several exports overlap."""
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue(_LINES_AHEAD)
+        self._reading = asyncio.create_task(self._read(lines))
+
+    async def _read(self, lines: AsyncIterator[bytes]) -> None:
+        try:
+            async for line in lines:
+                await self._lines.put(line)
+        finally:
+            await self._lines.put(None)
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Raises what the export raised."""
+        while (line := await self._lines.get()) is not None:
+            yield line
+        await self._reading
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
 
 
 def _spool() -> "SpooledTemporaryFile[bytes]":

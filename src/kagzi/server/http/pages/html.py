@@ -22,8 +22,9 @@ a{color:#6cb0ff}.status{color:#14171b}}
 """
 _PREVIEW_CHARACTERS = 4_000
 _NOT_BUILT = (
-    "<p>The dashboard was not built, so these are the plain pages. In a checkout, run <code>make web</code> and load "
-    "this page again; that needs the network for npm packages. Wheels have the dashboard in them.</p>"
+    "<p>The dashboard was not built when this Kagzi was installed, so these are the plain pages. In a checkout, run "
+    "<code>make web</code> and load this page again. Otherwise install again where Node 20 or newer and the "
+    "network are available: with <code>KAGZI_WEB=require</code>, pip fails and says what is missing.</p>"
 )
 
 
