@@ -281,6 +281,24 @@ async def in_order(ctx: Context, count: int) -> list[int]:
 
 
 @workflow
+async def collects(ctx: Context, wait: str) -> list[int]:
+    """An entity that ends when nothing has come for a while."""
+    seen: list[int] = []
+    while (number := await ctx.wait_for(item, timeout=wait, default=None)) is not None:
+        seen.append(number)
+    return seen
+
+
+@workflow
+async def collects_ten(ctx: Context, wait: str) -> list[int]:
+    """A batch of at most ten."""
+    seen: list[int] = []
+    while len(seen) < 10 and (number := await ctx.wait_for(item, timeout=wait, default=None)) is not None:
+        seen.append(number)
+    return seen
+
+
+@workflow
 async def impatient(ctx: Context) -> list[str]:
     try:
         first = await ctx.wait_for(approved, timeout="200ms")

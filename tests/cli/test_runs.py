@@ -16,7 +16,8 @@ RUN_KEYS = {
     "labels", "created_at", "started_at", "finished_at", "wake_at", "deadline_at", "worker_id", "cancel_requested",
     "pause_requested", "error", "problem", "status_text", "progress", "parent_run_id", "parent_step_id", "forked_from",
     "continued_as", "url", "blocked_by", "pause_reason", "concurrency_key", "schedule", "awaits_signal",
-    "unread_signals", "retrying_steps", "claims", "own_traces_from", "pinned_build", "ready_at", "queued_at", "queued",
+    "unread_signals", "handed_on_to", "retrying_steps", "claims", "own_traces_from", "pinned_build", "ready_at",
+    "queued_at", "queued",
 }  # fmt: skip
 
 

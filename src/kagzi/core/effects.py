@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from .records import RunEnd, RunKey, RunLease
+from .run.handing_on import UnreadEnd
 from .times import Timestamp
 from .workflow_types.type_key import TypeKey
 
@@ -37,6 +38,7 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
     due: tuple[Timestamp, ...] = ()  # next due times for the timers
     changed: tuple[RunKey, ...] = ()  # changed runs that neither ended nor are leased
     children_due: bool = False  # some children may have to be cancelled: see Store.cascade
+    unread: tuple[UnreadEnd, ...] = ()  # runs that ended with unread signals
 
 
 NO_EFFECTS = Effects()
@@ -62,6 +64,7 @@ def merge(parts: Iterable[Effects]) -> Effects:
         due=_distinct(part.due for part in some),
         changed=_distinct(part.changed for part in some),
         children_due=any(part.children_due for part in some),
+        unread=tuple(chain.from_iterable(part.unread for part in some)),
     )
 
 

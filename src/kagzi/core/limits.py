@@ -86,6 +86,7 @@ DIAGNOSTICS = 16  # that a worker may report in one message
 TROUBLE_DETAIL_BYTES = 4 * KIB
 DIAGNOSTICS_LOGGED = 20  # lines per minute in the server's log for the reports of one worker
 DIAGNOSTICS_LOGGED_TOTAL = 200  # the same, for all workers together
+UNREAD_LOGGED = 20  # lines per minute for runs that end with unread signals
 ERROR_MESSAGE_BYTES = 16 * KIB
 ERROR_TRACEBACK_BYTES = 64 * KIB
 ERROR_CAUSES = 8

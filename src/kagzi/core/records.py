@@ -151,6 +151,7 @@ class StoredRun(RunAttributes, frozen=True, kw_only=True):
     blocked_by: str | None = None  # run id: it begins when that run has ended
     forked_from: str | None = None
     continued_as: str | None = None
+    handed_on_to: str | None = None  # run id: it has the signals that this one ended without receiving
     error: ErrorDetail | None = None
     problem: ErrorDetail | None = None
 

@@ -73,6 +73,7 @@ RUN = (
     Column("pause_reason", "text", _STATE),
     Column("forked_from", "uuid", _STATE),
     Column("continued_as", "uuid", _STATE),
+    Column("handed_on_to", "uuid", _STATE),
     Column("retry_request_id", "text", _MOVED),
     Column("watched", "boolean", _MOVED),
     Column("has_children", "boolean", _MOVED),

@@ -84,7 +84,11 @@ read_attempt_image = converter(
     _by_column,
     retry_at=lambda row: row["finished_at"] if row["retry_at"] is None else row["retry_at"],
 )
-read_signal_image = converter(SignalImage, _by_column)
+read_signal_image = converter(
+    SignalImage,
+    _by_column,
+    start_request=lambda row: write_data(read_payload((row["start_request"] or "").encode() or None, None)),
+)
 read_link_image = converter(LinkImage, _by_column)
 read_forgotten_image = converter(ForgottenImage, _by_column)
 
@@ -167,7 +171,9 @@ def attempt_row(attempt: AttemptImage) -> dict[str, Any]:
 
 
 def signal_row(signal: SignalImage) -> dict[str, Any]:
-    return _write_signal(signal) | _data_columns("payload", signal.payload)
+    start = read_data(signal.start_request, "start_request")
+    row = _write_signal(signal) | _data_columns("payload", signal.payload)
+    return row | {"start_request": None if start is None else start.data.decode()}
 
 
 def payload_rows(image: RunImage) -> list[dict[str, Any]]:

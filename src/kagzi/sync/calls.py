@@ -72,7 +72,8 @@ class KagziCalls:
         on_conflict: OnConflict = "existing",
     ) -> Run[Any]:
         """Send a `signal` with a `value` to the open run with the workflow_id `id`, or start that run and send it: both
-        happen or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
+        happen or neither. If that run ends without having received the signal, the next run is started and gets it.
+        `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
         return Run(
             self._background,
             self._background.call(

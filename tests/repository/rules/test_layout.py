@@ -7,7 +7,6 @@ MOST_MODULES = 20
 
 # Files that only one of the stores has, and why.
 POSTGRES_ONLY = {
-    "write/new_runs",  # one statement inserts them with all they begin with; SQLite gathers rows (write/fast_path)
     "parameters",  # SQLite numbers named parameters itself
     "outbox/outbox",  # SQLite neither tells of new rows nor lets two servers divide them
     "partition",  # only PostgreSQL divides its tables

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import msgspec
+
 from kagzi.core.records import Lease, Payload, RunKey, RunLease, Served
 from kagzi.core.run import commands as c
 from kagzi.core.run import outcomes as o
@@ -95,7 +97,8 @@ class Scene:
         if "behind" in fields:
             fields["blocked_by"] = self._run(fields.pop("behind")).run_id
         if "signal" in fields:
-            fields["signal"] = self._signal(fields["signal"])
+            again = c.StartRequest(namespace="", workflow_type=fields["workflow_type"], request_id=fields["request_id"])
+            fields["signal"] = msgspec.structs.replace(self._signal(fields["signal"]), start=again)
         for name in fields.keys() & {"start_at", "deadline_at"}:
             fields[name] += self.now
         return c.StartRun(run=run, **fields)

@@ -159,6 +159,7 @@ def _check_counts(tables: Tables) -> Counter[str]:
         if run["unread_signals"] != unread[run_id]:
             raise Difference(f"unread signals: {unread[run_id]}\n  {run}")
         counted.update({"waits": expected[0] > 0, "retries": expected[1] > 0, "unread": unread[run_id] > 0})
+        counted["handed on"] += run["handed_on_to"] is not None
     return counted
 
 

@@ -677,7 +677,9 @@ export type RunStatus = "pending" | "running" | "sleeping" | "paused" | "complet
 
 /** A run, as in lists. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: how many wait
  * for their next attempt. `ready_at`: since when a pending run waits for a worker; `queued_at`: when it began to
- * wait for its first one, null if it did not; `queued`: how long it has waited in all, without the wait under way. */
+ * wait for its first one, null if it did not; `queued`: how long it has waited in all, without the wait under way.
+ * `unread_signals`: how many signals its code has not received, also when it has ended; `handed_on_to`: the run
+ * that got those that it ended without. */
 export interface RunView {
   readonly run_id: string;
   readonly workflow_id: string;
@@ -713,6 +715,7 @@ export interface RunView {
   readonly awaits_signal: number;
   readonly retrying_steps: number;
   readonly unread_signals: number;
+  readonly handed_on_to: string | null;
   readonly claims: number;
   readonly own_traces_from: number;
   readonly pinned_build: string | null;
@@ -1250,6 +1253,7 @@ export interface WholeRunView {
   readonly awaits_signal: number;
   readonly retrying_steps: number;
   readonly unread_signals: number;
+  readonly handed_on_to: string | null;
   readonly claims: number;
   readonly own_traces_from: number;
   readonly pinned_build: string | null;

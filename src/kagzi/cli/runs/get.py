@@ -113,6 +113,8 @@ def _put_run(view: dict[str, Any], queued: str) -> None:
             "children": _children_text(view["children"]),
             "forked from": view["forked_from"],
             "continued as": view["continued_as"],
+            "unread signals": str(view["unread_signals"] or ""),
+            "handed on to": view["handed_on_to"],
             "page": view["url"],
         }
     )

@@ -27,7 +27,7 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
     lease_until: Timestamp
 
 
-class StartRequest(RunAttributes, frozen=True, kw_only=True):
+class StartRequest(RunAttributes, frozen=True, kw_only=True, omit_defaults=True):
     """A start as requested. The engine checks it, generates missing ids and makes it a StartRun."""
 
     namespace: str
@@ -97,11 +97,13 @@ def start_run(
 
 
 class SendSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """A signal as sent. The same request_id to the same run is the same signal."""
+    """A signal as sent. The same request_id to the same run is the same signal. `start`: of signal-with-start, kept
+    beside the signal of an open run, which may end without having received it."""
 
     name: str
     payload: Payload
     request_id: str
+    start: StartRequest | None = None
 
 
 _COPIED = {*RunAttributes.__struct_fields__, "input", "context", "on_conflict"} - {"deadline_at"}

@@ -210,6 +210,7 @@ class RunState(msgspec.Struct, kw_only=True):
     has_children: bool = False
     cascade_due: bool = False
     children_due: bool = False  # set if a decision of this batch made the cascade due
+    unread_signals: int = 0  # when it was read
     pause_requested: bool = False
     diverged: bool = False
     cancel_reason: str = ""
@@ -249,6 +250,11 @@ class RunState(msgspec.Struct, kw_only=True):
                 waits += step.awaits_signal - step.awaited_signal
                 retries += step.is_retrying - step.was_retrying
         return waits, retries, sum(bool(signal.read_step_id) - bool(signal.step_id) for signal in self.signals)
+
+    @property
+    def ended_with_unread(self) -> bool:
+        """Whether it has ended, without a successor, and signals were left."""
+        return self.ended and self.successor is None and self.unread_signals + self.count_changes()[2] > 0
 
     @property
     def progressed(self) -> bool:

@@ -88,6 +88,7 @@ class SignalImage(_Image, frozen=True):
     received_at: Timestamp
     payload: Data
     step_id: str | None = None
+    start_request: Data | None = None
 
 
 class LinkImage(_Image, frozen=True):

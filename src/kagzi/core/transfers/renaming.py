@@ -13,7 +13,7 @@ Rename: TypeAlias = Callable[[str], str]
 Image = TypeVar("Image", bound=RunImage | Part)
 
 _FIELDS: dict[type, tuple[str, ...]] = {
-    RunImage: ("run_id", "parent_run_id", "blocked_by", "forked_from", "continued_as"),
+    RunImage: ("run_id", "parent_run_id", "blocked_by", "forked_from", "continued_as", "handed_on_to"),
     StepImage: ("child_run_id",),
     LinkImage: ("child_run_id",),
     ForgottenImage: ("child_run_id",),

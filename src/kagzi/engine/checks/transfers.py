@@ -4,11 +4,14 @@ visible."""
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+import msgspec
+
 from ...core import limits
 from ...core.error_details import ErrorDetail
 from ...core.errors import InvalidArgument
 from ...core.ids import is_uuid
-from ...core.records import Payload
+from ...core.records import DEFAULT_NAMESPACE, Payload
+from ...core.run.handing_on import read_start_request
 from ...core.states import RunStatus, StepKind, StepStatus, WaitReason
 from ...core.times import LAST_TIME
 from ...core.transfers.images import (
@@ -92,7 +95,7 @@ class Checker:
             checks.name(getattr(image, field), f"run.{field}")
         for field in ("version", "pinned_build", "parent_step_id", "schedule_id", "retry_request_id"):
             checks.optional_name(getattr(image, field) or "", f"run.{field}")
-        for field in ("parent_run_id", "blocked_by", "forked_from", "continued_as"):
+        for field in ("parent_run_id", "blocked_by", "forked_from", "continued_as", "handed_on_to"):
             _uuid(getattr(image, field), f"run.{field}")
         for field in (*_RUN_TIMES, "cancel_by"):
             checks.timestamp(getattr(image, field), f"run.{field}")
@@ -224,6 +227,18 @@ class Checker:
         checks.optional_name(signal.step_id or "", "signal.step_id")
         checks.timestamp(signal.received_at, "signal.received_at")
         self._payload(require_data(signal.payload, "signal.payload"), "signal.payload")
+        start = read_data(signal.start_request, "signal.start_request")
+        if start is not None:
+            self._start_request(start.data)
+
+    def _start_request(self, data: bytes) -> None:
+        """It starts a run when this one ends, and then nothing can refuse it."""
+        try:
+            request = read_start_request(data)
+        except msgspec.DecodeError as error:
+            message = f"signal.start_request is not the start of a run: {error}."
+            raise InvalidArgument(message, field="signal.start_request") from None
+        checks.start(msgspec.structs.replace(request, namespace=DEFAULT_NAMESPACE), 0, self._payload_bytes)
 
     def _data(self, data: Data | None, field: str) -> None:
         self._payload(read_data(data, field), field)

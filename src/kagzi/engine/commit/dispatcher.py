@@ -24,6 +24,7 @@ from ...core.run.commands import (
     StartChild,
     StartRun,
 )
+from ...core.run.handing_on import UnreadEnd
 from ...core.run.outcomes import (
     ChildStarted,
     DeadlinePassed,
@@ -41,6 +42,7 @@ from ...core.run.outcomes import (
 )
 from ...core.states import RunStatus
 from ...store.protocol import RemoteNotice, TypeKey
+from ..background.unread_log import UnreadLog
 from ..live.live_lists import LiveLists
 from ..live.watching import Watching
 from ..matching.lease_registry import Holder, Holding, LeaseRegistry
@@ -89,6 +91,7 @@ class Dispatcher:
         self._wakeups = wakeups
         self._served = served
         self._children_due = children_due
+        self._unread_log = UnreadLog(clock)
         self._ended: list[RunEnd] = []
         self._starts: list[tuple[StartRun, Started | Existing]] = []
         self._handlers: dict[type, Callable[[Any, Any], None]] = {
@@ -120,6 +123,8 @@ class Dispatcher:
             self._notify(effects.notices)
         if effects.ended:
             self._runs_ended(effects.ended)
+        if effects.unread:
+            self._unread(effects.unread)
         self._live_lists.dispatched(effects)
 
     def announce(self, types: Sequence[TypeKey]) -> None:
@@ -154,6 +159,14 @@ class Dispatcher:
         self.measurements.ended_otherwise(ended)
         self._waits.ended(ended)
         self._watching.touched(end.run.run_id for end in ended)
+
+    def _unread(self, endings: Sequence[UnreadEnd]) -> None:
+        for end in endings:
+            namespace, workflow_type = end.run.namespace, end.workflow_type
+            self.measurements.of(namespace, workflow_type).unread_signals += end.unread
+            if end.starts:
+                self.measurements.started(namespace, workflow_type, "signal")
+        self._unread_log.write(endings)
 
     # --- a batch of commands ------------------------------------------------------------------------------------------
 

@@ -39,12 +39,13 @@ Gauge = Callable[[], Mapping[Labels, float]]
 class TypeCounts:
     """The counters of one workflow type in one namespace."""
 
-    __slots__ = ("completed_attempts", "duration", "ended", "failed_attempts", "started", "wait")
+    __slots__ = ("completed_attempts", "duration", "ended", "failed_attempts", "started", "unread_signals", "wait")
 
     def __init__(self) -> None:
         self.started: Counter[str] = Counter()  # by cause
         # Rare ones begin with zero: Prometheus does not count the first sample of a series as an increase.
         self.ended: Counter[str] = Counter(dict.fromkeys(sorted(ENDED), 0))  # by status
+        self.unread_signals = 0  # with which runs ended
         self.completed_attempts = 0  # of steps
         self.failed_attempts: Counter[str] = Counter(dict.fromkeys(ATTEMPT_OUTCOMES[1:], 0))  # by outcome
         self.duration = Histogram(RUN_DURATION_S)
@@ -159,6 +160,7 @@ class Measurements:
         samples: Samples = {
             "kagzi_runs_started_total": _by_type((labels, counts.started) for labels, counts in pairs),
             "kagzi_runs_ended_total": _by_type((labels, counts.ended) for labels, counts in pairs),
+            "kagzi_signals_unread_total": [(labels, counts.unread_signals) for labels, counts in pairs],
             "kagzi_step_attempts_total": _by_type((labels, counts.attempts) for labels, counts in pairs),
             "kagzi_run_duration_seconds": [(labels, counts.duration.value) for labels, counts in pairs],
             "kagzi_run_wait_seconds": [(labels, counts.wait.value) for labels, counts in pairs],

@@ -82,6 +82,7 @@ class Runs:
         if signal is not None:
             key = TypeKey(request.namespace, request.workflow_type)
             await self._schemas.check_signal_of_type(key, signal.name, signal.payload)
+            signal = msgspec.structs.replace(signal, start=pinned)
         with self._matcher.assigning():
             command = self._command(pinned, now, signal)
             outcome = self._journal.enqueue(command)

@@ -211,7 +211,8 @@ class Kagzi:
         on_conflict: OnConflict = "existing",
     ) -> Run[Any]:
         """Send a `signal` with a `value` to the open run with the workflow_id `id`, or start that run and send it: both
-        happen or neither. `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
+        happen or neither. If that run ends without having received the signal, the next run is started and gets it.
+        `workflow`, `input`, `labels` and `on_conflict` are as in `start`."""
         start = StartOptions(workflow=workflow, input=input, id=id, labels=labels, on_conflict=on_conflict)
         return await self._starter.signal_with_start(start, signal, value)
 

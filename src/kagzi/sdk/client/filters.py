@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack, cast
 
+from ...core.checks.attributes import checked_labels
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.records import RunFilter, RunOrder
-from ...core.run.attributes import checked_labels
 from ...core.states import RunStatus
 from ...core.times import Timestamp, from_datetime, us_from_timedelta
 from ...v1 import workflow_pb2 as pb

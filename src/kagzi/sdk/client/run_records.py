@@ -53,6 +53,7 @@ class RunInfo:
     awaits_signal: int = 0  #: how many of its steps wait for a signal
     retrying_steps: int = 0  #: how many of its steps are being retried
     unread_signals: int = 0  #: how many signals it has accepted that its code has not received
+    handed_on_to: str | None = None  #: run id of the run that got the signals that it ended without having received
     claims: int = 0  #: how often a worker has taken it
     own_traces_from: int = 0  #: the first claim from which each has its own trace; 0 if none has
     ready_at: datetime | None = None  #: since when it has been waiting for a worker, while it is PENDING

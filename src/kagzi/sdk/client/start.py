@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, get_ar
 import msgspec
 
 from ...core import limits
+from ...core.checks.attributes import checked_labels, checked_priority, is_text
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, ResourceExhausted, limit_reached
 from ...core.public import exported
 from ...core.records import Payload
-from ...core.run.attributes import checked_labels, checked_priority, is_text
 from ...core.run.commands import OnConflict, StartRequest
 from ...core.times import Timestamp, from_datetime, us_from_timedelta
 from ...core.workflow_types.names import canonical_type

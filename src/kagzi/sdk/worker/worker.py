@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from ...core.checks.attributes import checked_labels
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.public import exported
 from ...core.records import WorkerRecord
-from ...core.run.attributes import checked_labels
 from ...core.version import __version__
 from ...event_loop import new_fast_loop
 from ...system import SystemIds

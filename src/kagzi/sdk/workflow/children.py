@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 
+from ...core.checks.attributes import checked_labels, checked_priority
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorCode
 from ...core.errors import AlreadyExists, ChildError, InvalidArgument
 from ...core.public import exported
 from ...core.records import NO_LABELS, Payload
-from ...core.run.attributes import checked_labels, checked_priority
 from ...core.times import us_from_timedelta
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb

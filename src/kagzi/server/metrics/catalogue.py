@@ -59,6 +59,12 @@ METRICS = (
         bounds=counted.RUN_WAIT_S,
     ),
     Metric(
+        "kagzi_signals_unread_total",
+        Kind.COUNTER,
+        "Signals that runs had accepted and not received when they ended, except those that were handed on.",
+        _TYPE,
+    ),
+    Metric(
         "kagzi_step_attempts_total",
         Kind.COUNTER,
         "Attempts of steps that were recorded: completed, failed and to be retried, or failed for good.",

@@ -1,9 +1,10 @@
-"""The external signals that runs wait for."""
+"""The external signals that runs wait for, and those that they have not received."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...core.ids import is_uuid
 from ...core.pages.signal_waits import WAITS_OF_A_RUN, SignalWait
+from ...core.records import RunKey
 from ..rows import Row, read_payload
 from ..sessions import Session
 
@@ -15,6 +16,14 @@ async def read_signal_waits(session: Session, namespace: str, run_ids: Sequence[
         "signal_waits", len(known) * WAITS_OF_A_RUN, namespace=namespace, run_ids=known, most=WAITS_OF_A_RUN
     )
     return tuple(map(_read, rows))
+
+
+async def read_unread_signals(session: Session, run: RunKey, limit: int) -> Mapping[str, int]:
+    """See Store.unread_signals."""
+    if not is_uuid(run.run_id):
+        return {}
+    rows = await session.read("unread_by_name", run_id=run.run_id, namespace=run.namespace, limit=limit)
+    return {row["name"]: row["count"] for row in rows}
 
 
 def _read(row: Row) -> SignalWait:

@@ -50,12 +50,13 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "endings_of": ("error::text", "output", "output_meta::text"),
     "export_steps": _WIDE_PAYLOADS,
     "export_attempts": ("error::text", "input", "input_meta::text"),
-    "export_signals": ("payload", "payload_meta::text"),
+    "export_signals": ("payload", "payload_meta::text", "start_request"),
     "export_links": ("step_id",),
     "export_forgotten_steps": _WIDE_PAYLOADS,
 }
 
-# What part_new_runs includes: for many runs or one; with parents and signals, or without.
+# What part_new_runs includes: for many runs or one; with parents and signals, or without; or for the run that comes
+# next, which nothing refuses.
 _MANY = {
     "run_source": "{many_runs}",
     "payload_source": "{many_payloads}",
@@ -73,6 +74,12 @@ _FAMILY = {
     "not_signalled_before": "\n{unless_signalled}",
 }
 _PLAIN = dict.fromkeys(_FAMILY, "") | {"may_start": "n.enabled"}
+_NEXT = _PLAIN | {
+    "may_start": "true",
+    "with_signals": "{handed}",
+    "signal_columns": ", unread_signals",
+    "signal_values": ", (SELECT count(*) FROM handed)",
+}
 
 
 def _load() -> dict[str, str]:
@@ -88,6 +95,7 @@ def _load() -> dict[str, str]:
         "new_family_runs": expand(parts["new_runs"], {**parts, **_MANY, **_FAMILY}),
         "new_plain_runs": expand(parts["new_runs"], {**parts, **_MANY, **_PLAIN}),
         "new_lone_run": expand(parts["new_runs"], {**parts, **_LONE, **_PLAIN}),
+        "new_next_run": expand(parts["new_runs"], {**parts, **_LONE, **_NEXT}),
     }
     statements = {name: expand(text, parts) for name, text in texts.items() if not _is_part(name)}
     for name, wide in _PAGES.items():

@@ -20,7 +20,7 @@ from ..operate.counts import ListCounts
 from ..operate.forgotten_steps import get_forgotten_step, list_forgotten_steps
 from ..operate.gauges import Gauges
 from ..operate.keys import Keys
-from ..operate.signal_waits import read_signal_waits
+from ..operate.signal_waits import read_signal_waits, read_unread_signals
 from ..operate.step_logs import StepLogs
 from ..operate.steps_by_id import runs_with_step
 from ..operate.timeline import read_timeline
@@ -182,5 +182,6 @@ class PostgresStore(
     get_forgotten_step = verb(Purpose.LOOKUP, get_forgotten_step)
     timeline = scan(read_timeline)
     signal_waits = scan(read_signal_waits)
+    unread_signals = verb(Purpose.READ, read_unread_signals)
     get_step = verb(Purpose.LOOKUP, steps.get_step)
     runs_with_step = scan(runs_with_step)

@@ -193,6 +193,10 @@ class RunVerbs(Protocol):
         WAITS_OF_A_RUN of each. Covers as many of the first runs as fit in a page of bytes."""
         ...
 
+    async def unread_signals(self, run: RunKey, limit: int, /) -> Mapping[str, int]:
+        """How many unread signals of each name the run has, for at most so many names, in their order."""
+        ...
+
     async def get_step(self, run: RunKey, step_id: str) -> StepRecord | None: ...
 
     async def runs_with_step(self, namespace: str, step_id: str, /) -> Sequence[str]:

@@ -117,6 +117,9 @@ function Relations({ run }: { run: WholeRunView }) {
   }
   if (run.continued_as !== null)
     items.push(<A href={runHref(run.continued_as)}>{`continued as ${short(run.continued_as)}`}</A>);
+  if (run.unread_signals > 0) items.push(<span>{unreadText(run)}</span>);
+  if (run.handed_on_to !== null)
+    items.push(<A href={runHref(run.handed_on_to)}>{`signals handed on to ${short(run.handed_on_to)}`}</A>);
   if (run.schedule !== null) {
     items.push(<A href={href(`/schedules/${encodeURIComponent(run.schedule)}`)}>{`schedule ${run.schedule}`}</A>);
   }
@@ -132,6 +135,11 @@ function Relations({ run }: { run: WholeRunView }) {
       {items}
     </p>
   );
+}
+
+function unreadText(run: WholeRunView): string {
+  const signals = `${run.unread_signals} unread signal${run.unread_signals === 1 ? "" : "s"}`;
+  return isEnded(run.status) ? `ended with ${signals}` : signals;
 }
 
 /** Opens in a new tab, as it is another site. */

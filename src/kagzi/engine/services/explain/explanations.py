@@ -20,6 +20,7 @@ from ..served import ServedTypes
 from .failed import not_retried
 from .lost import lost_attempts
 from .pending import UNSERVED, PendingExplanations
+from .unread import with_unread
 from .words import because_words, brief, span_words, time_words
 
 _WAITS_NAMED = 5
@@ -66,7 +67,7 @@ class Explanations:
             case RunStatus.PAUSED:
                 return _paused(run)
             case _:
-                return _ended(run, await not_retried(self._store, run))
+                return await with_unread(self._store, run, _ended(run, await not_retried(self._store, run)))
 
     # --- held by a worker ---------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any, TypedDict, Unpack, cast
 
 import msgspec
 
+from ....core.checks.attributes import checked_labels, checked_priority
 from ....core.duration import Duration, format_duration, parse_duration
 from ....core.errors import InvalidArgument
 from ....core.limits import (
@@ -15,7 +16,6 @@ from ....core.limits import (
     SCHEDULE_INTERVAL_MIN_US,
 )
 from ....core.public import exported
-from ....core.run.attributes import checked_labels, checked_priority
 from ....core.schedules.schedule import OVERLAPS, Overlap, ScheduleSpec
 from ....core.times import US_PER_S, us_from_timedelta
 from ....wire.requests import ScheduleRequest

@@ -6,10 +6,10 @@ from typing import Any, Self, TypeVar, Unpack
 
 import msgspec
 
+from ....core.checks.attributes import checked_labels, checked_priority
 from ....core.duration import Duration
 from ....core.errors import InvalidArgument
 from ....core.public import exported
-from ....core.run.attributes import checked_labels, checked_priority
 from ....core.schedules.schedule import Overlap
 from ....core.times import from_datetime, to_datetime
 from ....system import SystemIds

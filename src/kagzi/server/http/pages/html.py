@@ -99,8 +99,14 @@ def run_page(
         "progress": "" if run.progress is None else f"{run.progress:.0%}",
         "cancellation": (run.cancel_reason or "requested") if run.cancel_requested else "",
         "pause": "requested" if run.pause_requested else "",
+        "unread signals": str(run.unread_signals or ""),
     }
-    runs = {"parent": run.parent_run_id, "forked from": run.forked_from, "continued as": run.continued_as}
+    runs = {
+        "parent": run.parent_run_id,
+        "forked from": run.forked_from,
+        "continued as": run.continued_as,
+        "signals handed on to": run.handed_on_to,
+    }
     namespace = run.run.namespace
     links = "".join(f"<p>{name}: {_link(run_id, namespace, base)}</p>" for name, run_id in runs.items() if run_id)
     status = f'<span class="status {escape(run.status)}">{escape(run.status)}</span>'

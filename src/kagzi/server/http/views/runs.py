@@ -41,7 +41,9 @@ from .common import (
 class RunView(View, frozen=True, kw_only=True):
     """A run, as in lists. `awaits_signal`: how many of its steps wait for a signal; `retrying_steps`: how many wait for
     their next attempt. `ready_at`: since when a pending run waits for a worker; `queued_at`: when it began to wait for
-    its first one, null if it did not; `queued`: how long it has waited in all, without the wait under way."""
+    its first one, null if it did not; `queued`: how long it has waited in all, without the wait under way.
+    `unread_signals`: how many signals its code has not received, also when it has ended; `handed_on_to`: the run that
+    got those that it ended without."""
 
     run_id: str
     workflow_id: str
@@ -77,6 +79,7 @@ class RunView(View, frozen=True, kw_only=True):
     awaits_signal: int
     retrying_steps: int
     unread_signals: int
+    handed_on_to: str | None
     claims: int
     own_traces_from: int
     pinned_build: str | None
@@ -138,6 +141,7 @@ def run_view(run: RunRecord, data: PageData) -> RunView:
         awaits_signal=run.awaits_signal,
         retrying_steps=run.retrying_steps,
         unread_signals=run.unread_signals,
+        handed_on_to=run.handed_on_to,
         claims=run.claims,
         own_traces_from=run.own_traces_from,
         pinned_build=run.pinned_build or None,

@@ -17,6 +17,7 @@ from ...protocol import ExpiredLease, Fired, Heartbeat, PendingWork, TypeKey
 from ...rows import write_error
 from ..connection.connection import Row, Session
 from ..write.endings import End, note_pause, notify_parents, run_head
+from ..write.handing_on import hand_on
 
 _BEFORE_ALL_TYPES = TypeKey("", "")
 _ENDED = (RunCode.FAILED, RunCode.CANCELLED)
@@ -70,9 +71,10 @@ async def fire(
         ended = [each for each in due if each.status in _ENDED]
         endings: list[End] = [(_run(e).run_id, e.status, e.error) for e in ended if e.row["watched"]]
         notified = await notify_parents(session, endings, now)
+        unread = await hand_on(session, [_run(e).run_id for e in ended if e.row["unread_signals"]], now)
     effects = [fire_effects(run_head(each.row), each.status, each.error, lost=each.lost) for each in due]
     expired = tuple(_expired(each) for each in due if each.lost)
-    return Fired(expired, more=len(rows) >= limit), merge([*effects, notified])
+    return Fired(expired, more=len(rows) >= limit), merge([*effects, notified, unread])
 
 
 def _expired(due: _Due) -> ExpiredLease:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from ....core.effects import NO_EFFECTS, Effects, merge, pending_effects
+from ....core.error_details import ErrorDetail
 from ....core.ids import is_uuid
 from ....core.keys.audit import AuditEntry
 from ....core.pages.pauses import PAUSED, RESUMED, pause_note
@@ -31,6 +32,7 @@ from ...rows import write_error
 from ..connection.connection import Row, Session
 from ..connection.failures import CONTENTION
 from ..write.endings import MovedError, lock_family, note_pause, notify_parents, run_head, run_locked
+from ..write.handing_on import hand_on
 
 _TRIES = 3
 
@@ -78,9 +80,16 @@ async def cancel_locked(
         status=int(then),
         error=write_error(error),
     )
-    endings = [(row["run_id"], then, error)] if then is RunCode.CANCELLED else []
-    notified = await notify_parents(session, endings, now)
-    return RUN_STATUS_OF_CODE[then], merge([cancel_effects(run_head(row), then, reason, cancel_by), notified])
+    effects = [cancel_effects(run_head(row), then, reason, cancel_by)]
+    if then is RunCode.CANCELLED:
+        effects.append(await _after_end(session, row, error, now))
+    return RUN_STATUS_OF_CODE[then], merge(effects)
+
+
+async def _after_end(session: Session, row: Row, error: ErrorDetail | None, now: Timestamp) -> Effects:
+    """The run has just been ended: what follows for others."""
+    notified = await notify_parents(session, [(row["run_id"], RunCode.CANCELLED, error)], now)
+    return merge([notified, await hand_on(session, [row["run_id"]] if row["unread_signals"] else [], now)])
 
 
 async def terminate_run(session: Session, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:
@@ -92,8 +101,8 @@ async def _terminate(session: Session, row: Row, reason: str, now: Timestamp) ->
         return _unchanged(row)
     error = terminated_error(reason)
     await session.read("terminate_run", run_id=row["run_id"], now=now, error=write_error(error))
-    notified = await notify_parents(session, [(row["run_id"], RunCode.CANCELLED, error)], now)
-    return RunStatus.CANCELLED, merge([end_effects(run_head(row), RunStatus.CANCELLED, error), notified])
+    after = await _after_end(session, row, error, now)
+    return RunStatus.CANCELLED, merge([end_effects(run_head(row), RunStatus.CANCELLED, error), after])
 
 
 async def pause_run(session: Session, run: RunKey, reason: str, now: Timestamp) -> tuple[RunStatus | None, Effects]:

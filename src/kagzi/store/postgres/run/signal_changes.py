@@ -136,4 +136,5 @@ async def _swap(  # noqa: PLR0917  one row for another
         payload=payload.data,
         payload_meta=write_strings(payload.metadata),
         step_id=misfits.DROPPED if dropped else step_id,
+        start_request=None if dropped else aside["start_request"],
     )

@@ -5,7 +5,7 @@ WITH ending AS MATERIALIZED (
     SELECT run_id, namespace, parent_run_id, watched FROM runs WHERE run_id = ANY (:ending::uuid[])
 )
 SELECT run_id::text AS run_id, namespace, workflow_id, workflow_type, status, lease, nonce, worker_id, has_children,
-    cancel_requested_at, pause_requested
+    cancel_requested_at, pause_requested, unread_signals
 FROM runs
 WHERE run_id = ANY (ARRAY(
     SELECT wanted.run_id FROM unnest(:run_ids::uuid[]) AS wanted (run_id)

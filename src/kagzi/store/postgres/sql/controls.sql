@@ -113,7 +113,7 @@ ORDER BY c.run_id LIMIT :limit::bigint;
 
 -- name: lock_children
 -- Those that no other transaction has locked.
-SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children,
+SELECT run_id::text AS run_id, namespace, workflow_type, status, lease, nonce, worker_id, has_children, unread_signals,
     parent_run_id::text AS parent_run_id
 FROM runs WHERE run_id = ANY (:run_ids::uuid[]) ORDER BY run_id FOR UPDATE SKIP LOCKED;
 

@@ -46,4 +46,4 @@ coalesce((SELECT sum(coalesce(octet_length(s.input), 0) + coalesce(octet_length(
     FROM steps AS s WHERE s.run_id = oldest.run_id), 0)::bigint
 + coalesce((SELECT sum(coalesce(octet_length(a.input), 0)) FROM step_attempts AS a WHERE a.run_id = oldest.run_id), 0)::bigint
 + coalesce((SELECT sum(f.bytes) FROM forgotten_steps AS f WHERE f.run_id = oldest.run_id), 0)::bigint
-+ coalesce((SELECT sum(octet_length(g.payload)) FROM signals AS g WHERE g.run_id = oldest.run_id), 0)::bigint
++ coalesce((SELECT sum(octet_length(g.payload) + coalesce(octet_length(g.start_request), 0)) FROM signals AS g WHERE g.run_id = oldest.run_id), 0)::bigint

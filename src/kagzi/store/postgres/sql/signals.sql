@@ -76,9 +76,9 @@ WITH run AS (
     WHERE r.run_id = :run_id::uuid
     RETURNING r.run_id, r.seq
 ), noted AS (
-    INSERT INTO signals (run_id, number, received_at, name, request_id, payload, payload_meta, step_id)
+    INSERT INTO signals (run_id, number, received_at, name, request_id, payload, payload_meta, step_id, start_request)
     SELECT :run_id, 1 + coalesce((SELECT max(s.number) FROM signals AS s WHERE s.run_id = :run_id), 0), :now, :name::text, :request_id::text,
-        :payload::bytea, :payload_meta::text::json, :step_id
+        :payload::bytea, :payload_meta::text::json, :step_id, :start_request::text
 )
 UPDATE steps AS s
 SET status = {STEP.COMPLETED}, seq = run.seq, finished_at = :now, due_at = NULL, output = :payload, output_meta = :payload_meta::text::json
@@ -106,12 +106,13 @@ SELECT problem FROM runs WHERE run_id = :run_id::uuid;
 -- This value is never delivered, but its request is still known. Its place in the order is free.
 UPDATE signals SET number = 1 + (SELECT max(s.number) FROM signals AS s WHERE s.run_id = :run_id::uuid), step_id = :dropped::text
 WHERE run_id = :run_id AND number = :number::bigint
-RETURNING number;
+RETURNING number, start_request;
 
 -- name: insert_signal
 -- Stored as it came, bound or not.
-INSERT INTO signals (run_id, number, received_at, name, request_id, payload, payload_meta, step_id)
-VALUES (:run_id::uuid, :number::bigint, :now::bigint, :name::text, :request_id::text, :payload::bytea, :payload_meta::text::json, :step_id::text);
+INSERT INTO signals (run_id, number, received_at, name, request_id, payload, payload_meta, step_id, start_request)
+VALUES (:run_id::uuid, :number::bigint, :now::bigint, :name::text, :request_id::text, :payload::bytea, :payload_meta::text::json, :step_id::text,
+    :start_request::text);
 
 -- name: bind_signal
 -- One signal, one step.
@@ -160,3 +161,48 @@ SELECT s.step_id, s.name FROM steps AS s
 WHERE s.run_id = :run_id::uuid AND s.due_at IS NOT NULL AND s.kind = {KIND.SIGNAL} AND s.status = {STEP.RUNNING}
     AND EXISTS (SELECT 1 FROM signals AS b WHERE b.run_id = :run_id AND b.name = s.name AND b.step_id IS NULL)
 ORDER BY s.begun_seq;
+
+-- name: ended_with_unread
+-- Runs that have just ended, and the first of the unread signals of each that is handed on.
+SELECT r.run_id::text AS run_id, r.namespace, r.workflow_id, r.workflow_type, r.version, r.unread_signals,
+    s.number, s.request_id, s.start_request
+FROM runs AS r LEFT JOIN LATERAL (
+    SELECT u.number, u.request_id, u.start_request FROM signals AS u
+    WHERE u.run_id = r.run_id AND u.step_id IS NULL AND u.start_request IS NOT NULL
+    ORDER BY u.number LIMIT 1
+) AS s ON true
+WHERE r.run_id = ANY (:run_ids::uuid[]) AND r.unread_signals > 0
+ORDER BY r.run_id;
+
+-- name: part_handed
+-- The unread signals that are handed on.
+, handed AS MATERIALIZED (
+    SELECT u.number FROM signals AS u WHERE u.run_id = :ended_run_id::uuid AND u.step_id IS NULL AND u.start_request IS NOT NULL
+)
+
+-- name: start_next_run
+-- The first of them starts the next run, which gets all of them: in their order, with the starts that they came with,
+-- except for the first. The run that has ended tells where they are.
+{new_next_run}, labelled AS (
+    INSERT INTO run_labels (namespace, key, value, created_at, run_id)
+    SELECT made.namespace, l.key, l.value, :now, made.run_id FROM made CROSS JOIN LATERAL json_each_text(:labels::json) AS l (key, value)
+), moved AS (
+    UPDATE signals AS s SET run_id = made.run_id, start_request = CASE WHEN s.number > :first::bigint THEN s.start_request END
+    FROM made CROSS JOIN handed WHERE s.run_id = :ended_run_id AND s.number = handed.number
+), emptied AS (
+    UPDATE runs AS r SET unread_signals = r.unread_signals - (SELECT count(*) FROM handed), handed_on_to = made.run_id
+    FROM made WHERE r.run_id = :ended_run_id
+)
+SELECT status, (SELECT count(*) FROM handed) AS moved FROM made;
+
+-- name: hand_on_signals
+-- Another run has taken its place, and has no signal yet: it gets them.
+WITH runs_of AS (SELECT :ended_run_id::uuid AS ended){handed}, moved AS (
+    UPDATE signals AS s SET run_id = :next_run_id::uuid FROM handed WHERE s.run_id = :ended_run_id AND s.number = handed.number
+), emptied AS (
+    UPDATE runs AS r SET unread_signals = r.unread_signals - (SELECT count(*) FROM handed), handed_on_to = :next_run_id
+    WHERE r.run_id = :ended_run_id
+), filled AS (
+    UPDATE runs AS r SET unread_signals = r.unread_signals + (SELECT count(*) FROM handed) WHERE r.run_id = :next_run_id
+)
+SELECT count(*) AS moved FROM handed;

@@ -15,7 +15,7 @@ WITH due AS MATERIALIZED (
     SELECT run_id FROM due GROUP BY run_id ORDER BY min(at), run_id LIMIT :limit
 )
 SELECT r.run_id::text AS run_id, r.namespace, r.workflow_type, r.workflow_id, r.status, r.lease, r.nonce, r.worker_id, r.due_at, r.deadline_at,
-    r.cancel_by, r.cancel_reason, r.lease_until, r.watched, r.has_children, r.lost_leases, r.pause_requested
+    r.cancel_by, r.cancel_reason, r.lease_until, r.watched, r.has_children, r.lost_leases, r.pause_requested, r.unread_signals
 FROM nearest JOIN runs AS r ON r.run_id = nearest.run_id
 WHERE (r.status + 0 = {RUN.SLEEPING} AND r.due_at <= :now) OR (r.status + 0 = {RUN.RUNNING} AND r.lease_until <= :now)
     OR (r.status + 0 IN ({RUN.OPEN}) AND (r.deadline_at <= :now OR r.cancel_by <= :now))

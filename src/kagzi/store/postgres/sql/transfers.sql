@@ -67,10 +67,11 @@ RETURNING 1;
 
 -- name: stage_signals
 -- See stage_steps.
-INSERT INTO signals (run_id, number, name, request_id, received_at, payload, payload_meta, step_id)
-SELECT :run_id::uuid, number, name, request_id, received_at, payload, payload_meta::json, step_id
+INSERT INTO signals (run_id, number, name, request_id, received_at, payload, payload_meta, step_id, start_request)
+SELECT :run_id::uuid, number, name, request_id, received_at, payload, payload_meta::json, step_id, start_request
 FROM rows(:signals) AS g (
-    number bigint, name text, request_id text, received_at bigint, payload bytea, payload_meta text, step_id text
+    number bigint, name text, request_id text, received_at bigint, payload bytea, payload_meta text, step_id text,
+    start_request text
 )
 ON CONFLICT DO NOTHING
 RETURNING 1;

@@ -24,7 +24,7 @@ WITH g AS MATERIALIZED (
     FROM g
     WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
         AND r.status + 0 = {RUN.RUNNING} AND (r.deadline_at > :now) IS NOT FALSE AND r.steps + coalesce(g.begins, 0) <= :most_steps::int
-        AND (g.begins IS NULL OR r.cancel_requested_at IS NULL) AND (g.closes IS NULL OR NOT (r.watched OR r.has_children))
+        AND (g.begins IS NULL OR r.cancel_requested_at IS NULL) AND (g.closes IS NULL OR NOT (r.watched OR r.has_children OR r.unread_signals > 0))
     RETURNING g.n, g.rows, r.run_id, r.seq - g.taken AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
     INSERT INTO steps AS s (
@@ -91,7 +91,7 @@ WITH leased AS (
     )
     WHERE r.run_id = g.run_id AND r.namespace IS NOT DISTINCT FROM g.namespace AND r.lease = g.lease AND r.nonce = g.nonce
         AND r.status + 0 = {RUN.RUNNING} AND (r.deadline_at > :now) IS NOT FALSE AND r.steps + 1 <= :most_steps::int
-        AND r.cancel_requested_at IS NULL AND (g.closes IS NULL OR NOT (r.watched OR r.has_children))
+        AND r.cancel_requested_at IS NULL AND (g.closes IS NULL OR NOT (r.watched OR r.has_children OR r.unread_signals > 0))
     RETURNING g.*, r.seq - CASE WHEN g.closes THEN 3 ELSE 2 END AS base, r.worker_id
 ), begun AS (
     INSERT INTO steps (
@@ -140,7 +140,7 @@ WITH leased AS (
         finished_at = :now::bigint, pause_requested = false, awaits_signal = 0, retrying_steps = 0, lease_until = NULL
     WHERE r.run_id = :run_id::uuid AND r.namespace IS NOT DISTINCT FROM :namespace::text AND r.lease = :lease::bigint AND r.nonce = :nonce::bigint
         AND r.status + 0 = {RUN.RUNNING} AND (r.deadline_at > :now) IS NOT FALSE AND r.steps + 1 <= :most_steps::int
-        AND r.cancel_requested_at IS NULL AND NOT (r.watched OR r.has_children)
+        AND r.cancel_requested_at IS NULL AND NOT (r.watched OR r.has_children OR r.unread_signals > 0)
     RETURNING r.run_id, r.seq - 3 AS base, r.lease, r.nonce, r.worker_id
 ), begun AS (
     INSERT INTO steps (
@@ -222,7 +222,7 @@ SELECT r.n, r.namespace, r.run_id::text AS run_id, r.status AS run_status, r.lea
     r.seq AS run_seq, r.result_seq, r.step_count, r.attempt AS run_attempt, r.ready_at,
     r.due_at AS run_due_at, r.wait_reason, r.deadline_at, r.finished_at AS run_finished_at, r.cancel_requested_at,
     r.worker_id AS run_worker_id, r.retry AS run_retry, r.watched, r.has_children, r.cascade_due, r.pause_requested,
-    r.cancel_reason, (r.cancel_requested_at >= coalesce(r.claimed_at, 0)) IS TRUE AS cancel_unseen,
+    r.unread_signals, r.cancel_reason, (r.cancel_requested_at >= coalesce(r.claimed_at, 0)) IS TRUE AS cancel_unseen,
     r.continued_as::text AS continued_as,
     s.step_id, s.name, s.kind, s.status, s.attempt, s.begun_seq, s.seq, s.lease, s.nonce, s.created_at, s.started_at,
     s.finished_at, s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step_id,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ....core.effects import CHILDREN_DUE
 from ....core.run.commands import CancelRun, Command, CompleteRun, ContinueAsNew, FailRun, StartChild
-from ....core.run.outcomes import Busy
+from ....core.run.outcomes import Busy, Outcome
 from ....core.run.state import RunState
 from .batch import WorkerGroup, Writing
 from .children import settle_related
@@ -31,7 +31,7 @@ async def settle(writing: Writing, groups: Sequence[WorkerGroup]) -> None:
 
 
 async def _settle_alone(writing: Writing, groups: Sequence[WorkerGroup]) -> list[WorkerGroup]:
-    """Returns the groups whose end another run waits for, and those that give up waits whose signals have come."""
+    """Returns the groups whose end concerns another run, and those that give up waits whose signals have come."""
     related: list[WorkerGroup] = []
     for _ in range(_ROUNDS):
         if not groups:
@@ -45,7 +45,7 @@ async def _settle_alone(writing: Writing, groups: Sequence[WorkerGroup]) -> list
                 related.append(group)
             else:
                 alone.append((group, state))
-        groups = await _decide_and_write(writing, alone)
+        groups = await _decide_and_write(writing, alone, related)
     for _, commands in groups:
         for index, _ in commands:
             writing.outcomes[index] = Busy()
@@ -53,11 +53,20 @@ async def _settle_alone(writing: Writing, groups: Sequence[WorkerGroup]) -> list
 
 
 async def _decide_and_write(
-    writing: Writing, alone: Sequence[tuple[WorkerGroup, RunState | None]]
+    writing: Writing, alone: Sequence[tuple[WorkerGroup, RunState | None]], related: list[WorkerGroup]
 ) -> list[WorkerGroup]:
-    """Fill in the outcomes; returns the groups whose runs have changed since they were read."""
-    decided = [(index, writing.decide(state, command)) for (_, commands), state in alone for index, command in commands]
-    changed = [(group, state) for group, state in alone if state is not None and state.changed]
+    """Fill in the outcomes; returns the groups whose runs have changed since they were read. Those that end with unread
+    signals, which may start another run, are added to `related`."""
+    decided: list[tuple[int, Outcome]] = []
+    changed: list[tuple[WorkerGroup, RunState]] = []
+    for group, state in alone:
+        outcomes = [(index, writing.decide(state, command)) for index, command in group[1]]
+        if state is not None and state.ended_with_unread and state.changed:
+            related.append(group)
+            continue
+        decided += outcomes
+        if state is not None and state.changed:
+            changed.append((group, state))
     taken = await write_states(writing, [state for _, state in changed]) if changed else ()
     groups = [group for number, (group, _) in enumerate(changed, start=1) if number not in taken]
     again = {index for _, commands in groups for index, _ in commands}

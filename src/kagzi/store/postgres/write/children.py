@@ -18,6 +18,7 @@ from ..connection.connection import Row
 from .admission import TypeAdmission
 from .batch import WorkerGroup, Writing
 from .endings import End, MovedError, link_children, lock_family, notify_parents
+from .handing_on import hand_on
 from .new_runs import insert_runs
 from .run_state import read_signals_to_take_back, read_states, refill_waits, waits_with_values, write_states
 
@@ -80,6 +81,8 @@ async def _settle(
         if state.ended and state.watched and state.successor is None
     ]
     effects.append(await notify_parents(session, endings, writing.now))
+    unread = [state.run.run_id for state in changed if state.ended_with_unread]
+    effects.append(await hand_on(session, unread, writing.now))
     effects += [CHILDREN_DUE for state in changed if state.children_due]
     return decided, effects
 

@@ -56,25 +56,28 @@ async def insert_runs(
 
 async def _insert_lone_run(session: Session, command: StartRun, now: Timestamp, *, limited: bool) -> dict[str, bool]:
     """Like `insert_runs`, for a single run without parent, labels and signal."""
-    payload, beside = command.input, context_beside_input(command)
-    context = command.context if beside is None else None
-    rows = await session.write(
-        "start_lone_run",
-        **new_run_row(command, now, leased=True),
-        pinned=command.version,
-        now=now,
-        limited=limited,
-        input=None if payload is None else payload.data,
-        input_meta=None if payload is None else write_strings(payload.metadata),
-        beside=None if beside is None else beside.data,
-        beside_meta=None if beside is None else write_strings(beside.metadata),
-        context=None if context is None else context.data,
-        context_meta=None if context is None else write_strings(context.metadata),
-    )
+    rows = await session.write("start_lone_run", **lone_values(command, now, leased=True), limited=limited)
     if not rows:
         return {}
     session.committed()
     return {command.run.run_id: rows[0]["waits"]}
+
+
+def lone_values(command: StartRun, now: Timestamp, *, leased: bool) -> dict[str, object]:
+    """The parameters of the statements that insert a single run."""
+    payload, beside = command.input, context_beside_input(command)
+    context = command.context if beside is None else None
+    return {
+        **new_run_row(command, now, leased=leased),
+        "pinned": command.version,
+        "now": now,
+        "input": None if payload is None else payload.data,
+        "input_meta": None if payload is None else write_strings(payload.metadata),
+        "beside": None if beside is None else beside.data,
+        "beside_meta": None if beside is None else write_strings(beside.metadata),
+        "context": None if context is None else context.data,
+        "context_meta": None if context is None else write_strings(context.metadata),
+    }
 
 
 def _signal_row(run_id: str, signal: SendSignal) -> dict[str, object]:

@@ -211,6 +211,7 @@ def _run_state(row: Row) -> RunState:
         watched=row["watched"],
         has_children=row["has_children"],
         cascade_due=row["cascade_due"],
+        unread_signals=row["unread_signals"],
         pause_requested=row["pause_requested"],
         cancel_reason=row["cancel_reason"] or "",
         cancel_unseen=row["cancel_unseen"],

@@ -8,6 +8,7 @@ from ....core.limits import REQUEST_RUNS
 from ....core.records import RunKey
 from ....core.run.commands import SendSignal
 from ....core.run.control import refuse_signal, result_effects, runs_to_search
+from ....core.run.handing_on import write_start_request
 from ....core.run.outcomes import Refused
 from ....core.states import RUN_STATUS_OF_CODE
 from ....core.times import Timestamp
@@ -83,6 +84,7 @@ async def give_signal(
         payload=payload.data,
         payload_meta=write_strings(payload.metadata),
         step_id=waiting["step_id"],
+        start_request=write_start_request(signal.start),
     )
     if waiting["step_id"] is None:
         return Signalled(run, delivered=False), NO_EFFECTS

@@ -22,6 +22,7 @@ from ..connection.failures import CONTENTION
 from .admission import TypeAdmission
 from .batch import Group, Outcomes, Writing
 from .endings import MovedError, lock_family, notify_parents, run_head
+from .handing_on import hand_on_to
 from .namespace_quota import NamespaceQuotas
 from .new_runs import insert_runs
 from .signals import ended_run_with_signal, give_signal
@@ -190,14 +191,19 @@ async def _replace(writing: Writing, item: _Start, run_id: str, counting: set[st
         admission.check_locks()
         quotas.take(command.run.namespace)
         await quotas.settle()
-        made = await _insert(session, [item], now, limited=True)
+        signal = command.signal if ended and rows[run_id]["unread_signals"] else None
+        begun = command if signal is None else msgspec.structs.replace(command, signal=None)
+        made = await _insert(session, [(index, begun)], now, limited=True)
         if ended and not made:
             raise MovedError
         if not ended:
             return made, NO_EFFECTS
-        notified = await notify_parents(session, [(run_id, RunCode.CANCELLED, error)], now)
-        replaced = end_effects(run_head(rows[run_id]), RunStatus.CANCELLED, error)
-        return made, merge([replaced, notified, await admission.evict(now)])
+        effects = [end_effects(run_head(rows[run_id]), RunStatus.CANCELLED, error)]
+        effects.append(await notify_parents(session, [(run_id, RunCode.CANCELLED, error)], now))
+        effects.append(await hand_on_to(session, run_id, command.run.run_id))
+        if signal is not None:  # it came after those of the replaced run
+            await give_signal(session, command.run, msgspec.structs.replace(signal, start=None), now)
+        return made, merge([*effects, await admission.evict(now)])
 
     try:
         await _again_if_moved(writing, act)

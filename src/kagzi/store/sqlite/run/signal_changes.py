@@ -112,8 +112,11 @@ def _swap(  # noqa: PLR0917  one row for another
     database, payload = writer.database, misfits.kept_payload(change)
     last = database.row("last_signal", (run.run_id,))
     end = (last[0] if last else 0) + 1
-    database.run("put_aside_signal", {"run_id": run.run_id, "number": number, "end": end, "dropped": misfits.DROPPED})
+    place = {"run_id": run.run_id, "number": number, "end": end, "dropped": misfits.DROPPED}
+    aside = database.row("put_aside_signal", place)
+    assert aside is not None  # it was just read
     dropped = change.payload is None
     parameters = {"run_id": run.run_id, "number": end + 1 if dropped else number, "name": change.name, "now": now}
     value = {"payload": payload.data, "meta": write_strings(payload.metadata), "request_id": change.request_id}
-    database.run("insert_signal", parameters | value | {"step_id": misfits.DROPPED if dropped else step_id})
+    parameters |= {"step_id": misfits.DROPPED if dropped else step_id, "start_request": None if dropped else aside[0]}
+    database.run("insert_signal", parameters | value)

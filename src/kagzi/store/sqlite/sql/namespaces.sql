@@ -19,7 +19,7 @@ coalesce((SELECT sum(coalesce(length(s.input), 0) + coalesce(length(s.output), 0
                      + coalesce(length(CAST(s.error AS BLOB)), 0)) FROM steps AS s WHERE s.run_id = oldest.run_id), 0)
 + coalesce((SELECT sum(coalesce(length(a.input), 0)) FROM step_attempts AS a WHERE a.run_id = oldest.run_id), 0)
 + coalesce((SELECT sum(f.bytes) FROM forgotten_steps AS f WHERE f.run_id = oldest.run_id), 0)
-+ coalesce((SELECT sum(length(g.payload)) FROM signals AS g WHERE g.run_id = oldest.run_id), 0)
++ coalesce((SELECT sum(length(g.payload) + coalesce(length(CAST(g.start_request AS BLOB)), 0)) FROM signals AS g WHERE g.run_id = oldest.run_id), 0)
 
 -- name: note_start
 -- When a namespace may start its next run.

@@ -6,7 +6,7 @@ s.retry_at, s.wake_at, s.retry, s.timeout_ms, s.once, s.worker_id, s.parent_step
 -- name: run_state
 -- A run as commands are decided on it.
 SELECT namespace, status, lease, nonce, seq, attempt, ready_at, due_at, wait_reason, deadline_at, finished_at, cancel_requested_at,
-       worker_id, retry, watched, has_children, cascade_due, pause_requested, cancel_reason, cancel_lease, continued_as
+       worker_id, retry, watched, has_children, cascade_due, pause_requested, cancel_reason, cancel_lease, continued_as, unread_signals
 FROM runs WHERE run_id = ?;
 
 -- name: step_state

@@ -13,7 +13,7 @@ CROSS JOIN step_attempts AS a ON a.run_id = :run_id AND a.step_id = keys.step_id
 
 -- name: export_signals
 -- In order.
-SELECT number, name, request_id, received_at, payload, meta AS payload_meta, step_id FROM signals
+SELECT number, name, request_id, received_at, payload, meta AS payload_meta, step_id, start_request FROM signals
 WHERE run_id = :run_id AND number > :after ORDER BY number LIMIT :limit;
 
 -- name: known_runs
@@ -42,7 +42,7 @@ VALUES {values} ON CONFLICT DO NOTHING;
 
 -- name: stage_signals
 -- See stage_steps.
-INSERT INTO signals (run_id, number, name, request_id, received_at, payload, meta, step_id) VALUES {values}
+INSERT INTO signals (run_id, number, name, request_id, received_at, payload, meta, step_id, start_request) VALUES {values}
 ON CONFLICT DO NOTHING;
 
 -- name: stage_links

@@ -99,8 +99,8 @@ WHERE run_id = ?;
 
 -- name: insert_signal
 -- Stored as it came, bound or not.
-INSERT INTO signals (run_id, number, name, payload, meta, request_id, received_at, step_id)
-VALUES (:run_id, :number, :name, :payload, :meta, :request_id, :now, :step_id);
+INSERT INTO signals (run_id, number, name, payload, meta, request_id, received_at, step_id, start_request)
+VALUES (:run_id, :number, :name, :payload, :meta, :request_id, :now, :step_id, :start_request);
 
 -- name: waiting_step
 -- The oldest step of a run that waits for a signal of that name.
@@ -142,7 +142,7 @@ SELECT problem FROM runs WHERE run_id = ?;
 
 -- name: put_aside_signal
 -- This value is never delivered, but its request is still known. Its place in the order is free.
-UPDATE signals SET number = :end, step_id = :dropped WHERE run_id = :run_id AND number = :number;
+UPDATE signals SET number = :end, step_id = :dropped WHERE run_id = :run_id AND number = :number RETURNING start_request;
 
 -- name: keep_rejected
 -- A value that did not fit stays in the history as an earlier attempt of its wait: begun when it came, failed now.
@@ -154,3 +154,20 @@ WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.COMPLETED};
 -- The step waits as it did before its value came. Without a lease, so that it matches no repeated command.
 UPDATE steps SET status = {STEP.RUNNING}, attempt = attempt + 1, seq = 0, lease = 0, nonce = 0, output = NULL, output_meta = NULL, finished_at = NULL
 WHERE run_id = :run_id AND step_id = :step_id AND status = {STEP.COMPLETED};
+
+-- name: ended_with_unread
+-- A run that has just ended, and the first of its unread signals that is handed on.
+SELECT r.namespace, r.workflow_id, r.workflow_type, r.version, r.unread_signals, s.number, s.request_id, s.start_request
+FROM runs AS r LEFT JOIN signals AS s ON s.run_id = r.run_id AND s.number = (
+    SELECT min(u.number) FROM signals AS u INDEXED BY signals_waiting
+    WHERE u.run_id = r.run_id AND u.step_id IS NULL AND u.start_request IS NOT NULL)
+WHERE r.run_id = ? AND r.unread_signals > 0;
+
+-- name: hand_on_signals
+-- In their order, with the starts that they came with, except for the one that has started the next run (:first).
+UPDATE signals SET run_id = :next_run_id, start_request = iif(number = :first, NULL, start_request)
+WHERE run_id = :run_id AND step_id IS NULL AND start_request IS NOT NULL;
+
+-- name: handed_on
+-- The run that has ended tells where they are.
+UPDATE runs SET unread_signals = unread_signals - :moved, handed_on_to = :next_run_id WHERE run_id = :run_id;

@@ -10,10 +10,16 @@ from ....core.times import Timestamp
 from ...rows import write_error
 from ..connection.connection import Row
 from .fast_path import Writer
+from .handing_on import hand_on
 
 
 def end(writer: Writer, head: RunHead, status: RunStatus, error: ErrorDetail, now: Timestamp) -> Effects:
-    """End an open run without its worker."""
+    """End an open run without its worker, and hand on its unread signals."""
+    return merge([end_for_another(writer, head, status, error, now), hand_on(writer, head.run.run_id, now)])
+
+
+def end_for_another(writer: Writer, head: RunHead, status: RunStatus, error: ErrorDetail, now: Timestamp) -> Effects:
+    """End an open run without its worker. Its unread signals are left to the caller, who starts the next run."""
     run_id = head.run.run_id
     row = {"run_id": run_id, "status": CODE_OF_RUN_STATUS[status], "error": write_error(error), "now": now}
     writer.database.run("end_run", row)

@@ -13,6 +13,7 @@ from .children import create_children
 from .continue_as_new import create_successor
 from .endings import notify_parents
 from .fast_path import NotAsPlanned, WritePlan
+from .handing_on import hand_on
 
 _RUNNING = int(RunCode.RUNNING)
 
@@ -85,6 +86,8 @@ def _save_left(plan: WritePlan, run: RunState, command: StepCommand | ClosingCom
         create_successor(plan, run, run.successor)
     elif run.ended and run.watched:
         plan.effects.append(notify_parents(plan.writer, run_id, plan.now))
+    if run.ended_with_unread:
+        plan.effects.append(hand_on(plan.writer, run_id, plan.now))
 
 
 def _leave(plan: WritePlan, statement: str, parameters: tuple[Any, ...] | dict[str, Any]) -> None:

@@ -130,6 +130,7 @@ def _run_state(command: StepCommand | ClosingCommand, row: Row) -> RunState:
         cancel_reason=row[18] or "",
         cancel_unseen=row[11] is not None and row[19] == row[2],
         continued_as=row[20],
+        unread_signals=row[21],
     )
 
 

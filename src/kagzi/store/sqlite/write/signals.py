@@ -6,6 +6,7 @@ from ....core.effects import NO_EFFECTS, Effects
 from ....core.limits import REQUEST_RUNS
 from ....core.run.commands import SendSignal
 from ....core.run.control import refuse_signal, result_effects, runs_to_search
+from ....core.run.handing_on import write_start_request
 from ....core.run.outcomes import Refused
 from ....core.times import Timestamp
 from ...protocol import SignalCheck, Signalled, fits_any_run
@@ -85,7 +86,8 @@ def give(
     data, meta = signal.payload.data, write_strings(signal.payload.metadata)
     parameters = {"run_id": run.run_id, "number": number, "name": signal.name, "payload": data, "meta": meta}
     step_id = None if waiting is None else waiting[0]
-    writer.database.run("insert_signal", parameters | {"request_id": signal.request_id, "now": now, "step_id": step_id})
+    parameters |= {"request_id": signal.request_id, "now": now, "step_id": step_id}
+    writer.database.run("insert_signal", parameters | {"start_request": write_start_request(signal.start)})
     if step_id is None:
         writer.database.run("count_unread", (1, run.run_id))
         if (fence := writer.fences.get(run.run_id)) is not None:

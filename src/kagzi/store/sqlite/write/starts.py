@@ -20,19 +20,18 @@ from ....core.run.refusals import (
 )
 from ....core.states import RUN_STATUS_OF_CODE, RunStatus
 from ....core.text.storable import is_storable
-from ...rows import new_run_row, type_of
+from ...rows import type_of
 from ..connection.connection import Row
-from ..statements import row_of
 from .admission import evict, refuse
-from .endings import end, run_head
+from .endings import end_for_another, run_head
 from .fast_path import WritePlan
-from .fences import Fence
+from .handing_on import hand_on_to
 from .namespace_quota import note_start, refuse_start
+from .new_runs import create_run
 from .signals import ended_run_with_signal, find_signalled_run, give
 
 _text_fields = [field.name for field in fields_of(StartRun) if type_of(field) is str]
 _texts: Callable[[StartRun], tuple[str | None, ...]] = attrgetter(*_text_fields)
-_run_row = row_of("insert_runs")
 
 
 def plan_start(plan: WritePlan, command: StartRun) -> Outcome | None:
@@ -52,7 +51,7 @@ def plan_start(plan: WritePlan, command: StartRun) -> Outcome | None:
         texts = "".join((texts, *command.labels, *command.labels.values()))
     if not is_uuid(command.run.run_id) or not is_storable(texts):
         return None
-    return _create(plan, command, leased=command.assignment is not None)
+    return create_run(plan, command, leased=command.assignment is not None)
 
 
 def start_one(plan: WritePlan, command: StartRun) -> Outcome:
@@ -60,20 +59,23 @@ def start_one(plan: WritePlan, command: StartRun) -> Outcome:
     namespace = plan.writer.namespaces.ensure(command.run.namespace, plan.now)
     if not namespace.enabled:
         return _repeated(plan, command) or _closed(namespace)
-    if (in_the_way := _find_existing(plan, command)) is not None:
+    in_the_way = _find_existing(plan, command)
+    if in_the_way is not None and not isinstance(in_the_way, _Replaced):
         return _signal(plan, command, in_the_way)
     if (over := _over_limit(plan, namespace) or refuse_start(namespace, plan.now)) is not None:
         return over
     created = _create_if_allowed(plan, command, namespace)
     if isinstance(created, Started):
         note_start(plan.writer, namespace, plan.now)
+        if in_the_way is not None:
+            plan.effects.append(hand_on_to(plan.writer, in_the_way.run_id, created.run_id))
     return _signal(plan, command, created)
 
 
 def insert_child(plan: WritePlan, command: StartRun) -> None:
     """A start that has been decided."""
     evict(plan, command)
-    _create(plan, command, leased=command.assignment is not None)
+    create_run(plan, command, leased=command.assignment is not None)
     plan.flush()
 
 
@@ -83,7 +85,7 @@ def _create_if_allowed(plan: WritePlan, command: StartRun, namespace: NamespaceR
         return full
     evict(plan, command)
     leased = command.assignment is not None and namespace.running_runs_limit is None
-    started = _create(plan, command, leased=leased)
+    started = create_run(plan, command, leased=leased)
     plan.flush()
     return started
 
@@ -100,7 +102,8 @@ def _signal(plan: WritePlan, command: StartRun, outcome: Outcome) -> Outcome:
         request_id=command.signal.request_id,
     )
     assert row is not None  # it was just created or found
-    signalled, effects = give(plan.writer, row, command.signal, plan.now)
+    signal = command.signal if isinstance(outcome, Existing) else msgspec.structs.replace(command.signal, start=None)
+    signalled, effects = give(plan.writer, row, signal, plan.now)
     plan.effects.append(effects)
     return signalled if isinstance(signalled, Refused) else outcome
 
@@ -123,7 +126,13 @@ def _repeated(plan: WritePlan, command: StartRun) -> Existing | None:
     return None if row is None else _existing(row)
 
 
-def _find_existing(plan: WritePlan, command: StartRun) -> Outcome | None:
+class _Replaced(msgspec.Struct, frozen=True):
+    """The run that was terminated for the new one."""
+
+    run_id: str
+
+
+def _find_existing(plan: WritePlan, command: StartRun) -> Outcome | _Replaced | None:
     database, namespace = plan.database, command.run.namespace
     if (repeated := _repeated(plan, command)) is not None:
         return repeated
@@ -138,8 +147,8 @@ def _find_existing(plan: WritePlan, command: StartRun) -> Outcome | None:
     return None if row is None else _existing(row)
 
 
-def _conflict(plan: WritePlan, command: StartRun, row: Row) -> Outcome | None:
-    """Another run has the workflow_id. None: it was terminated for the new one."""
+def _conflict(plan: WritePlan, command: StartRun, row: Row) -> Outcome | _Replaced:
+    """Another run has the workflow_id."""
     run_id, workflow_id, workflow_type, _status = row
     if workflow_type != command.workflow_type:
         return workflow_id_of_type(workflow_id, run_id, workflow_type, command.workflow_type)
@@ -154,8 +163,8 @@ def _conflict(plan: WritePlan, command: StartRun, row: Row) -> Outcome | None:
     replaced = plan.database.row("run_to_change", (run_id,))
     assert replaced is not None  # it was just read
     error = replaced_error(command.run.run_id)
-    plan.effects.append(end(plan.writer, run_head(replaced), RunStatus.CANCELLED, error, plan.now))
-    return None
+    plan.effects.append(end_for_another(plan.writer, run_head(replaced), RunStatus.CANCELLED, error, plan.now))
+    return _Replaced(run_id)
 
 
 def _existing(row: Row, *, repeated: bool = False) -> Existing:
@@ -180,31 +189,3 @@ def _behind(plan: WritePlan, command: StartRun) -> StartRun:
         plan.fences.forget(command.blocked_by)
         return command
     return msgspec.structs.replace(command, blocked_by="")
-
-
-def _create(plan: WritePlan, command: StartRun, *, leased: bool) -> Started:
-    """Add the run's rows to the plan. In a type with limits, runs are leased only by claims, which count."""
-    now, run = plan.now, command.run
-    limits = plan.writer.types.limits(run.namespace, command.workflow_type)
-    leased = leased and limits is None
-    row = new_run_row(command, now, leased=leased)
-    row["request_id"] = command.request_id or None
-    row["created_at"] = now
-    row["started_at"] = now if row["lease"] else None
-    if limits is not None and limits.by_key:  # if keys are served in turn, runs without one share an empty key
-        row["concurrency_key"] = command.concurrency_key
-    assignment = command.assignment if row["lease"] else None
-    plan.add_run(command, _run_row(row))
-    if assignment is not None:
-        fence = Fence(
-            run.run_id,
-            run.namespace,
-            1,
-            assignment.nonce,
-            0,
-            command.deadline_at,
-            assignment.lease_until,
-            assignment.worker_id,
-        )
-        plan.fences.put(fence)
-    return Started(run.run_id, command.workflow_id, RUN_STATUS_OF_CODE[row["status"]], now)
