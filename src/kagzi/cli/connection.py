@@ -40,7 +40,9 @@ async def connected(
     try:
         await connection.open()
     except Unavailable as error:
-        raise Stop(Exit.CANNOT_CONNECT, error.message, _remedy(error, connection.address)) from error
+        from .option_names import python_in_options
+
+        raise Stop(Exit.CANNOT_CONNECT, python_in_options(error.message), _remedy(error, connection.address)) from error
     client = Kagzi(connection, namespace or DEFAULT_NAMESPACE)
     try:
         with UNSERVED.shown_by(warn):
@@ -71,7 +73,7 @@ def _notify(text: str) -> None:
 
 def _remedy(error: Unavailable, address: Address) -> str:
     """Suggests `kagzi dev` only if nothing listens on this machine."""
-    if error.metadata.get(DOWN) != DOWN_CONNECTION:
+    if error.metadata.get(DOWN) != DOWN_CONNECTION or "TLS" in error.message:
         return ""
     other = "name another server with --address HOST:PORT or KAGZI_ADDRESS"
     return other if address.leaves_machine else f"start a server with kagzi dev, or {other}"

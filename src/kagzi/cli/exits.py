@@ -47,7 +47,7 @@ def stop_of(error: Exception, command: click.Command | None = None) -> Stop | No
     `command`: the one that was called; refusals name its options.
     """
     from ..core import errors
-    from .option_names import in_options
+    from .option_names import in_options, python_in_options
 
     exit_code = getattr(error, "exit_code", None)  # set on errors that keep a server from starting
     if isinstance(error, errors.KagziError) and exit_code is not None:
@@ -58,7 +58,7 @@ def stop_of(error: Exception, command: click.Command | None = None) -> Stop | No
         case errors.NotFound():
             return Stop(Exit.NOT_FOUND, str(error), _LISTS.get(error.subject, ""))
         case errors.Unavailable():
-            return Stop(Exit.CANNOT_CONNECT, str(error))
+            return Stop(Exit.CANNOT_CONNECT, python_in_options(str(error)))
         case errors.SchemaMismatch():
             return Stop(Exit.REFUSED, str(error), "kagzi db status shows the schema version")
         case errors.RequestError():

@@ -20,11 +20,27 @@ _PARAMETERS = {
 _WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w-])(?P<name>[a-z]+(?:[._][a-z]+)*)(?P<value>=(?=\S))?""")
 
 
+# What the SDK says to programs, and what commands have instead.
+_OF_PROGRAMS = {
+    "tls=Tls(ca=FILE)": "--tls-ca FILE",
+    "tls=Tls(certificate=FILE, key=FILE)": "--tls-cert FILE --tls-key FILE",
+    "Pass api_key=, set KAGZI_API_KEY, or send `authorization: Bearer kgz_...`.": "Set KAGZI_API_KEY.",
+}
+
+
+def python_in_options(text: str) -> str:
+    """A remedy for programs, as one for commands."""
+    for words, option in _OF_PROGRAMS.items():
+        text = text.replace(words, option)
+    return text
+
+
 def in_options(text: str, command: click.Command | None, field: str = "") -> str:
     """`max_running=0 is outside ...` becomes `--max-running 0 is outside ...`, if the command has that option.
 
     `field`: the refused field, which is replaced even if it is an ordinary word.
     """
+    text = python_in_options(text)
     if command is None:
         return text
     names = {parameter.name: _name(parameter) for parameter in command.params}

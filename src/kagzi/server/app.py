@@ -33,7 +33,7 @@ from .grpc_handlers import grpc_handlers
 from .health import Health
 from .in_process import InProcessListener
 from .info import ServerInfo
-from .listen import ListenAddress, reachable
+from .listen import ListenAddress, reachable, refuse_taken
 from .log_guard import guard_logs
 from .metrics.page import samples_of
 from .outbox import drain_outbox
@@ -147,6 +147,7 @@ class Server:
         self._config.refuse_unprotected()
         self._config.refuse_websocket_without_http()
         self._tls = self._config.load_tls(self._clock)
+        refuse_taken((self._config.listen, "listen"), (self._config.http, "http"))  # before a database is created
         async with AsyncExitStack() as stack:
             await self._start(stack)
             self._stack = stack.pop_all()

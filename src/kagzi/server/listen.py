@@ -66,6 +66,13 @@ def bind(address: ListenAddress, *, field: str) -> socket.socket:
     return _bound(address, socket.SO_REUSEADDR, field=field)
 
 
+def refuse_taken(*addresses: tuple[ListenAddress | None, str]) -> None:
+    """Raises CannotStart for a port that is in use. Each address has its option."""
+    for address, field in addresses:
+        if address is not None and address.port and address.fd < 0 and not (address.unix_path or address.shared):
+            bind(address, field=field).close()
+
+
 def reserve(address: ListenAddress, *, field: str) -> socket.socket:
     """Reserves a port with a socket that accepts nothing, for processes that will listen with SO_REUSEPORT.
     Raises CannotStart if the port is in use, even by a program that would share it."""

@@ -115,7 +115,7 @@ async def _run(client: Kagzi, action: BulkAction, matching: Matching, run: str, 
         verb, them = ("matches", "it") if count == 1 else ("match", "them")
         raise Stop(Exit.USAGE, f"{text} {verb}; nothing was done", f"add --yes to {action} {them}")
     operation = await client.bulk.start(action, where, reason)
-    say(f"{operation.id}: {text} to {action}")
+    say(f"operation {operation.id}: {text} to {action}")
     progress = await _watch(operation, count)
     failed = f", {progress.failed} failed" if progress.failed else ""
     return _output(

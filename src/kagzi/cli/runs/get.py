@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ...sdk.client.client import Kagzi
 
 CHILDREN_SHOWN = 1_000
+INPUT_CHARS = 400
+CELL_CHARS = 160  # of a result, in a table
 
 
 @click.command("get")
@@ -65,6 +67,11 @@ async def _fetch(client: Kagzi, name: str, *, with_steps: bool, with_forgotten: 
     run, info = await find_info(client, name)
     view = whole_run_view(info)
     view["children"] = [child.id async for child in client.list(parent=run, limit=CHILDREN_SHOWN)][::-1]
+    view["children_count"] = len(view["children"])
+    view["children_capped"] = False
+    if view["children_count"] == CHILDREN_SHOWN:
+        count = await client.count(parent=run)
+        view["children_count"], view["children_capped"] = int(count), count.capped
     if with_steps:
         view["steps"] = [step_view(step) for step in await run.steps()]
     if with_forgotten:
@@ -106,11 +113,11 @@ def _put_run(view: dict[str, Any], queued: str) -> None:
             "worker": view["worker_id"],
             "only for build": view["pinned_build"],
             "labels": cell(view["labels"]),
-            "input": "" if view["input"] is None else shown_value(view["input"]),
+            "input": "" if view["input"] is None else shown_value(view["input"], INPUT_CHARS),
             "output": shown_value(view["output"]) if view["status"] == "completed" else "",
             "error": shown_text(view["error"]["text"]) if view["error"] else "",
             "parent": view["parent_run_id"],
-            "children": _children_text(view["children"]),
+            "children": _children_text(view),
             "forked from": view["forked_from"],
             "continued as": view["continued_as"],
             "unread signals": str(view["unread_signals"] or ""),
@@ -142,10 +149,12 @@ def requests_text(view: dict[str, Any]) -> str:
     return "".join(f", {each.replace('_', ' ')}" for each in requests if view.get(each))
 
 
-def _children_text(children: list[str]) -> str:
+def _children_text(view: dict[str, Any]) -> str:
+    children: list[str] = view["children"]
     if len(children) <= 5:
         return ", ".join(children)
-    return f"{len(children)}: {', '.join(children[:5])} ..."
+    count = f"{view['children_count']}{'+' if view['children_capped'] else ''}"
+    return f"{count}: {', '.join(children[:5])} ..."
 
 
 def _step_rows(step: dict[str, Any]) -> Iterator[dict[str, str]]:
@@ -165,7 +174,7 @@ def _step_rows(step: dict[str, Any]) -> Iterator[dict[str, str]]:
     if step["not_retried"]:
         result += f" ({step['not_retried']})"
     if step["status"] == "completed":
-        result = "" if step["output"] is None else shown_value(step["output"])
+        result = "" if step["output"] is None else shown_value(step["output"], CELL_CHARS)
     elif step["retry_at"] or step["wake_at"]:
         result = f"until {local_text(step['retry_at'] or step['wake_at'])}"
     took = took_text(step["started_at"] or step["created_at"], step["finished_at"])

@@ -68,15 +68,15 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def shown_value(value: Any) -> str:
+def shown_value(value: Any, most_chars: int = SHOWN_CHARS) -> str:
     """As `value_text`, cut if it is long."""
-    return shown_text(value_text(value))
+    return shown_text(value_text(value), most_chars)
 
 
-def shown_text(text: str) -> str:
+def shown_text(text: str, most_chars: int = SHOWN_CHARS) -> str:
     """The text, or its beginning and its size."""
-    if len(text) <= SHOWN_CHARS:
+    if len(text) <= most_chars:
         return text
     size = len(text.encode(errors="surrogatepass"))
     amount = f"{size / 1_000_000:.1f} MB" if size >= 1_000_000 else f"{size / 1_000:.1f} kB"
-    return f"{text[:SHOWN_CHARS]} ... ({amount} in all; --json prints it)"
+    return f"{text[:most_chars]} ... ({amount} in all; --json prints it)"

@@ -76,7 +76,8 @@ class Bulk:
             request_id=request_id or operation_id,
             created_at=now,
         )
-        details = {"action": action, "filter": operation.where, "reason": reason}
+        chosen = {name: value for name, value in msgspec.to_builtins(operation.where).items() if value}
+        details = {"action": action, "filter": chosen, "reason": reason}
         entry = self._audit.entry(Action.BULK_START, namespace, operation_id, details)
         kept = await self._store.add_bulk(operation, audit=entry)
         self.wanted()

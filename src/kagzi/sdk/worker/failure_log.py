@@ -56,7 +56,8 @@ class FailedAttempt:
     _encoded: bool = False
 
     def retried(self, remaining_us: int) -> None:
-        self._log(logging.WARNING, f"retrying {in_time(remaining_us)}")
+        """`remaining_us`: when the answer was written. A delay that the step asked for is logged as asked for."""
+        self._log(logging.WARNING, f"retrying {in_time(max(remaining_us, self._detail.retry_after_ms * 1_000))}")
 
     def exhausted(self, recorded: ErrorDetail) -> None:
         """`recorded`: the error as the server stored it."""
