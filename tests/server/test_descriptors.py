@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from kagzi.server.descriptors import connection_limits
-from kagzi.server.http.protocol import ANSWER_CHECKS, UPLOAD_BYTES, TimedProtocol
+from kagzi.server.http.protocol import ANSWER_CHECKS, UPLOAD_BYTES, listed
 from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.support.polling import until
 
@@ -174,7 +174,7 @@ class Connection:
         self.transport = Mock(spec=asyncio.Transport)
         self.transport.get_extra_info.return_value = None
         self.transport.is_closing.return_value = False
-        self._protocol = TimedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+        self._protocol = listed()(config, ServerState(), {}, asyncio.get_running_loop())
         self._protocol.connection_made(self.transport)
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -148,6 +148,27 @@ async def test_a_websocket_that_is_refused_is_done_without(
     assert "KAGZI_WEBSOCKET=off" in warning
 
 
+async def test_a_websocket_that_was_refused_is_tried_again_later(
+    server: FakeServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the server had too many connections for a while."""
+    monkeypatch.setattr(websocket, "AGAIN_S", 0.0)
+    caplog.set_level(logging.INFO, "kagzi.connection")
+    await server.refuse_websockets()
+    async with Kagzi.connect(server.address) as client:
+        await started(client, "a")
+        assert not server.by_websocket
+        await started(client, "b")  # still refused: it goes by gRPC, and nobody waits
+        await server.offer_websocket()
+        number = 0
+        async with asyncio.timeout(WAIT_S):
+            while not server.by_websocket:
+                await started(client, f"c{number}")
+                number += 1
+        await started(client, "d")
+    assert [record.getMessage() for record in caplog.records][-1].endswith("go by WebSocket again")
+
+
 async def test_a_websocket_that_does_not_answer_is_done_without(
     server: FakeServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

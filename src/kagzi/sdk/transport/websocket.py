@@ -2,8 +2,9 @@
 
 A server says over gRPC (GetServerInfo) whether it offers WebSocket, so gRPC is always asked first: when a channel is
 opened, and again when the WebSocket has ended, since another server may be there by then. Calls that begin meanwhile
-wait for the response, within their own deadlines. A WebSocket that cannot be reached although gRPC can, or that breaks
-repeatedly while gRPC works, is not used any more for the life of the channel, which is logged once.
+wait for the response, within their own deadlines. A WebSocket that cannot be reached although gRPC can is tried again
+later, while calls go by gRPC: the server may only have had too many connections. One that breaks repeatedly while gRPC
+works is not used any more for the life of the channel. Both are logged once.
 """
 
 import asyncio
@@ -36,6 +37,8 @@ CONNECT_S = 2.0
 """How long a WebSocket may take to open before gRPC is used instead."""
 _ASK_S = 2.0
 _PAUSE_S = 0.1  # between two attempts
+AGAIN_S = 60.0
+"""How long calls go by gRPC before a WebSocket that could not be reached is tried again."""
 DEATHS = 3
 DEATHS_WITHIN_S = 60.0
 
@@ -87,6 +90,7 @@ class PreferredChannel:
         self._over_websocket = CallChannel(self._open_call, REQUEST_BYTES)
         self._offer: Offer | None = None
         self._grpc_only = False
+        self._again_at = float("inf")  # when to try the WebSocket again, if calls go by gRPC
         self._calls: ClientCalls | None = None
         self._websocket: Any = None
         self._connecting: asyncio.Task[None] | None = None
@@ -107,7 +111,10 @@ class PreferredChannel:
             by_websocket: Callable[..., Any] = getattr(self._over_websocket, kind)(path, **options)
 
             def begin(*request: Any, **how: Any) -> Any:
-                return (by_grpc if self._grpc_only else by_websocket)(*request, **how)
+                if not self._grpc_only:
+                    return by_websocket(*request, **how)
+                self._try_again_if_due()
+                return by_grpc(*request, **how)
 
             return begin
 
@@ -188,6 +195,27 @@ class PreferredChannel:
             self._connecting = None
             self._end_waiting(status)
 
+    def _try_again_if_due(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._connecting is None and loop.time() >= self._again_at:
+            self._connecting = loop.create_task(self._try_again(), name="kagzi-websocket")
+
+    async def _try_again(self) -> None:
+        """While calls go by gRPC: none of them waits for it."""
+        self._again_at = asyncio.get_running_loop().time() + AGAIN_S
+        try:
+            info = await self._server_info()
+            offer = Offer(info.websocket_url, info.websocket_version, info.listener_id)
+            if offer.url and not offer.problem(self._target, self._context, with_key=bool(self._metadata)):
+                async with asyncio.timeout(CONNECT_S):
+                    self._calls = await self._dial(offer)
+                self._grpc_only = False
+                logger.info("calls to %s go by WebSocket again", self._target)
+        except (OSError, grpc.aio.AioRpcError):
+            return  # as before
+        finally:
+            self._connecting = None
+
     async def _server_info(self) -> admin_pb2.GetServerInfoResponse:
         request = admin_pb2.GetServerInfoRequest()
         info: admin_pb2.GetServerInfoResponse = await self._ask(request, timeout=_ASK_S, metadata=self._metadata)
@@ -240,6 +268,8 @@ class PreferredChannel:
                 end.resend(unsent.events)
 
     def _give_up_because(self, error: OSError | ImportError, offer: Offer) -> None:
+        if isinstance(error, OSError):
+            self._again_at = asyncio.get_running_loop().time() + AGAIN_S
         host, port = self._where(offer)
         why = "no answer" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         self._give_up(

@@ -3,8 +3,9 @@ handlers and encodes responses. Every error becomes a problem document; nothing 
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, MutableMapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
 from typing import Any, cast
@@ -13,7 +14,7 @@ import msgspec
 
 from ...core import limits
 from ...core.access import Caller
-from ...core.errors import InvalidArgument, ServerUnavailable, drop_frames, limit_reached
+from ...core.errors import InvalidArgument, ResourceExhausted, ServerUnavailable, drop_frames, limit_reached
 from ...core.outages import database_down
 from ..grpc.budgets import Budget
 from . import sse
@@ -34,6 +35,7 @@ BODY_S = 20.0
 """Time limit for receiving a body; for each part of it if it is not JSON."""
 _OPENAPI = f"{PREFIX}/openapi.json"
 _RETRY_HINT = "Try again."
+_LASTING_RETRY = timedelta(seconds=5)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -41,10 +43,14 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Api:
-    def __init__(self, data: PageData, routes: tuple[Route, ...], describe: Callable[[], bytes]) -> None:
+    def __init__(
+        self, data: PageData, routes: tuple[Route, ...], describe: Callable[[], bytes], most_lasting: int
+    ) -> None:
         self._data = data
         self._table = Table(routes)
         self._describe = describe
+        self._most_lasting = most_lasting
+        self._lasting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send)
@@ -76,7 +82,7 @@ class Api:
         namespace = path.get(NAMESPACE) or namespace_in(exchange.query)
         caller = await admitted(data, route, exchange.headers, namespace)
         _, query = read_query(exchange.query, route.query, namespaced=route.namespaced)
-        with self._budget(route).use("" if route.everywhere else namespace):
+        with self._budget(route).use("" if route.everywhere else namespace), self._lasting_request(route):
             body = await self._body(exchange, route)  # its parts and the connection have time limits of their own
             async with (
                 self._while_good(route, caller),
@@ -97,6 +103,25 @@ class Api:
                 if route.takes != JSON:
                     in_time.reschedule(None)  # no limit while parts keep arriving
                 await self._answer(exchange, route, request, in_time)
+
+    @contextmanager
+    def _lasting_request(self, route: Route) -> Generator[None]:
+        """Streams and requests that wait leave connections to others. Raises ResourceExhausted."""
+        if not (route.stream or route.waits):
+            yield
+            return
+        if self._lasting >= self._most_lasting:
+            raise ResourceExhausted(
+                f"{self._lasting} streams and requests that wait are open on the HTTP port, as many as may be. "
+                f"{_RETRY_HINT}",
+                retry_after=_LASTING_RETRY,
+                metadata=limit_reached("http_lasting", self._most_lasting),
+            )
+        self._lasting += 1
+        try:
+            yield
+        finally:
+            self._lasting -= 1
 
     def _while_good(self, route: Route, caller: Caller) -> AbstractAsyncContextManager[None]:
         return self._data.access.while_good(caller) if route.stream or route.waits else nullcontext()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..websocket import WebSocketListener
     from .page_data import PageData
+    from .protocol import TimedProtocol
     from .web import Web
 
 Result = TypeVar("Result")
@@ -28,6 +29,9 @@ _AGAIN_S = 1.0
 FIRST_BYTES_S = 10.0
 """A connection that has not sent its first bytes by then is closed."""
 _WEBSOCKET = f"GET {PATH} ".encode()  # the first bytes of a WebSocket request
+_PROBES = (b"/healthz", b"/readyz")
+_RESERVED = 8  # one in so many connections is for probes and WebSockets
+_LASTING = 4  # three in so many may be streams, and requests that wait
 _UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -42,7 +46,7 @@ class HttpListener:
         secure = "" if context is None else "s"
         self.url = f"http{secure}://{self.address}"
         self.websocket_url = f"ws{secure}://{self.address}{PATH}"
-        self.undecided: set[_Undecided] = set()
+        self.undecided: dict[_Undecided, None] = {}  # the oldest first
         self._server: asyncio.Server | None = None
         self._stopping = False
         self._web: asyncio.Task[Web] | None = None
@@ -62,16 +66,43 @@ class HttpListener:
         )
 
     @property
-    def is_full(self) -> bool:
-        """Whether the limit of connections is reached. WebSockets have a limit of their own."""
-        served = self._web.result().connections if _has_result(self._web) else 0
-        return len(self.undecided) + served > self._max_connections
+    def _served(self) -> dict[TimedProtocol, None]:
+        return self._web.result().by_age if _has_result(self._web) else {}
 
-    async def protocol_for(self, head: bytes) -> asyncio.BaseProtocol:
-        """The protocol for a connection that begins with `head`. Raises ImportError."""
+    def end_one_beyond_limit(self, newest: _Undecided) -> None:
+        """Ends a connection if there are more than may be: the oldest that has sent nothing, or that waits for another
+        request. The newest one ends only if all others are being served: it may be a probe, or a WebSocket, which has a
+        limit of its own."""
+        if len(self.undecided) + len(self._served) <= self._max_connections:
+            return
+        silent = next((each for each in self.undecided if each.is_silent), newest)
+        if not self._end_idle(None if silent is newest else silent.began_s):
+            silent.abort()
+
+    def _end_idle(self, before_s: float | None = None) -> bool:
+        """Ends the oldest connection without a request, if there is one. `before_s`: only if it is older than that."""
+        idle = next((each for each in self._served if each.is_idle), None)
+        if idle is None or (before_s is not None and idle.began_s > before_s):
+            return False
+        del self._served[idle]  # now: more connections may arrive before it is closed
+        idle.transport.abort()
+        return True
+
+    def _accepts(self, head: bytes) -> bool:
+        """Some connections are for probes, so that a server that is busy is not taken for one that hangs."""
+        reserved = -(-self._max_connections // _RESERVED)
+        if len(self._served) < self._max_connections - reserved or self._end_idle():
+            return True
+        path = head.split(b" ", 2)[1:2]
+        return bool(path) and path[0].partition(b"?")[0].endswith(_PROBES)
+
+    async def protocol_for(self, head: bytes) -> asyncio.BaseProtocol | None:
+        """The protocol for a connection that begins with `head`. None: there is no room. Raises ImportError."""
         if head.startswith(_WEBSOCKET) and self._make_websocket is not None:
             self._websocket = self._websocket or _task(self._load_websocket(self._make_websocket))
             return (await asyncio.shield(self._websocket)).protocol()
+        if not self._accepts(head):
+            return None
         self._web = self._web or _task(self._load_web())
         return (await asyncio.shield(self._web)).protocol()
 
@@ -86,7 +117,8 @@ class HttpListener:
                 await asyncio.to_thread(import_module, f"{__package__}.web")
                 from .web import Web  # noqa: PLC0415  see above
 
-                web = Web(self._data, local_only=self.address.is_local, max_connections=self._max_connections)
+                lasting = max(self._max_connections * (_LASTING - 1) // _LASTING, 1)
+                web = Web(self._data, local_only=self.address.is_local, most_lasting=lasting)
                 await web.start()
             except Exception:  # the process may be out of descriptors for a while
                 if self._stopping:
@@ -126,10 +158,15 @@ class _Undecided(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._timer = asyncio.get_running_loop().call_later(FIRST_BYTES_S, self.abort)
-        self._listener.undecided.add(self)
-        if self._listener.is_full:
-            self.abort()
+        loop = asyncio.get_running_loop()
+        self.began_s = loop.time()
+        self._timer = loop.call_later(FIRST_BYTES_S, self.abort)
+        self._listener.undecided[self] = None
+        self._listener.end_one_beyond_limit(self)
+
+    @property
+    def is_silent(self) -> bool:
+        return self._deciding is None
 
     def data_received(self, data: bytes) -> None:
         self._head += data
@@ -142,6 +179,10 @@ class _Undecided(asyncio.Protocol):
     async def _hand_over(self) -> None:
         try:
             protocol = await self._listener.protocol_for(self._head)
+            if protocol is None:
+                self._transport.write(_UNAVAILABLE)
+                self._transport.close()
+                return
         except Exception:  # noqa: BLE001  the connection must be closed in any case
             _log.exception("a connection to %s cannot be served", self._listener.address)
             self._transport.write(_UNAVAILABLE)
@@ -149,7 +190,7 @@ class _Undecided(asyncio.Protocol):
             return
         if self._transport.is_closing():
             return
-        self._listener.undecided.discard(self)
+        self._listener.undecided.pop(self, None)
         protocol.connection_made(self._transport)
         self._transport.set_protocol(protocol)
         self._transport.resume_reading()
@@ -157,9 +198,10 @@ class _Undecided(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
-        self._listener.undecided.discard(self)
+        self._listener.undecided.pop(self, None)
 
     def abort(self) -> None:
+        self._listener.undecided.pop(self, None)
         self._transport.abort()
 
 

@@ -21,25 +21,31 @@ ANSWER_CHECKS = 6
 class TimedProtocol(H11Protocol):
     """Adds timeouts: uvicorn waits forever for the rest of a request, and for a client to read its response."""
 
-    max_connections = 1 << 20
+    by_age: "dict[TimedProtocol, None]"  # all connections, the oldest first
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         stream = cast("asyncio.Transport", transport)
         super().connection_made(stream)
+        self.by_age[self] = None
+        self.began_s = self.loop.time()
         self._checks = 0
         self._received_bytes = 0
         self._seen: RequestResponseCycle | None = None
         self._check_timer: asyncio.TimerHandle | None = None
-        if len(self.connections) > self.max_connections:
-            stream.abort()
-        else:
-            self._check_later()
+        self._check_later()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being served: none has arrived as a whole since the last one."""
+        cycle = cast("RequestResponseCycle | None", cast("Any", self).cycle)
+        return cycle is None or cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
         self._received_bytes += len(data)
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.by_age.pop(self, None)
         if self._check_timer is not None:
             self._check_timer.cancel()
         super().connection_lost(exc)
@@ -67,5 +73,6 @@ def _all_taken(cycle: "RequestResponseCycle | None", transport: asyncio.Transpor
     return begun and transport.get_write_buffer_size() == 0
 
 
-def limited(max_connections: int) -> type[TimedProtocol]:
-    return type("LimitedProtocol", (TimedProtocol,), {"max_connections": max_connections})
+def listed() -> type[TimedProtocol]:
+    """The protocol of one listener, with a list of its connections."""
+    return type("ListedProtocol", (TimedProtocol,), {"by_age": {}})

@@ -26,7 +26,7 @@ from .pages.bundle import Bundle
 from .pages.dashboard import Dashboard
 from .pages.guard import PageGuard
 from .pages.plain import PlainPages
-from .protocol import TimedProtocol, limited
+from .protocol import TimedProtocol, listed
 from .routes import routes
 
 _START_TIMEOUT_S = 10.0
@@ -124,13 +124,14 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Web:
-    """Serves the connections it is given (`protocol`), from `start` to `stop`."""
+    """Serves the connections it is given (`protocol`), from `start` to `stop`. `most_lasting`: how many streams, and
+    requests that wait, may be open at once."""
 
-    def __init__(self, data: PageData, *, local_only: bool, max_connections: int) -> None:
+    def __init__(self, data: PageData, *, local_only: bool, most_lasting: int) -> None:
         probes, bundle, plain = Probes(data), Bundle(), PlainPages(data)
         dashboard = Dashboard(data, bundle, plain)
         table = routes()
-        api: ASGIApp = Api(data, table, lambda: described(table))
+        api: ASGIApp = Api(data, table, lambda: described(table), most_lasting)
         if data.tracing is not None:
             api = TracedRequests(api, data.tracing)
         app = Starlette(
@@ -146,7 +147,7 @@ class Web:
         whole = BasePath(Divided(api, PageGuard(app, data, bundle, plain)), data.base_path, data.proxies)
         config = uvicorn.Config(
             MeasuredRequests(Guard(whole, local_only=local_only, hosts=data.hosts), data.engine.measurements),
-            http=limited(max_connections),
+            http=listed(),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -164,8 +165,9 @@ class Web:
         await asyncio.wait_for(self._server.listening.wait(), _START_TIMEOUT_S)
 
     @property
-    def connections(self) -> int:
-        return len(self._server.server_state.connections)
+    def by_age(self) -> dict[TimedProtocol, None]:
+        """The connections, the oldest first."""
+        return cast("type[TimedProtocol]", self._server.config.http_protocol_class).by_age
 
     def protocol(self) -> asyncio.Protocol:
         """The protocol of one new connection."""
