@@ -444,6 +444,20 @@ async def test_a_value_that_a_step_has_is_not_handed_on(harness: StoreHarness) -
     assert len(await check_invariants(harness.store)) == 1
 
 
+@pytest.mark.parametrize("end", [complete_run, fail_run])
+async def test_a_value_that_the_code_has_not_received_is_handed_on(
+    harness: StoreHarness, end: Callable[..., Any]
+) -> None:
+    """The code returns while a wait is open that has just got its signal."""
+    old = await harness.running(workflow_id=CART)
+    the(TimerSet, await harness.do(wait_signal(old, "item")))
+    await send(harness, "0", "1")
+    the(RunClosed, await harness.do(end(old, open_waits=("item",))))
+    following = await open_run(harness)
+    assert following.input == payload("start of 0")
+    assert await receive(harness, await harness.hold(following.run), 9) == ["0", "1"]
+
+
 async def test_an_imported_run_hands_on_what_it_came_with(harness: StoreHarness, third: StoreHarness) -> None:
     old = await entity(harness)
     data = await exported(harness, old.run)
