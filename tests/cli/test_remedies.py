@@ -4,8 +4,10 @@ import socket
 from pathlib import Path
 
 import pytest
+from click.shell_completion import get_completion_class
 
 from kagzi.cli.connection import _remedy
+from kagzi.cli.main import COMMANDS, GROUPS, kagzi
 from kagzi.cli.option_names import python_in_options
 from kagzi.cli.runs.get import CELL_CHARS, _children_text
 from kagzi.cli.runs.views import shown_value
@@ -75,3 +77,16 @@ def test_a_result_in_a_table_is_cut() -> None:
     text = shown_value("x" * 1_500, CELL_CHARS)
     assert len(text) < CELL_CHARS + 50
     assert text.endswith("... (1.5 kB in all; --json prints it)")
+
+
+def test_each_command_is_in_one_group_of_the_help() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_what_the_documentation_says(shell: str) -> None:
+    made = get_completion_class(shell)
+    assert made is not None
+    assert f"{shell}_complete" in made(kagzi, {}, "kagzi", "_KAGZI_COMPLETE").source()
+    line = f"_KAGZI_COMPLETE={shell}_source kagzi"
+    assert line in (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()

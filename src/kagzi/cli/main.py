@@ -71,6 +71,17 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 }
 
 
+# As `kagzi --help` shows them; each command is in one.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Develop": ("dev", "demo", "lint", "replay", "diff", "bench", "version"),
+    "Runs": (
+        *("start", "list", "get", "open", "explain", "count", "tail", "logs", "trace", "signal", "cancel", "terminate"),
+        *("pause", "resume", "wake", "retry", "fork", "delete", "bulk", "export", "import"),
+    ),
+    "Deploy": ("server", "worker", "check", "adopt", "versions", "db", "effects", "outbox"),
+    "Operate": ("schedule", "workers", "workflows", "namespaces", "keys", "audit", "stats"),
+}
+
 _COLLECT_AFTER = 200_000
 """In objects: more than imports create. Imported objects are never garbage, and a single collection of them takes 5 %
 of the startup. Processes that serve collect sooner, but exclude imported objects (`processes.py`)."""
@@ -89,8 +100,9 @@ class LazyGroup(Commands):
         return cast("click.Command", getattr(importlib.import_module(f"{__package__}.{module}"), attribute))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, COMMANDS[name][2]) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
