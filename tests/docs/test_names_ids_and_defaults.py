@@ -48,6 +48,7 @@ LIMITS = {
     "input, output, signal value or heartbeat details": size(limits.PAYLOAD_BYTES),
     "input or output that the SDK warns about": size(limits.PAYLOAD_WARN_BYTES),
     "steps per run": f"{limits.STEPS_PER_RUN:,}",
+    "steps in cleanup scopes beyond these": f"{limits.CLEANUP_STEPS:,}",
     "signals that a run has not read": f"{limits.SIGNALS_BUFFERED:,}",
     "text of `ctx.set_status`": size(limits.STATUS_TEXT_BYTES),
     "value of `ctx.set_state`": size(limits.STATE_BYTES),

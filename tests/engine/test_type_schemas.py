@@ -9,7 +9,7 @@ from kagzi.core.errors import InvalidArgument, NotFound
 from kagzi.core.limits import SCHEMA_BYTES, SCHEMA_EARLIER_US
 from kagzi.core.records import Payload, RunFilter, RunKey, Served
 from kagzi.core.run.commands import SendSignal, SignalReplacement, StartChild, StartRun
-from kagzi.core.run.outcomes import Refused
+from kagzi.core.run.outcomes import ChildStarted, StepFailed
 from kagzi.core.schedules.schedule import ScheduleSpec
 from kagzi.core.workflow_types.schema_check import Misfit, Visits
 from kagzi.core.workflow_types.schemas import TypeSchemas
@@ -91,14 +91,14 @@ async def test_a_child_that_does_not_fit_is_refused_and_one_that_was_started_is_
         return StartChild(run=run.run, lease=run.lease, step_id=step_id, name=step_id, start=child_run)
 
     await session.submit([(1, child("before", '"x"'))])
-    assert not isinstance(await outlet.answer_to(1), Refused)
+    assert isinstance(await outlet.answer_to(1), ChildStarted)
     await register(engine, NUMBER, "child@1")
     await session.submit([(2, child("before", '"x"')), (3, child("after", '"x"')), (4, child("fits", "1"))])
-    assert not isinstance(await outlet.answer_to(2), Refused)
+    assert isinstance(await outlet.answer_to(2), ChildStarted)
     answer = await outlet.answer_to(3)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, StepFailed)
     assert "input: expected a whole number, got string" in answer.error.message
-    assert not isinstance(await outlet.answer_to(4), Refused)
+    assert isinstance(await outlet.answer_to(4), ChildStarted)
 
 
 async def test_what_may_be_accepted_is_let_through(engine: Engine, clock: MovableClock) -> None:

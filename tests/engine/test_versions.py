@@ -9,7 +9,7 @@ import pytest
 from kagzi.core.errors import NotFound, PreconditionFailed
 from kagzi.core.records import Payload, RunKey
 from kagzi.core.run.commands import ContinueAsNew, SendSignal, StartChild, StartRun
-from kagzi.core.run.outcomes import Refused
+from kagzi.core.run.outcomes import StepFailed
 from kagzi.core.states import RunStatus
 from kagzi.engine import Engine
 from kagzi.engine.services.paging import PageAsk
@@ -170,7 +170,7 @@ async def test_children_and_continued_runs_get_theirs_the_same_way(engine: Engin
     )
     await session.submit([(2, StartChild(**leased, step_id="d", name="d", start=request))])
     refused = await outlet.answer_to(2)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, StepFailed)
     assert "deprecated" in refused.error.message
 
     await engine.workers.register(worker("hello@2"))

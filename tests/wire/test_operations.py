@@ -243,12 +243,15 @@ def test_every_kind_is_understood() -> None:
         ({"delay": Duration(seconds=1), "start_at": Timestamp(seconds=1)}, "delay"),
     ],
 )
-def test_a_child_that_cannot_be_is_refused_and_the_field_named(fields: dict[str, Any], field: str) -> None:
+def test_a_child_that_cannot_be_is_to_be_recorded_as_refused_and_the_field_named(
+    fields: dict[str, Any], field: str
+) -> None:
     start = workflow_pb2.StartWorkflowRequest(workflow_type="bill", **fields)
     message = pb.Operation(id=1, start_child=pb.StartChildOperation(step_id="bill", start=start))
-    refused = read_operation(message, RUN, LEASE, NOW)
-    assert isinstance(refused, Refused)
-    assert (refused.error.code, refused.error.subject_id) == (ErrorCode.INVALID_ARGUMENT, field)
+    child = read_operation(message, RUN, LEASE, NOW)
+    assert isinstance(child, StartChild)
+    assert child.refusal is not None
+    assert (child.refusal.code, child.refusal.subject_id) == (ErrorCode.INVALID_ARGUMENT, field)
 
 
 def test_an_operation_of_a_newer_worker_is_refused() -> None:

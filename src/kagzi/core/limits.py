@@ -15,6 +15,7 @@ PAGE_ATTEMPTS = 10_000  # earlier attempts of all steps of a page
 LOST_ATTEMPT_NUMBERS = 1_000
 """When a run loses its worker, steps begun within this many last sequence numbers are checked for lost attempts."""
 STEPS_PER_RUN = 50_000
+CLEANUP_STEPS = 1_000  # beyond these, for cleanup scopes and for the records of races and changes
 FORGOTTEN_STEPS = 2_000  # steps that retries of a run have discarded, kept for people: the newest, per run
 FORGOTTEN_BYTES = 8 * MIB  # the same: their payloads and errors
 MESSAGE_SOFT_BYTES = 1 * MIB  # senders start a new message here; a single payload may exceed it

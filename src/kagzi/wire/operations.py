@@ -30,6 +30,7 @@ from ..core.run.commands import (
     StartChild,
     StepCommand,
     WaitSignal,
+    refused_child_start,
 )
 from ..core.run.outcomes import Refused
 from ..core.times import Timestamp
@@ -203,23 +204,26 @@ def read_on_close(number: int) -> Literal["cancel", "abandon"]:
     return "abandon" if number == pb.PARENT_CLOSE_POLICY_ABANDON else "cancel"
 
 
-def _start_child(operation: pb.Operation, run: RunKey, lease: Lease, now: Timestamp) -> StartChild | Refused:
-    body = operation.start_child
+def _start_child(operation: pb.Operation, run: RunKey, lease: Lease, now: Timestamp) -> StartChild:
+    """A start that cannot be read is recorded as refused."""
+    body, refusal = operation.start_child, None
     try:
-        return StartChild(
-            run=run,
-            lease=lease,
-            step_id=body.step_id,
-            name=body.name or body.step_id,
-            start=read_child_start(body.start, run.namespace, now),
-            on_close=read_on_close(body.on_close),
-            attach=body.attach,
-            parent_step_id=body.parent_step_id,
-            parallel_group_id=body.parallel_group_id,
-            cleanup=body.cleanup,
-        )
+        start, on_close = read_child_start(body.start, run.namespace, now), read_on_close(body.on_close)
     except InvalidArgument as error:
-        return Refused(detail_of(error))
+        start, on_close, refusal = refused_child_start(run, body.step_id), "cancel", detail_of(error)
+    return StartChild(
+        run=run,
+        lease=lease,
+        step_id=body.step_id,
+        name=body.name or body.step_id,
+        start=start,
+        refusal=refusal,
+        on_close=on_close,
+        attach=body.attach,
+        parent_step_id=body.parent_step_id,
+        parallel_group_id=body.parallel_group_id,
+        cleanup=body.cleanup,
+    )
 
 
 def _race(operation: pb.Operation, run: RunKey, lease: Lease) -> DecideRace:

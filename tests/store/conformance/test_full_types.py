@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started
+from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started, StepFailed
 from kagzi.core.states import RunStatus
 from kagzi.core.workflow_types.queues import TypeLimits
 
@@ -143,7 +143,12 @@ async def test_children_pass_the_same_admission(harness: StoreHarness, when_full
     first = await harness.child(parent, "one")
     outcome = await harness.do(harness.child_command(parent, "two"))
     if when_full == "reject":
-        assert the(Refused, outcome).error.code is ErrorCode.RESOURCE_EXHAUSTED
+        refused = the(StepFailed, outcome)
+        assert (refused.error.code, refused.error.type) == (ErrorCode.RESOURCE_EXHAUSTED, "kagzi.ResourceExhausted")
+        assert (await harness.steps(parent.run))["two"].error == refused.error
+        await limit(harness, "child", max_running=2, when_full=when_full)
+        assert await harness.do(harness.child_command(parent, "two")) == refused, "a repeat, when there is room"
+        the(ChildStarted, await harness.do(harness.child_command(parent, "three")))
         return
     the(ChildStarted, outcome)
     assert [end.run for end in harness.effects.ended] == [first]

@@ -172,8 +172,9 @@ async def test_a_child_start_with_a_strangers_request_id_is_refused(harness: Sto
     stranger = harness.start_command("stranger", workflow_type="child", request_id="taken")
     await harness.do(stranger)
     command = harness.child_command(holding, request_id="taken")
-    assert await harness.do(command) == refusals.foreign_request("taken", stranger.run.run_id)
-    assert await harness.steps(holding.run) == {}
+    refused = the(StepFailed, await harness.do(command))
+    assert refused.error.message == refusals.foreign_request("taken", stranger.run.run_id).error.message
+    assert (await harness.steps(holding.run))[command.step_id].error == refused.error
     assert isinstance(await harness.do(stranger), Existing)
 
 

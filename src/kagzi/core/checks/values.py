@@ -49,6 +49,11 @@ def text(value: str, field: str, limit_bytes: int) -> None:
             )
 
 
+def lines(value: str, field: str, limit_bytes: int) -> None:
+    """Checks text that may have line breaks and tabs."""
+    text(value.replace("\n", " ").replace("\t", " "), field, limit_bytes)
+
+
 def payload(value: Payload | None, field: str, limit_bytes: int) -> None:
     if value is None:
         return

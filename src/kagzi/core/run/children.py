@@ -1,6 +1,10 @@
 """Children: runs that are steps of another run."""
 
+import msgspec
+
+from ..checks.refused_requests import type_of_refusal
 from ..error_details import ErrorCode, ErrorDetail
+from ..errors import ChildError, qualified_name
 from ..providers import Rng
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ..times import Timestamp
@@ -10,6 +14,8 @@ from .outcomes import ChildStarted, Known, Outcome, StepFailed
 from .refusals import child_conflict, foreign_request, other_kind
 from .state import Relative, Relatives, RunState, StepState
 from .steps import end_step, may_not_begin, new_result, new_step
+
+CHILD_ERROR = qualified_name(ChildError)
 
 
 def start_child(run: RunState, command: StartChild, now: Timestamp, rng: Rng) -> Outcome:
@@ -39,16 +45,17 @@ def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: 
     """The first start, or a new one if the step was begun and a retry of the run removed its child."""
     if refused := may_not_begin(run, command.step_id, cleanup=command.cleanup):
         return refused
+    if command.refusal is not None:
+        return _refused_start(run, command, now, command.refusal)
     start = command.start
     existing = relatives.by_request.get(start.request_id)
     foreign = (run.run.run_id, command.step_id) in relatives.foreign or start.request_id in relatives.created_requests
     if existing is not None and foreign:
-        return foreign_request(start.request_id, existing.run_id)
+        return _refused_start(run, command, now, foreign_request(start.request_id, existing.run_id).error)
     if existing is None:
         existing = relatives.active.get(start.workflow_id)
         if existing is not None and (error := _conflict(run, command, existing)) is not None:
-            step = _failed_start(run, command, now, error)
-            return StepFailed(step.seq, now, step.attempt, error)
+            return _refused_start(run, command, now, error)
     if existing is not None:
         step = _waiting_step(run, command, now)
         step.child_run_id = existing.run_id
@@ -58,7 +65,7 @@ def _first_start(run: RunState, relatives: Relatives, command: StartChild, now: 
             step.begun_seq, now, existing.run_id, created=False, status=RUN_STATUS_OF_CODE[existing.status]
         )
     if refused := relatives.refuse_start(start, now):
-        return refused
+        return _refused_start(run, command, now, refused.error)
     status = _status_of(command, now)
     step = _waiting_step(run, command, now)
     step.child_run_id = start.run.run_id
@@ -81,15 +88,21 @@ def _waiting_step(run: RunState, command: StartChild, now: Timestamp) -> StepSta
     return step
 
 
-def _failed_start(run: RunState, command: StartChild, now: Timestamp, error: ErrorDetail) -> StepState:
+def _refused_start(run: RunState, command: StartChild, now: Timestamp, error: ErrorDetail) -> StepFailed:
+    """The refusal is the result of the step: code that handles it does the same on replay, when there may be room."""
     step = run.steps.get(command.step_id)
     if step is None:
         step = new_result(run, command, now, KindCode.CHILD)
         step.status = StepCode.FAILED
     else:
         end_step(run, step, command, now, StepCode.FAILED)
-    step.error = error
-    return step
+    step.error = msgspec.structs.replace(error, type=error.type or type_of_refusal(error.code))
+    return StepFailed(step.seq, now, step.attempt, step.error)
+
+
+def is_refused_start(error: ErrorDetail) -> bool:
+    """Whether the error of a failed child step says that the child was never started."""
+    return error.type != CHILD_ERROR
 
 
 def _status_of(command: StartChild, now: Timestamp) -> int:
@@ -119,7 +132,7 @@ def child_error(run_id: str, status: int, error: ErrorDetail | None) -> ErrorDet
     return ErrorDetail(
         code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,
         kind=cause.kind,
-        type="kagzi.ChildError",
+        type=CHILD_ERROR,
         message=f"run {run_id} {how}: {cause.text}" if cause.text else f"run {run_id} {how}",
         subject="run",
         subject_id=run_id,

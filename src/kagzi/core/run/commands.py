@@ -262,13 +262,26 @@ class WaitSignal(OpenStep, frozen=True, kw_only=True, gc=False):
 class StartChild(OpenStep, frozen=True, kw_only=True, gc=False):
     """Start a run as a step of this one. Unique by (run, step_id): a repeat returns the same child.
 
-    Returns ChildStarted; or StepFailed (code CONFLICT) if an open run with `start.workflow_id` cannot be attached to.
+    Returns ChildStarted; or StepFailed if the start is refused: because of a limit or a taken id, or because the server
+    had refused the request before (`refusal`; then `start` has only its ids). A refusal is the result of the step.
     """
 
     name: str
     start: StartRun
+    refusal: ErrorDetail | None = None
     on_close: Literal["cancel", "abandon"] = "cancel"
     attach: bool = False
+
+
+def child_request_id(parent: RunKey, step_id: str) -> str:
+    """Unique by run and step: a repeat of the start, on this or another server, finds the same child."""
+    return f"{parent.run_id}/{step_id}"
+
+
+def refused_child_start(parent: RunKey, step_id: str) -> StartRun:
+    """The start of a child that is refused before it is looked at: only what finds a child of an earlier start."""
+    run, request_id = RunKey(parent.namespace, ""), child_request_id(parent, step_id)
+    return StartRun(run=run, workflow_id="", workflow_type="", request_id=request_id, on_conflict="fail")
 
 
 class DecideRace(WorkerCommand, frozen=True, kw_only=True, gc=False):

@@ -13,6 +13,9 @@ from ..text.plurals import counted
 from ..times import US_PER_MS
 from .outcomes import Refused
 
+STEPS_LIMIT = "steps_per_run"
+"""The name of the limit that refuses further steps. Its refusals are not recorded: there is no room for them."""
+
 RESERVED_PREFIX = "$"
 """Step ids with this prefix belong to the engine: a run's input, context and output are rows of its history."""
 
@@ -141,13 +144,13 @@ def lost_attempt() -> ErrorDetail:
     )
 
 
-def too_many_steps(run_id: str) -> Refused:
+def too_many_steps(run_id: str, maximum: int) -> Refused:
     return refused(
         ErrorCode.RESOURCE_EXHAUSTED,
-        f"run {run_id} has {limits.STEPS_PER_RUN} steps, the maximum. Split the work into several runs.",
+        f"run {run_id} has {maximum} steps, the maximum. Split the work into several runs.",
         subject="run",
         subject_id=run_id,
-        metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
+        metadata=limit_reached(STEPS_LIMIT, maximum),
     )
 
 

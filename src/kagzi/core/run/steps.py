@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from ..limits import STEPS_PER_RUN
+from ..limits import CLEANUP_STEPS, STEPS_PER_RUN
 from ..providers import Rng
 from ..retry.policy import SERVER_DEFAULT, Exhausted, after_failure
 from ..states import KindCode, StepCode
@@ -237,7 +237,10 @@ def may_not_begin(run: RunState, step_id: str, *, cleanup: bool = True) -> Refus
         return being_cancelled(run.run.run_id, run.cancel_reason)
     if is_reserved(step_id):
         return reserved_step(step_id)
-    return too_many_steps(run.run.run_id) if run.step_count >= STEPS_PER_RUN else None
+    if run.step_count < STEPS_PER_RUN:
+        return None
+    maximum = STEPS_PER_RUN + CLEANUP_STEPS if cleanup else STEPS_PER_RUN
+    return too_many_steps(run.run.run_id, maximum) if run.step_count >= maximum else None
 
 
 def end_step(run: RunState, step: StepState, command: WorkerCommand, now: Timestamp, status: StepCode) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...core import limits
-from ...core.errors import InvalidArgument
+from ...core.errors import InvalidArgument, KagziError
 from ...core.providers import Clock, Ids
 from ...core.records import Payload, RunKey
 from ...core.run.commands import (
@@ -35,10 +35,13 @@ from ...core.run.commands import (
     StartChild,
     StartRun,
     WaitSignal,
+    child_request_id,
+    refused_child_start,
 )
 from ...core.run.refusals import is_reserved, reserved_step
 from . import requests as checks
 from .bounds import bounded_error
+from .refusals import refused
 
 _STEP_IDS = 4_096  # valid ids that are cached: runs of a type share them
 
@@ -47,7 +50,8 @@ Failing = TypeVar("Failing", FailStep, FailRun, CancelRun, FailRun | CancelRun)
 
 class Operations:
     """Checks the operations of workers and returns the commands to write. Errors are truncated to their limits, not
-    refused: a failure must be recordable. Runs that a command creates (a child, a successor) get their ids here."""
+    refused: a failure must be recordable. Inputs that are only for people are left out if they are too large. Runs that
+    a command creates (a child, a successor) get their ids here."""
 
     def __init__(self, payload_bytes: int, *, clock: Clock, ids: Ids) -> None:
         self._payload_bytes = payload_bytes
@@ -88,15 +92,32 @@ class Operations:
             raise InvalidArgument("lease was not issued by a claim.", field="lease")
         return check(command)
 
+    def refusal_to_record(self, command: Command, error: KagziError) -> Command | None:
+        """The command that records this refusal as the result of the call; None if the call has no place in the
+        history that could be trusted, or is not one that other parties decide about."""
+        if not isinstance(command, StartChild):
+            return None
+        try:
+            _place(command)
+            checks.name(command.name, "step_name")
+        except InvalidArgument:
+            return None
+        start = refused_child_start(command.run, command.step_id)
+        return msgspec.structs.replace(command, start=start, refusal=bounded_error(refused(error).error))
+
     def _payload(self, payload: Payload, field: str) -> None:
         if payload.metadata or len(payload.data) > self._payload_bytes:
             checks.payload(payload, field, self._payload_bytes)
 
     def _begin_step(self, command: BeginStep) -> BeginStep:
+        if command.input is not None and len(command.input.data) > self._payload_bytes:
+            command = msgspec.structs.replace(command, input=None)
         self._attempt_begins(command)
         return command
 
     def _record_step(self, command: RecordStep) -> RecordStep:
+        if command.input is not None and len(command.input.data) > self._payload_bytes:
+            command = msgspec.structs.replace(command, input=None)
         self._attempt_begins(command)
         output = command.output
         if output.metadata or len(output.data) > self._payload_bytes:  # inlines `_payload`, to save a call per step
@@ -183,6 +204,8 @@ class Operations:
         return command
 
     def _wait_signal(self, command: WaitSignal) -> WaitSignal:
+        if command.input is not None and len(command.input.data) > limits.SCHEMA_BYTES:
+            command = msgspec.structs.replace(command, input=None)
         if command.input is not None:
             checks.payload(command.input, "input", limits.SCHEMA_BYTES)
         _place(command)
@@ -194,6 +217,9 @@ class Operations:
         """Unique by run and step: a repeat of the command, on this or another server, finds the same child."""
         _place(command)
         checks.name(command.name, "step_name")
+        if command.refusal is not None:  # found when the message was read
+            start = refused_child_start(command.run, command.step_id)
+            return msgspec.structs.replace(command, start=start, refusal=bounded_error(command.refusal))
         now = self._clock.now()
         start = command.start
         checks.child_start(start, now, self._payload_bytes)
@@ -202,7 +228,7 @@ class Operations:
             start,
             run=RunKey(command.run.namespace, run_id),
             workflow_id=start.workflow_id or run_id,
-            request_id=f"{command.run.run_id}/{command.step_id}",
+            request_id=child_request_id(command.run, command.step_id),
         )
         return msgspec.structs.replace(command, start=start)
 

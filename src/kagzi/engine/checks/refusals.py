@@ -2,41 +2,13 @@
 
 from datetime import timedelta
 
-from ...core.error_details import ErrorCode, ErrorDetail
-from ...core.errors import (
-    AlreadyExists,
-    CancelRequested,
-    DeadlinePassed,
-    InternalError,
-    InvalidArgument,
-    KagziError,
-    LeaseLost,
-    NotFound,
-    PermissionDenied,
-    PreconditionFailed,
-    RequestError,
-    ResourceExhausted,
-    ServerUnavailable,
-    Unimplemented,
-    not_found,
-)
+from ...core.checks.refused_requests import error_of
+from ...core.error_details import ErrorDetail
+from ...core.errors import DeadlinePassed, KagziError, LeaseLost, RequestError, ServerUnavailable, not_found
 from ...core.records import RunKey
 from ...core.run import outcomes
 from ...core.run.commands import Command
 from ...core.run.outcomes import Outcome
-
-_REQUEST_ERRORS: dict[ErrorCode, type[RequestError]] = {
-    ErrorCode.NOT_FOUND: NotFound,
-    ErrorCode.INVALID_ARGUMENT: InvalidArgument,
-    ErrorCode.PRECONDITION_FAILED: PreconditionFailed,
-    ErrorCode.CONFLICT: AlreadyExists,
-    ErrorCode.UNAUTHORIZED: PermissionDenied,
-    ErrorCode.LEASE_LOST: LeaseLost,
-    ErrorCode.TIMEOUT: DeadlinePassed,
-    ErrorCode.CANCELLED: CancelRequested,
-    ErrorCode.RESOURCE_EXHAUSTED: ResourceExhausted,
-    ErrorCode.UNIMPLEMENTED: Unimplemented,
-}
 
 
 def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
@@ -60,21 +32,6 @@ def refusal_of(outcome: Outcome, command: Command) -> KagziError | None:
             return ServerUnavailable(f"the store failed on this operation of run {command.run.run_id}. Try again.")
         case _:
             return None
-
-
-def error_of(detail: ErrorDetail) -> KagziError:
-    retry_after = timedelta(milliseconds=detail.retry_after_ms) if detail.retry_after_ms else None
-    refusal = _REQUEST_ERRORS.get(detail.code)
-    if refusal is not None:
-        return refusal(
-            detail.message,
-            subject=detail.subject,
-            subject_id=detail.subject_id,
-            metadata=detail.metadata,
-            retry_after=retry_after,
-        )
-    broad = ServerUnavailable if detail.code is ErrorCode.UNAVAILABLE else InternalError
-    return broad(detail.message, metadata=detail.metadata, retry_after=retry_after)
 
 
 def refused(error: KagziError) -> outcomes.Refused:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ...core import limits
 from ...core.checks.starts import attributes, child_start, context, start
-from ...core.checks.values import entries, name, optional_name, over_limit, payload, retry, text, within
+from ...core.checks.values import entries, lines, name, optional_name, over_limit, payload, retry, text, within
 from ...core.duration import check_duration, check_time
 from ...core.errors import InvalidArgument, NotFound, limit_reached, not_found
 from ...core.ids import is_uuid
@@ -57,11 +57,6 @@ duration = check_duration
 
 def reason(value: str, field: str = "reason") -> None:
     lines(value, field, REASON_BYTES)
-
-
-def lines(value: str, field: str, limit_bytes: int) -> None:
-    """Checks text that may have line breaks and tabs."""
-    text(value.replace("\n", " ").replace("\t", " "), field, limit_bytes)
 
 
 def run_id(value: str, field: str = "run_id") -> None:

@@ -189,9 +189,9 @@ class Checker:
             self._seq(step.seq, "step.seq")
         checks.within(step.seq, 0, self._last_seq, "step.seq")
         _demand(
-            self._counts[StepImage] <= limits.STEPS_PER_RUN,
+            self._counts[StepImage] <= limits.STEPS_PER_RUN + limits.CLEANUP_STEPS,
             "step",
-            f"is one more than {limits.STEPS_PER_RUN}, the limit.",
+            f"is one more than {limits.STEPS_PER_RUN + limits.CLEANUP_STEPS}, the limit.",
         )
         _shape(step)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from ...core import limits
@@ -22,7 +23,7 @@ from ..checks.operations import Operations
 from ..checks.refusals import refused
 from ..commit.journal import Journal
 from ..measurements.measurements import Measurements
-from ..services.pinning import STARTING, Pinning
+from ..services.pinning import STARTING, Pinning, checked_and_pinned
 from ..services.versions import versions_by_type
 from ..services.workers import Workers
 from .deferred import DeferredOperations, Operation
@@ -90,7 +91,10 @@ class Session(Claimant):
         self._few_in_flight.set()
         self.sink = self._settled
         self._deferred = DeferredOperations(
-            resolve=self._resolved, queue=self._queue_deferred, answer=self._settled, in_background=keeper.in_background
+            resolve=partial(checked_and_pinned, keeper.operations, keeper.pinning),
+            queue=self._queue_deferred,
+            answer=self._settled,
+            in_background=keeper.in_background,
         )
         self._reading = True
         self._unread_since_s = 0.0
@@ -190,14 +194,12 @@ class Session(Claimant):
         """Queues operations; their outcomes go to the outlet. Returns once they are queued, which takes longer if the
         queue is full, or if the worker has too many unwritten operations, which would delay others of its namespace. An
         operation that needs a read first, and later ones of its run, are queued after the read; others do not wait.
-
-        Raises Unavailable when the server is stopping: the worker repeats them elsewhere.
-        """
+        Raises Unavailable when the server is stopping: the worker repeats them elsewhere."""
         self.note_contact()
         accepted: list[tuple[int, Command]] = []
         answers: list[tuple[int, Outcome]] = []
         check, leased, namespace = self._keeper.operations.check, self.leased, self.namespace
-        deferred = self._deferred.waiting
+        deferred, pin_known = self._deferred.waiting, self._keeper.pinning.pin_known
         for operation_id, command in operations:
             run = command.run
             if run.run_id not in leased and (run.namespace != namespace or not is_uuid(run.run_id)):
@@ -208,11 +210,12 @@ class Session(Claimant):
                 self._defer((operation_id, command))
                 continue
             try:
-                if starts_run:
-                    command = self._keeper.pinning.pin_known(command)  # noqa: PLW2901  the same, with its version
-                accepted.append((operation_id, check(command)))
+                accepted.append((operation_id, pin_known(check(command)) if starts_run else check(command)))
             except (InvalidArgument, PreconditionFailed) as error:
-                answers.append((operation_id, refused(error)))
+                if (recorded := self._keeper.operations.refusal_to_record(command, error)) is not None:
+                    accepted.append((operation_id, recorded))
+                else:
+                    answers.append((operation_id, refused(error)))
         if answers:
             self._answer(answers)
         for first in range(0, len(accepted), limits.BATCH_OPERATIONS):
@@ -237,9 +240,6 @@ class Session(Claimant):
         self._in_flight += 1
         self._idle.clear()
         self._deferred.add(operation)
-
-    async def _resolved(self, command: Command) -> Command:
-        return self._keeper.operations.check(await self._keeper.pinning.pin(command))
 
     async def _queue_deferred(self, operation: Operation) -> bool:
         """Not if the session is closed: its worker has repeated the operation elsewhere and continued from there."""

@@ -3,10 +3,11 @@ default."""
 
 import msgspec
 
-from ...core.errors import PreconditionFailed
+from ...core.errors import InvalidArgument, PreconditionFailed
 from ...core.records import RunKey
 from ...core.run.commands import Command, ContinueAsNew, StartChild
 from ...store.protocol import Store, TypeKey
+from ..checks.operations import Operations
 from ..checks.schemas import Schemas, input_misfit, input_refusal
 from ..matching.lease_registry import LeaseRegistry
 from .versions import Versions
@@ -23,6 +24,8 @@ class Pinning:
 
     def is_known(self, command: Command) -> bool:
         """Whether `pin_known` can pin it without a read of the store."""
+        if isinstance(command, StartChild) and command.refusal is not None:
+            return False
         key = self._known_key(command)
         if key is None:
             return False
@@ -54,14 +57,11 @@ class Pinning:
         return command
 
     async def _pin_child(self, command: StartChild) -> Command:
-        try:
-            version = await self._versions.pin(_child_key(command), _requested(command))
-        except PreconditionFailed:
-            if await self._store.get_step(command.run, command.step_id) is None:
-                raise
-            return command  # a repeat: the child was started before
+        if command.refusal is not None:
+            return command
+        version = await self._versions.pin(_child_key(command), _requested(command))
         misfit = await self._schemas.input_misfit(_child_key(command), version, command.start.input)
-        if misfit is not None and await self._store.get_step(command.run, command.step_id) is None:
+        if misfit is not None:
             raise input_refusal(command.start.workflow_type, version, misfit)
         return _with_version(command, version)
 
@@ -91,6 +91,17 @@ class Pinning:
             return holding.workflow_type
         record = await self._store.get_run(run.namespace, run_id=run.run_id)
         return "" if record is None else record.workflow_type
+
+
+async def checked_and_pinned(operations: Operations, pinning: Pinning, command: Command) -> Command:
+    """The command to write: with its version, or with the refusal that it records. Raises InvalidArgument,
+    PreconditionFailed for a refusal that has no place in the history."""
+    try:
+        return await pinning.pin(operations.check(command))
+    except (InvalidArgument, PreconditionFailed) as error:
+        if (recorded := operations.refusal_to_record(command, error)) is None:
+            raise
+        return recorded
 
 
 def _child_key(command: StartChild) -> TypeKey:

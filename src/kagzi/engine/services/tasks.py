@@ -19,7 +19,7 @@ from ..matching.lease_registry import LeaseRegistry
 from ..matching.lease_times import ReleaseQueue
 from ..matching.matcher import Matcher
 from ..matching.slots import PollClaimant
-from .pinning import Pinning
+from .pinning import Pinning, checked_and_pinned
 from .versions import versions_by_type
 from .workers import Workers
 
@@ -106,7 +106,7 @@ class Tasks:
     async def submit(self, command: StepCommand | ClosingCommand) -> Outcome:
         """What was recorded. Every refusal is raised: LeaseLost, NotFound, PreconditionFailed, InvalidArgument ..."""
         checks.key(command.run.namespace, command.run.run_id)
-        outcome = await self._journal.submit(self._operations.check(await self._pinning.pin(command)))
+        outcome = await self._journal.submit(await checked_and_pinned(self._operations, self._pinning, command))
         refusal = refusal_of(outcome, command)
         if refusal is not None:
             raise refusal

@@ -4,9 +4,11 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 
-from ...core.errors import InternalError, InvalidArgument, KagziError, ResourceExhausted
+from ...core.checks.refused_requests import error_of
+from ...core.errors import InternalError, KagziError
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
+from ...wire.common import read_error
 from .ports import Answer, OnAnswer, RunPort, Timers
 
 
@@ -42,9 +44,8 @@ class Claim:
 
 
 def error_of_refusal(refusal: common.ErrorDetail) -> KagziError:
-    """The refusal as an error of the run."""
-    if refusal.code == common.ERROR_CODE_RESOURCE_EXHAUSTED:
-        return ResourceExhausted(refusal.message, metadata=refusal.metadata)
-    if refusal.code == common.ERROR_CODE_INVALID_ARGUMENT:
-        return InvalidArgument(refusal.message, field=refusal.subject_id, metadata=refusal.metadata)
+    """The refusal as an error of the run. Others than those of arguments and limits come from a history that is not as
+    it should be."""
+    if refusal.code in (common.ERROR_CODE_RESOURCE_EXHAUSTED, common.ERROR_CODE_INVALID_ARGUMENT):
+        return error_of(read_error(refusal))
     return InternalError(f"the server refused an operation: {refusal.message}", metadata=refusal.metadata)

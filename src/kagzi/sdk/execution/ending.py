@@ -9,18 +9,19 @@ from typing import Any, cast
 
 import msgspec
 
+from ...core.checks.refused_requests import type_of_refusal
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
 from ...core.errors import ChildError, KagziError, RequestError, Unavailable
 from ...core.records import Payload
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
-from ...wire.common import write_error
+from ...wire.common import read_error, write_error
 from ..tracing.run_context import untraced_successor_context
 from ..worker import failure_log
 from ..worker.log_context import fields_of, name_of
 from ..workflow.call_sites import name_usage
 from ..workflow.codec import write_payload
-from ..workflow.failures import describe_end, leaves_of
+from ..workflow.failures import describe, describe_end, leaves_of
 from ..workflow.workflow import Workflow
 from .claim import Claim, error_of_refusal
 from .interruption import Interruption
@@ -37,10 +38,11 @@ logger = logging.getLogger("kagzi.worker")
 class ContinuedAsNew(BaseException):
     """Ends the function: the run continues as a new one. Not an Exception: `except Exception` must not catch it."""
 
-    def __init__(self, input: Payload, version: str) -> None:
+    def __init__(self, input: Payload, version: str, step_id: str) -> None:
         super().__init__("the run continues as a new one")
         self.input = input
         self.version = version
+        self.step_id = step_id  # of the record of a refusal
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +74,7 @@ class Ending:
         self._name_open_waits(operation)
 
     def continue_as_new(self, new: ContinuedAsNew) -> None:
-        operation = self._end(self._ended(None)).continue_as_new
+        operation = self._end(self._ended(None), refused=partial(self._not_continued, new.step_id)).continue_as_new
         operation.input.data = new.input.data
         if new.input.metadata:
             operation.input.metadata.update(new.input.metadata)
@@ -131,12 +133,22 @@ class Ending:
         retry_in_us = retry_at_us - self._claim.server_now_us() if retry_at_us else None
         failure_log.run_failed(self._claim.task, error, detail, retry_in_us, encoded=self._encoded)
 
-    def _end(self, on_recorded: "Callable[[Answer], None] | None" = None) -> pb.Operation:
+    def _end(
+        self,
+        on_recorded: "Callable[[Answer], None] | None" = None,
+        refused: Callable[[common.ErrorDetail], None] | None = None,
+    ) -> pb.Operation:
+        """`refused`: called for a refusal that is about this end; None: the run fails with it."""
         self._status.flush()
         self._run.advance(RunState.ENDING)
-        return self._claim.port.send(partial(self._answered, on_recorded))
+        return self._claim.port.send(partial(self._answered, on_recorded, refused))
 
-    def _answered(self, on_recorded: "Callable[[Answer], None] | None", answer: Answer) -> None:
+    def _answered(
+        self,
+        on_recorded: "Callable[[Answer], None] | None",
+        refused: Callable[[common.ErrorDetail], None] | None,
+        answer: Answer,
+    ) -> None:
         refusal = answer.refusal
         if refusal is None:
             if on_recorded is not None:
@@ -149,6 +161,8 @@ class Ending:
             self.release("it is to be cancelled")
         elif refusal.code == common.ERROR_CODE_INTERNAL:
             self.hand_back(refusal.message)
+        elif refused is not None:
+            refused(refusal)
         elif isinstance(error, RequestError) and not self._refused:
             self._refused = True  # the server refuses the output: fail the run with that
             self.fail(error)
@@ -156,6 +170,27 @@ class Ending:
             task = self._claim.task
             logger.error("%s: the server refused its end: %s", name_of(task), refusal.message, extra=fields_of(task))
             self._run.close()
+
+    def _not_continued(self, step_id: str, refusal: common.ErrorDetail) -> None:
+        """The function has ended: replay raises the refusal where it continues as a new run."""
+        detail = read_error(refusal)
+        self.record_refusal(step_id, msgspec.structs.replace(detail, type=type_of_refusal(detail.code)))
+        self.release("it could not continue as a new run")
+
+    def replay_refused(self, step_id: str, error: RequestError) -> None:
+        """The result of a step was refused after the code has used it: replay raises that at the call."""
+        if self._run.state is RunState.RUNNING:
+            self.record_refusal(step_id, describe(error))
+            self._run.release("the result of a step was refused")
+
+    def record_refusal(self, step_id: str, error: ErrorDetail) -> None:
+        """Record that the call with this id was refused."""
+        begin = self._claim.port.announce().begin_step
+        begin.step_id = step_id
+        begin.name = step_id.rpartition("/")[2].partition("#")[0]
+        failure = self._claim.port.send(_ignore).fail_step
+        failure.step_id = step_id
+        failure.error.CopyFrom(write_error(msgspec.structs.replace(error, non_retryable=True)))
 
     def pause(self, why: str, problem: ErrorDetail) -> None:
         """Pause the run until this problem is solved. `why`: the kind of problem."""
@@ -194,6 +229,9 @@ class Ending:
             self.release(reason)
         else:
             self._run.release(reason)
+
+
+def _ignore(_: Answer) -> None: ...
 
 
 def _stems_from_cancellation(error: BaseException) -> bool:

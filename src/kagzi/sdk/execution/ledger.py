@@ -41,8 +41,8 @@ class Ledger:
     """
 
     __slots__ = (
-        "_recorded", "closed", "fingerprint", "known_seq", "open", "outstanding", "replaying", "signals", "steps_count",
-        "unreached",
+        "_recorded", "closed", "fingerprint", "known_seq", "open", "outstanding", "refused_steps", "replaying",
+        "signals", "steps_count", "unreached",
     )  # fmt: skip
 
     def __init__(self, steps: Iterable[pb.HistoryStep] = ()) -> None:
@@ -53,6 +53,7 @@ class Ledger:
         self.fingerprint = 0
         self.known_seq = 0
         self.steps_count = 0
+        self.refused_steps = 0  # for which there was no room
         self.unreached = 0  # recorded results that have not been delivered yet
         self.outstanding = 0  # recorded calls that matching code still has to make
         self.replaying = False  # the code repeats what it did before

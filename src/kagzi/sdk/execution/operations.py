@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...core.errors import REASON
+from ...core.errors import REASON, RequestError
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
 from ..workflow.workflow import Workflow
 from .claim import Claim, error_of_refusal
 from .delivery import Delivery
+from .ending import Ending
 from .idle.tasks import RunTasks
 from .interruption import Interruption
 from .ledger import Ledger
@@ -28,6 +29,7 @@ class Operations:
     _delivery: Delivery
     _waits: TimedWaits
     _workflow: Workflow[Any, Any]
+    _ending: Ending
 
     def ask(self, step_id: str) -> "tuple[pb.Operation, asyncio.Future[Answer]]":
         """A new operation about a step, and the future of its answer. Results are set in the order of their seqs."""
@@ -74,10 +76,12 @@ class Operations:
         delivery.give(answer.seq, answer.at_us, future, answer)
 
     def refused(self, refusal: common.ErrorDetail) -> BaseException:
-        """The exception of a ctx call whose operation was refused."""
+        """The exception of a ctx call whose operation was refused. Such a refusal is not recorded: it follows from the
+        arguments of the call or the number of steps, so replay gets it again."""
         if self._is_cancellation(refusal):
             return self._interruption.cancelled()
-        return self._run.fail_with(error_of_refusal(refusal))
+        error = error_of_refusal(refusal)
+        return error if isinstance(error, RequestError) else self._run.fail_with(error)
 
     def _is_cancellation(self, refusal: common.ErrorDetail) -> bool:
         """In a cancelled run nothing new may begin, and what did not begin cannot end."""
@@ -110,7 +114,11 @@ class Operations:
                 self._run.refresh()
                 self._interruption.raise_if_due()
             elif not self._run.taken_away(refusal):
-                self._run.fail_with(error_of_refusal(refusal))
+                error = error_of_refusal(refusal)
+                if isinstance(error, RequestError):
+                    self._ending.replay_refused(step_id, error)
+                else:
+                    self._run.fail_with(error)
             return
         self._ledger.know(step_id, answer.seq)
         if self._delivery.now_us is None:

@@ -72,12 +72,12 @@ class RunExecution:
         self.barrier = barrier = ReplayBarrier(self, claim, tasks, ledger, stop, workflow.fn)
         self.delivery = delivery = Delivery(self, tasks, ledger, barrier, task.created_at_us)
         self.waits = waits = TimedWaits(self, claim, tasks, ledger, stop, barrier, delivery, self.results_available)
-        self.operations = Operations(self, claim, tasks, ledger, stop, delivery, waits, workflow)
-        self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, delivery, task.last_seq)
         self.status = status = Status(self, claim, ledger)
+        self.ending = ending = Ending(self, claim, ledger, stop, status, workflow, services.build_id, services.encoded)
+        self.operations = Operations(self, claim, tasks, ledger, stop, delivery, waits, workflow, ending)
+        self.incoming = incoming = IncomingResults(self, claim, tasks, ledger, waits, delivery, task.last_seq)
         wait_s = services.resident_wait_s
         self.parking = Parking(self, claim, tasks, waits, incoming, stop, status, workflow, wait_s)
-        self.ending = Ending(self, claim, ledger, stop, status, workflow, services.build_id, services.encoded)
         self.has_heartbeats = False
         self._heartbeats: Heartbeats | None = None
         self._teardown: Teardown | None = None

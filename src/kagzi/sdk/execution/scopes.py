@@ -14,7 +14,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from ...core.checks.values import optional_name
 from ...core.errors import InvalidArgument
+from ...core.limits import NAME_BYTES
 from ..workflow.current import place
 
 if TYPE_CHECKING:  # the command line imports this module early, without the rest
@@ -23,6 +25,14 @@ if TYPE_CHECKING:  # the command line imports this module early, without the res
 AnyCoroutine = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 _TASKS_FILE = asyncio.gather.__code__.co_filename
 Factory = Callable[..., "asyncio.Future[Any]"]
+
+
+_SHORT = NAME_BYTES // 4  # characters that fit in any script
+
+
+def check_id(step_id: str) -> None:
+    """Raises InvalidArgument for a step id that no server records."""
+    optional_name(step_id, "step id")
 
 
 class TaskKeeper(Protocol):
@@ -75,6 +85,8 @@ class Scope:
         count = counts.get(name, 0) + 1
         counts[name] = count
         step_id = self.prefix + name if count == 1 else f"{self.prefix}{name}#{count}"
+        if key is not None or len(step_id) > _SHORT:
+            check_id(step_id)
         on_allot = self.run.on_allot
         if on_allot is not None:
             on_allot(step_id)

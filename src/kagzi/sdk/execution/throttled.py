@@ -8,12 +8,16 @@ last one.
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ...core import limits
+from ...core.checks.refused_requests import error_of
+from ...core.checks.values import lines
 from ...core.errors import InvalidArgument
 from ...core.records import Payload
 from ...core.run.refusals import state_too_large, status_too_long
+from ...v1 import common_pb2 as common
 from ..worker.log_context import fields_of, name_of
 from ..workflow.codec import ANY, write_payload
 from .claim import Claim
@@ -45,8 +49,7 @@ class State:
     def set(self, value: Any) -> None:
         payload = write_payload(ANY, value, what="state")
         if len(payload.data) > limits.STATE_BYTES:
-            error = state_too_large(len(payload.data), limits.STATE_BYTES).error
-            raise InvalidArgument(error.message, field=error.subject_id, metadata=error.metadata)
+            raise error_of(state_too_large(len(payload.data), limits.STATE_BYTES).error)
         if self._run.state is RunState.RUNNING:
             self._next = payload
             self._flush_in(INTERVAL_S if self._ledger.replaying else self._not_before - self._claim.loop.time())
@@ -103,8 +106,9 @@ class Status:
     def set(self, text: str, progress: float | None) -> None:
         size = len(text.encode("utf-8", "replace"))
         if size > limits.STATUS_TEXT_BYTES:
-            error = status_too_long(size).error
-            raise InvalidArgument(error.message, field=error.subject_id, metadata=error.metadata)
+            raise error_of(status_too_long(size).error)
+        if not text.isprintable():
+            lines(text, "text", limits.STATUS_TEXT_BYTES)
         if progress is not None and not 0.0 <= progress <= 1.0:
             raise InvalidArgument(f"progress={progress!r} must be between 0 and 1.", field="progress")
         if self._ledger.replaying or self._run.state is not RunState.RUNNING:
@@ -195,12 +199,16 @@ class Heartbeats:
             return
         self._not_before[step_id] = self._claim.timers.time() + INTERVAL_S
         payload = write_payload(ANY, heartbeat[1], what=f"heartbeat of step {step_id!r}")
-        operation = self._claim.port.send(_ignore).step_heartbeat
+        operation = self._claim.port.send(partial(self._answered, step_id)).step_heartbeat
         operation.step_id = step_id
         operation.attempt = heartbeat[0]
         operation.details.data = payload.data
         if payload.metadata:
             operation.details.metadata.update(payload.metadata)
 
-
-def _ignore(_: Answer) -> None: ...
+    def _answered(self, step_id: str, answer: Answer) -> None:
+        """Other refusals come when the attempt has ended."""
+        refusal, task = answer.refusal, self._claim.task
+        if refusal is not None and refusal.code == common.ERROR_CODE_INVALID_ARGUMENT:
+            text = "%s: a heartbeat of step %r was not stored: %s"
+            logger.warning(text, name_of(task), step_id, refusal.message, extra=fields_of(task))

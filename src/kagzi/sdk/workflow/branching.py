@@ -11,7 +11,7 @@ from ..execution.calls.branches import as_coroutine
 from ..execution.calls.parallel import execute_map, execute_parallel
 from ..execution.calls.races import execute_race
 from ..execution.run_execution import RunExecution
-from ..execution.scopes import AnyCoroutine
+from ..execution.scopes import AnyCoroutine, check_id
 from .retry import Retry
 from .run_facts import RunFacts
 from .signals import Won
@@ -251,6 +251,8 @@ def _map(  # noqa: PLR0917  the parts of one call
             f"{group}[{twice}]: the key is used for more than one item. Keys must be different.", field="key"
         )
     ids = [f"{group}[{each}]" for each in keys]
+    for each in ids:
+        check_id(each)
     return execute_map(run, group, ids, values, fn, options, most or max(len(values), 1), collect=collect)
 
 

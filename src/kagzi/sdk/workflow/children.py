@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 
 from ...core.checks.attributes import checked_labels, checked_priority
+from ...core.checks.refused_requests import error_of
 from ...core.duration import Duration, parse_duration
 from ...core.error_details import ErrorCode
-from ...core.errors import AlreadyExists, ChildError, InvalidArgument
+from ...core.errors import ChildError, InvalidArgument
 from ...core.public import exported
 from ...core.records import NO_LABELS, Payload
+from ...core.run.children import is_refused_start
+from ...core.text.storable import is_storable
 from ...core.times import us_from_timedelta
 from ...v1 import common_pb2 as common
 from ...v1 import worker_pb2 as pb
@@ -128,15 +131,22 @@ def child_options(run: RunExecution, workflow: Workflow[Any, Any], input: Any, k
     return ChildOptions(
         workflow,
         payload,
-        keywords.get("id") or "",
+        _text(keywords.get("id") or "", "id"),
         timeout_us,
         on_close,
         attach=on_conflict == "attach",
-        concurrency_key=keywords.get("concurrency_key", ""),
+        concurrency_key=_text(keywords.get("concurrency_key", ""), "concurrency_key"),
         labels=checked_labels(keywords.get("labels")),
         priority=checked_priority(keywords.get("priority", 0)),
-        version="" if version is None else str(version),
+        version="" if version is None else _text(str(version), "version"),
     )
+
+
+def _text(value: object, field: str) -> str:
+    """A text that can be sent. The server checks what is in it."""
+    if not isinstance(value, str) or not is_storable(value):
+        raise InvalidArgument(f"{field}={value!r} must be a string of valid Unicode without NUL.", field=field)
+    return value
 
 
 async def execute_child(run: RunExecution, step_id: str, options: ChildOptions) -> Any:
@@ -172,7 +182,7 @@ async def _started(
         child_run_id = step.child_run_id
         end = _recorded_end(run, step) if child_run_id or step.seq else None
         if len(run.tasks.all) > 1:
-            seq = step.seq if step.seq and _is_conflict(step) else step.begun_seq
+            seq = step.seq if step.seq and _is_refused(step) else step.begun_seq
             await run.delivery.turn(seq, step.at_us or run.delivery.now_us or 0)
         if end is None:
             # An earlier execution started the child, and a retry of the run discarded it. The new child takes its place
@@ -181,7 +191,7 @@ async def _started(
             child_run_id, _ = await _start(run, step_id, options)
             end = run.waits.child(step_id, step.begun_seq)
     end.add_done_callback(lambda _: run.ledger.open.pop(step_id, None))
-    if step is not None and step.seq and _is_conflict(step):
+    if step is not None and step.seq and _is_refused(step):
         _value(run, step, options.workflow)
     return ChildHandle(run, step_id, child_run_id, options.workflow, end, recorded=step)
 
@@ -210,9 +220,7 @@ async def _start(run: RunExecution, step_id: str, options: ChildOptions) -> tupl
 
 
 async def _send_start(run: RunExecution, step_id: str, options: ChildOptions) -> Answer:
-    operation, future = run.operations.ask(step_id)
-    child = operation.start_child
-    child.step_id = step_id
+    child = pb.StartChildOperation(step_id=step_id)  # filled in before it is asked for: a wrong type raises here
     if run.services.on_child is not None:
         run.services.on_child(options.workflow)
     if options.workflow.name != step_id:
@@ -221,6 +229,8 @@ async def _send_start(run: RunExecution, step_id: str, options: ChildOptions) ->
     child.on_close = pb.PARENT_CLOSE_POLICY_ABANDON if options.on_close == "abandon" else pb.PARENT_CLOSE_POLICY_CANCEL
     child.attach = options.attach
     place_in(child, scope_of(run))
+    operation, future = run.operations.ask(step_id)
+    operation.start_child.CopyFrom(child)
     answer = await run.answer(future)
     if answer.detail is not None and answer.detail.WhichOneof("kind") == "exhausted":
         raise _error(step_id, answer.detail.exhausted.error)
@@ -252,8 +262,9 @@ def _fill_start(run: RunExecution, start: StartWorkflowRequest, options: ChildOp
         start.timeout.FromMicroseconds(timeout_us)
 
 
-def _is_conflict(step: pb.HistoryStep) -> bool:
-    return step.status == pb.STEP_STATUS_FAILED and step.error.code == common.ERROR_CODE_CONFLICT
+def _is_refused(step: pb.HistoryStep) -> bool:
+    """Whether the child was never started: the server refused it."""
+    return step.status == pb.STEP_STATUS_FAILED and is_refused_start(read_error(step.error))
 
 
 def _value(run: RunExecution, step: pb.HistoryStep, workflow: Workflow[Any, Any]) -> Any:
@@ -275,8 +286,8 @@ def _is_cancelled(error: Exception) -> bool:
 def _error(step_id: str, recorded: common.ErrorDetail) -> Exception:
     detail = read_error(recorded)
     error: Exception
-    if detail.code is ErrorCode.CONFLICT:
-        error = AlreadyExists(detail.message, subject=detail.subject, subject_id=detail.subject_id)
+    if is_refused_start(detail):
+        error = error_of(detail)
     else:
         status = "cancelled" if detail.code is ErrorCode.CANCELLED else "failed"
         error = ChildError.of(detail.subject_id, status, detail.cause or detail)

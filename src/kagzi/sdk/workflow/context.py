@@ -6,12 +6,13 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
+from ...core.checks.values import optional_name
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument
 from ...core.public import exported
 from ...core.times import from_datetime, to_datetime, us_from_timedelta
+from ..execution.calls.continuing import continue_as_new
 from ..execution.calls.waits import NO_DEFAULT, execute_sleep, execute_wait_for
-from ..execution.ending import ContinuedAsNew
 from ..execution.interruption import Cleanup
 from .branching import BranchCalls
 from .call_sites import called
@@ -198,10 +199,15 @@ class Context(BranchCalls):
 
         The new run keeps the workflow_id, labels, deadline and unread signals, and the state until it sets its own;
         `run.result()` waits for the last run.
+
+        If the server refuses the new run, for example because `version` is deprecated, that is raised here: the run is
+        replayed for it.
         """
-        here(self._run, "ctx.continue_as_new()")
+        scope = here(self._run, "ctx.continue_as_new()")
         payload = self._run.workflow.write_input(input)
-        raise ContinuedAsNew(payload, "" if version is None else str(version))
+        checked = "" if version is None else str(version)
+        optional_name(checked, "version")
+        continue_as_new(self._run, scope, payload, checked)
 
     def _allot(self, call: str, name: str) -> str:
         checked = check_name(name, what="name")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Self
 
+from ...core.checks.values import retry as check_policy
 from ...core.duration import Duration, parse_duration
 from ...core.errors import InvalidArgument, qualified_name
 from ...core.public import exported
@@ -48,6 +49,7 @@ class Retry:
                 raise InvalidArgument(
                     f"{name} is both in retry_on and in non_retryable. Remove it from one of them.", field="retry_on"
                 )
+        check_policy(self.to_policy(), "retry")
 
     @classmethod
     def attempts(cls, n: int) -> Self:

@@ -16,7 +16,7 @@ from ..run_execution import RunExecution
 from ..scopes import AnyCoroutine, Scope
 from ..teardown import retrieve_exception
 from .branches import Branches, settle
-from .steps import count_step, scope_of
+from .steps import scope_of
 
 
 async def execute_race(run: RunExecution, race_id: str, coroutines: Mapping[str, AnyCoroutine]) -> tuple[str, Any]:
@@ -88,7 +88,6 @@ async def decide(
 
 
 async def _record(run: RunExecution, group: str, winner: str, open_steps: Collection[str]) -> None:
-    count_step(run)
     if not run.can_proceed:
         try:
             await run.may_act(group)
@@ -112,6 +111,7 @@ def _send_record(
     names = run.ledger.give_up(step_ids)
     if run.ledger.waits_for(names):
         run.delivery.restarting.add(record_id)
+    run.ledger.steps_count += 1  # there is always room for the record
     race = run.claim.send(partial(_recorded, run, record_id, future, names)).race
     race.step_id = record_id
     race.losers.extend(step_ids)

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 import msgspec
 
 from ....core import limits
+from ....core.checks.refused_requests import error_of as error_of_detail
 from ....core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ....core.errors import RequestError, ResourceExhausted, StepError, limit_reached
+from ....core.errors import RequestError, StepError
 from ....core.records import Payload
+from ....core.run.refusals import STEPS_LIMIT, too_many_steps
 from ....v1 import common_pb2 as common
 from ....v1 import worker_pb2 as pb
 from ....wire.common import read_error, write_error, write_retry
@@ -36,6 +38,7 @@ logger = logging.getLogger("kagzi.worker")
 
 _EXACT = frozenset({str, int, float, bool, type(None)})
 _NULL = b"null"
+_REFUSED_STEPS = 1_000  # for want of room, after which the run fails
 _warned_of: set[object] = set()
 
 
@@ -130,14 +133,20 @@ def _lost(body: StepBody) -> ErrorDetail:
 
 
 def count_step(run: RunExecution) -> None:
-    run.ledger.steps_count += 1
-    if run.ledger.steps_count > limits.STEPS_PER_RUN:
-        raise run.fail_with(
-            ResourceExhausted(
-                f"the run has more than {limits.STEPS_PER_RUN:,} steps. Split the work into several runs.",
-                metadata=limit_reached("steps_per_run", limits.STEPS_PER_RUN),
-            )
-        )
+    """Counts a new step. Raises ResourceExhausted if there is no room for it. The same on replay: a call that is not
+    recorded has all recorded ones before it."""
+    ledger = run.ledger
+    if ledger.steps_count < limits.STEPS_PER_RUN:
+        ledger.steps_count += 1
+        return
+    maximum = limits.STEPS_PER_RUN + (limits.CLEANUP_STEPS if scope_of(run).cleanups else 0)
+    if ledger.steps_count >= maximum:
+        error = error_of_detail(too_many_steps(run.run_id, maximum).error)
+        ledger.refused_steps += 1
+        if ledger.refused_steps > _REFUSED_STEPS:  # code that handles the error by calling again does not end
+            raise run.fail_with(error)
+        raise error
+    ledger.steps_count += 1
 
 
 def scope_of(run: RunExecution) -> Scope:
@@ -264,7 +273,7 @@ async def _complete(run: RunExecution, body: StepBody, attempt: int, value: Any)
     refusal = (await run.wait(future)).refusal
     if refusal is not None:
         why = error_of_refusal(refusal)
-        if run.cancelling or not isinstance(why, RequestError):
+        if run.cancelling or not isinstance(why, RequestError) or why.metadata.get("limit") == STEPS_LIMIT:
             raise operations.refused(refusal)
         if whole:  # nothing was recorded: the failure has to begin the attempt
             run.claim.port.begin(body.step_id, partial(_fill_begin, body, attempt))
