@@ -66,7 +66,7 @@ def engine_of(server: Server) -> Engine:
 def sessions_of(server: Server) -> int:
     """Registered ones, and those that runs could be given to."""
     engine = engine_of(server)
-    slots = {slot for slots in engine._matcher._claimants.values() for slot in slots}
+    slots = engine._matcher._claimants._group_of
     return len(engine.sessions._sessions.keys() | {(slot.namespace, slot.worker_id) for slot in slots})
 
 

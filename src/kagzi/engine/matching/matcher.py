@@ -22,6 +22,7 @@ from ...core.workflow_types.versions import compare_versions
 from ...store.protocol import Store, TypeKey, Want
 from ..commit.outages import Outages, backoff_s
 from ..timing.store_clock import StoreClock
+from .claimants import Claimants, serves_any
 from .lease_times import LeaseTimes, ReleaseQueue
 from .limit_waits import LimitWaits
 from .reservations import Reservation, claimed_at_start, distribute, in_turn, share_out
@@ -75,7 +76,7 @@ class Matcher:
         self._outages = outages
         self._announce = announce
         self._limit_waits = LimitWaits(clock, mark=self._mark_and_announce, announce=announce, ask=ask)
-        self._claimants: dict[TypeKey, list[Claimant]] = {}
+        self._claimants = Claimants()
         self._pending: dict[TypeKey, _Mark] = {}
         self._unannounced: set[TypeKey] = set()
         self._assigned: dict[str, Claimant] = {}
@@ -91,15 +92,12 @@ class Matcher:
 
     def add(self, claimant: Claimant) -> None:
         """Adds it before its first claim: everything it serves counts as pending until a claim finds too few runs."""
-        for workflow_type in claimant.versions:
-            key = TypeKey(claimant.namespace, workflow_type)
-            self._claimants.setdefault(key, []).append(claimant)
-            self.mark(key)
+        self.mark_all(self._claimants.add(claimant))
 
     def serves(self, key: TypeKey, version: str = "") -> bool:
         """Whether a connected worker takes runs of this type, and of this version if one is given."""
-        claimants = self._claimants.get(key, ())
-        return any(not version or version in claimant.versions[key.workflow_type] for claimant in claimants)
+        groups = self._claimants.groups(key)
+        return any(not version or version in group.versions[key.workflow_type] for group in groups)
 
     def next_round(self) -> asyncio.Future[None]:
         """Done when everything that is pending now has been claimed, as far as slots are free."""
@@ -109,16 +107,10 @@ class Matcher:
         return round_done
 
     def remove(self, claimant: Claimant) -> None:
-        for workflow_type in claimant.versions:
-            key = TypeKey(claimant.namespace, workflow_type)
-            claimants = self._claimants.get(key, [])
-            if claimant in claimants:
-                claimants.remove(claimant)
-            if not claimants:
-                self._claimants.pop(key, None)
-                self._pending.pop(key, None)
-                self._unannounced.discard(key)
-                self._limit_waits.forget(key)
+        for key in self._claimants.remove(claimant):
+            self._pending.pop(key, None)
+            self._unannounced.discard(key)
+            self._limit_waits.forget(key)
 
     async def stop(self, timeout_s: float) -> None:
         """Stops claims and matches. Returns when the claim in progress, if any, has been handed out."""
@@ -148,7 +140,10 @@ class Matcher:
         self.mark(key)
         self._announce(key)
 
-    def slot_free(self) -> None:
+    def slot_free(self, claimant: Claimant) -> None:
+        """It may be offered more runs than before. Every such change must be reported; that it may be offered fewer is
+        noticed."""
+        self._claimants.note_free(claimant)
         if self._pending:
             self._work.set()
 
@@ -181,27 +176,29 @@ class Matcher:
 
     def mark_namespace(self, namespace: str) -> None:
         """There is new work in the namespace, of unknown type."""
-        self.mark_all([key for key in self._claimants if key.namespace == namespace])
+        self.mark_all([key for key in self._claimants.types() if key.namespace == namespace])
 
     # --- sync match ---------------------------------------------------------------------------------------------------
 
     def assign(self, key: TypeKey, version: str, run_id: str) -> Assignment | None:
         """A free slot for a run that is about to be started, unless older work of that worker is known to wait."""
-        claimants = self._claimants.get(key)
-        if claimants is None or self._stopped or key in self._pending or self._limit_waits.is_limited(key):
+        groups = self._claimants.groups(key)
+        if not groups or self._stopped or key in self._pending or self._limit_waits.is_limited(key):
             return None
         best: Claimant | None = None
         best_version = ""
         best_slots = 0
-        for claimant in claimants:
-            versions = claimant.versions[key.workflow_type]
-            slots = claimant.offerable()
-            if slots <= 0 or (version and version not in versions) or (self._pending and self._has_older(claimant)):
-                continue
+        for group in groups:
+            versions = group.versions[key.workflow_type]
             offered = version or versions[0]
             newer = 1 if best is None else compare_versions(offered, best_version)
-            if newer > 0 or (newer == 0 and slots > best_slots):
-                best, best_version, best_slots = claimant, offered, slots
+            if newer < 0 or (version and version not in versions):
+                continue
+            if (self._pending and serves_any(group, self._pending)) or (free := group.freest()) is None:
+                continue
+            if newer > 0 or free[1] > best_slots:
+                best_version = offered
+                best, best_slots = free
         if best is None:
             return None
         best.reserve(1)
@@ -227,7 +224,7 @@ class Matcher:
         claimant = self._assigned.pop(run_id, None)
         if claimant is not None:
             claimant.give_back(1)
-            self.slot_free()
+            self.slot_free(claimant)
 
     def started(self, starts: Sequence[tuple[StartRun, Started | Existing]]) -> None:
         """Runs were created as leased, and this is durable: hands them over, many per message."""
@@ -243,7 +240,7 @@ class Matcher:
                 claimant.give_back(1)
                 if outcome.status is RunStatus.PENDING:
                     self._limit_waits.limited(TypeKey(command.run.namespace, command.workflow_type))
-                self.slot_free()
+                self.slot_free(claimant)
         for claimant, claimed in deliveries.items():
             self._hand_over(claimant, claimed)
 
@@ -273,16 +270,18 @@ class Matcher:
         return share_out([(key, claimants) for key, claimants in ready if claimants], self._claim_runs)
 
     def _ready(self, key: TypeKey) -> list[Claimant]:
-        """Claimants of the type with free slots for which a claim may find runs, most slots first."""
+        """Claimants of the type with free slots for which a claim may find runs, most slots first: as many as a claim
+        can give a run to."""
         mark, workflow_type = self._pending[key], key.workflow_type
-        ready = [
-            claimant
-            for claimant in self._claimants[key]
-            if claimant.offerable() > 0 and not mark.is_emptied(claimant.build_id, claimant.versions[workflow_type])
+        groups = [
+            group
+            for group in self._claimants.groups(key)
+            if not mark.is_emptied(group.build_id, group.versions[workflow_type])
         ]
-        if len(ready) > 1:
+        ready = [claimant for group in groups for claimant in group.most_free(self._claim_runs)]
+        if len(groups) > 1:
             ready.sort(key=lambda claimant: claimant.offerable(), reverse=True)
-        return ready
+        return ready[: self._claim_runs]
 
     async def _claim(self, reservations: list[Reservation]) -> None:
         """Gives back unused slots, whatever happens."""
@@ -324,6 +323,7 @@ class Matcher:
             for reservation in reservations:
                 if reservation.left:
                     reservation.claimant.give_back(reservation.left)
+                    self._claimants.note_free(reservation.claimant)
         self._note_emptied(reservations, generations)
         self._limit_waits.learn(generations, claimed)
 
@@ -342,8 +342,8 @@ class Matcher:
             workflow_type, claimant = reservation.key.workflow_type, reservation.claimant
             mark.note_emptied(claimant.build_id, claimant.versions[workflow_type])
             if all(
-                mark.is_emptied(each.build_id, each.versions[workflow_type])
-                for each in self._claimants[reservation.key]
+                mark.is_emptied(group.build_id, group.versions[workflow_type])
+                for group in self._claimants.groups(reservation.key)
             ):
                 del self._pending[reservation.key]
                 self._unannounced.discard(reservation.key)
@@ -364,7 +364,3 @@ class Matcher:
         self._measurements.claimed(claimed)
         if not claimant.give(claimed):
             self._releases.add(RunLease(run.run, run.lease) for run in claimed)
-
-    def _has_older(self, claimant: Claimant) -> bool:
-        namespace, pending = claimant.namespace, self._pending
-        return any(TypeKey(namespace, workflow_type) in pending for workflow_type in claimant.versions)

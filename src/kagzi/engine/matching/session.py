@@ -152,7 +152,7 @@ class Session(Claimant):
         if reading:
             self._keeper.measurements.session_blocked_s += self._loop.time() - self._unread_since_s
             self._keeper.journal.unblock(self.sink)
-            self._keeper.matcher.slot_free()
+            self._keeper.matcher.slot_free(self)
         else:
             self._unread_since_s = self._loop.time()
             self._keeper.journal.hold_back(self.sink)
@@ -186,7 +186,7 @@ class Session(Claimant):
     def dropped(self, run_id: str) -> None:
         self.leased.pop(run_id, None)
         if not self.closed:
-            self._keeper.matcher.slot_free()
+            self._keeper.matcher.slot_free(self)
 
     # --- messages from the worker -------------------------------------------------------------------------------------
 
@@ -394,7 +394,7 @@ class Session(Claimant):
         self._last_contact_at = self._loop.time()
         if self._was_late:
             self._was_late = False
-            self._keeper.matcher.slot_free()
+            self._keeper.matcher.slot_free(self)
 
     def _is_mine(self, leased: RunLease) -> bool:
         return leased.run.namespace == self.namespace and is_uuid(leased.run.run_id)
