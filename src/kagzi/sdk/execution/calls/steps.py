@@ -23,7 +23,6 @@ from ...workflow.current import place
 from ...workflow.failures import describe
 from ...workflow.retry import Retry
 from ...workflow.signatures import facts_of
-from ...workflow.untyped import refuse_changed
 from .. import undecodable
 from ..claim import error_of_refusal
 from ..ledger import FUNCTION, error_of
@@ -33,6 +32,7 @@ from ..scopes import Scope
 from ..state import RUNNING
 from .arguments import write_arguments
 from .bodies import StepBody, StepOptions, perform
+from .untyped import refuse_changed
 
 logger = logging.getLogger("kagzi.worker")
 

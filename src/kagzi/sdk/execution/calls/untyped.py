@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import msgspec
 
-from ...core.errors import InvalidArgument
-from .codec import type_name
+from ....core.errors import InvalidArgument
+from ...workflow.codec import type_name
 
 _DEEPEST = 100
 _PLAIN = (str, int, float, type(None), msgspec.Raw)
@@ -40,7 +40,7 @@ def _changed(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
     if isinstance(value, _PLAIN) or depth == 0:
         return
     if isinstance(value, dict):
-        for key, part in cast("dict[Any, Any]", value).items():
+        for key, part in cast("Any", value).items():
             yield from _changed(part, f"{path}.{key}", depth - 1)
     elif isinstance(value, list) or type(value) is tuple:
         for index, part in enumerate(cast("list[Any]", value)):
