@@ -33,6 +33,6 @@ async def client_side(client: Kagzi, expense: Expense) -> None:
 
 async def worker_side() -> None:
     built = Worker("a:1").hostname("rack-7").version("1.4.2").build_id("b-12").label("team", "a").workflows([hello]).build()
-    assert_type(await built, Worker)
-    await built.run(handle_signals=False)
+    awaited = assert_type(await built, Worker)
+    await awaited.run(handle_signals=False)
     built.stop("5s")
