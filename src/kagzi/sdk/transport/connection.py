@@ -18,7 +18,7 @@ from ...core.outages import database_down
 from ...core.providers import Clock, Rng
 from ...core.records import DEFAULT_NAMESPACE
 from ...core.run.addresses import LAST_SERVER
-from ...core.times import Timestamp
+from ...core.times import US_PER_S, Timestamp
 from ...core.version import __version__
 from ...system import SystemClock, SystemRng
 from ...v1 import admin_pb2
@@ -31,6 +31,7 @@ from .calls import CallChannel
 from .channel import blocking_channel, grpc_channel
 from .credentials import KEY_VARIABLE, Tls, call_metadata, channel_credentials, ssl_context, tls_of
 from .embedding import Embedded, open_embedded
+from .leaving import Leaving
 from .link import Link
 from .payload_codec import Codec, MessageCodec, message_codec
 from .tries import OutageNotices, Tries
@@ -49,6 +50,7 @@ CALL_TIMEOUT_S = 30.0
 CONNECT_S = 10.0  # for a host that does not respond at all
 REFUSED_S = 3.0  # for a host that refuses connections
 _PROBE_S = 2.0  # how long a server may take to report its state
+_SHUNNED_US = 30 * US_PER_S  # how long a server that was left is not used, unless no other is there
 API_VERSION = "v1"
 BARE_STATUS = "grpc_status"  # in the metadata of errors without Kagzi's details
 
@@ -89,6 +91,8 @@ class Connection:
         self._link: Link | None = None
         self._retired: list[Link] = []
         self._turn = 0
+        self._shunned: dict[str, Timestamp] = {}  # servers that were left because others were ready, and until when
+        self._leaving = Leaving(self)
         self._moving = asyncio.Lock()
         self._in_flight = asyncio.Semaphore(limits.CLIENT_CALLS)
         self._was_reached = False
@@ -119,6 +123,8 @@ class Connection:
             )
             self._learn(info, requested_at)
             await self.link.settle(info)
+            if len(self.address.targets) > 1:
+                self._leaving.start()
         except BaseException:
             await self.close()
             raise
@@ -271,7 +277,7 @@ class Connection:
                     return
                 changed = self._embedded.target != failed.target
             else:
-                self._turn += 1
+                self._turn = self._next_turn()
                 changed = len(self.address.targets) > 1  # the channel itself reconnects to a single server
             if not changed:
                 return
@@ -286,8 +292,34 @@ class Connection:
                 self._retired.append(left)
                 left.retire()
 
-    def _new_link(self) -> Link:
-        target, metadata = self._whom()
+    def _next_turn(self) -> int:
+        now = self.clock.now()
+        others = range(self._turn + 1, self._turn + len(self.address.targets) + 1)
+        return next((turn for turn in others if self._shunned.get(self._target(turn), 0) <= now), self._turn + 1)
+
+    async def leave(self, unready: Link) -> bool:
+        """Use another server that is ready, from now on and for the calls that are open at this one. Returns False if
+        there is none: then nothing changes."""
+        for turn in range(self._turn + 1, self._turn + len(self.address.targets)):
+            link = self._new_link(turn)
+            if await link.is_ready():
+                await link.settle()
+                async with self._moving:
+                    if unready is self._link:
+                        self._shunned[unready.target] = self.clock.now() + _SHUNNED_US
+                        self._link, self._turn = link, turn
+                        self._retired = [each for each in self._retired if not each.closed]
+                        self._retired.append(unready)
+                        unready.leave()
+                        return True
+            await link.close()
+        return False
+
+    def _target(self, turn: int) -> str:
+        return self.address.targets[turn % len(self.address.targets)]
+
+    def _new_link(self, turn: int | None = None) -> Link:
+        target, metadata = self._whom(self._turn if turn is None else turn)
         if self._embedded is not None and self._embedded.open_call is not None:
             return Link(target, CallChannel(self._embedded.open_call), metadata, self.codec)
         channel = grpc_channel(target, self._credentials, self.address)
@@ -295,10 +327,10 @@ class Connection:
             channel = PreferredChannel(target, channel, metadata, self._ssl_context)
         return Link(target, channel, metadata, self.codec)
 
-    def _whom(self) -> tuple[str, Metadata]:
+    def _whom(self, turn: int) -> tuple[str, Metadata]:
         if self._embedded is not None:
             return self._embedded.target, tuple(self._embedded.metadata)
-        return self.address.targets[self._turn % len(self.address.targets)], self._key_metadata
+        return self._target(turn), self._key_metadata
 
     def note_worker(self, namespace: str, worker_id: str) -> None:
         """The server in use has accepted a worker of this process. Only matters for embedded servers."""
@@ -312,6 +344,7 @@ class Connection:
 
     async def close(self) -> None:
         self.notices.close()
+        self._leaving.close()
         link, self._link = self._link, None
         embedded, self._embedded = self._embedded, None
         for each in (*self._retired, *(() if link is None else (link,))):

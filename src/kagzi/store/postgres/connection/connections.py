@@ -76,7 +76,7 @@ class Connections(Counters, Sessions):
         return await self._confirmed(result, act)
 
     async def _confirmed(self, result: Result, act: Callable[[Session], Coroutine[Any, Any, Result]]) -> Result:
-        """A primary that was replaced without noticing does not know what was started since (ADR 0091)."""
+        """A primary that was replaced without noticing does not know what was started since (ADR 0093)."""
         if result is None and self._target.barrier.needed:
             return await self.run(Purpose.WRITE, act)
         return result

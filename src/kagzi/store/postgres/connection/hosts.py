@@ -1,4 +1,4 @@
-"""The hosts of a PostgreSQL URL, and in which order they are tried: those that failed last come last (ADR 0090)."""
+"""The hosts of a PostgreSQL URL, and in which order they are tried: those that failed last come last (ADR 0092)."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
