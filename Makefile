@@ -79,7 +79,7 @@ fast-path: $(VENV)/.installed-dev ## The fast paths of both stores against load,
 	KAGZI_TEST_PAIRS=10000 KAGZI_TEST_SCRIPTS=500 $(BIN)/python -m pytest --numprocesses $(JOBS) -rP tests/store/fast_path tests/store/conformance/test_alike.py $(ARGS)
 
 properties: $(VENV)/.installed-dev ## Random programs with a crash, a cancellation or a change of code at any moment: 2,000, and 100 on each store (an hour)
-	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/sdk/run/test_changing_programs.py tests/sdk/run/test_parking_property.py tests/acceptance/test_every_boundary.py $(ARGS)
+	KAGZI_TEST_PROGRAMS=2000 KAGZI_TEST_ENGINE_PROGRAMS=100 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/sdk/run/test_every_boundary.py tests/sdk/run/test_changing_programs.py tests/sdk/run/test_parking_property.py tests/sdk/run/test_abandoned_waits.py tests/acceptance/test_every_boundary.py tests/acceptance/test_abandoned_waits.py $(ARGS)
 
 campaign: $(VENV)/.installed-dev ## The promises with real processes on every set-up, one server on PostgreSQL included (minutes)
 	KAGZI_TEST_CAMPAIGN=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup tests/acceptance $(ARGS)

@@ -90,12 +90,12 @@ class Harnesses:
 
 
 @asynccontextmanager
-async def harnesses(database: str) -> AsyncIterator[Harnesses]:
+async def harnesses(database: str, *, poll_interval_ms: int = 600_000) -> AsyncIterator[Harnesses]:
     store = await open_store(database)
     clock = MovableClock()
     # A lease ends as soon as its session does: what counts here is what was lost, not how long that took. These workers
     # have no heartbeat, and on a machine with much to do they would be taken for late.
-    settings = Settings(lease_ms=240_000, heartbeat_ms=120_000, reconnect_grace_ms=1, poll_interval_ms=600_000)
+    settings = Settings(lease_ms=240_000, heartbeat_ms=120_000, reconnect_grace_ms=1, poll_interval_ms=poll_interval_ms)
     engine = Engine(
         store, NullBus(), clock=clock, ids=SystemIds(), rng=SystemRng(), settings=settings, server_id="server"
     )

@@ -123,7 +123,9 @@ class FakeStore:
         payload = Payload(msgspec.json.encode(value))
         waits = [step for step in run.steps_of(KindCode.SIGNAL) if not step.has_result and step.name == name]
         assert refuse_signal(run.run_id, run.state.status, waited_for=bool(waits), unread=len(run.signals)) is None
-        signal = SignalState(number=run.state.next_seq(), name=name, payload=payload)
+        run.state.next_seq()
+        number = 1 + max((signal.number for signal in run.state.signals), default=0)
+        signal = SignalState(number=number, name=name, payload=payload)
         run.state.signals.append(signal)
         if waits:
             step = min(waits, key=lambda step: step.begun_seq)

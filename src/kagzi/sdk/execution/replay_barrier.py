@@ -108,6 +108,11 @@ class ReplayBarrier:
     def has_deferred(self) -> bool:
         return bool(self._deferred)
 
+    def holds(self, seq: int | None) -> bool:
+        """Whether the result with this seq is new, while the server does not know of all waits that replay gave up: it
+        may be the value of one of them."""
+        return bool(self._deferred) and seq is not None and seq > self._claim.task.last_seq
+
     def send_deferred(self) -> None:
         if self._run.state is not RunState.RUNNING:
             return

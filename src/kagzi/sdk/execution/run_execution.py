@@ -229,7 +229,7 @@ class RunExecution:
             return
         if self.delivery.next_seq is not None and self.incoming.fetch_foreign():
             return  # the answer will make it idle again
-        if self.delivery.deliver_next():
+        if not self.barrier.holds(self.delivery.next_seq) and self.delivery.deliver_next():
             self.tasks.idle.start()
         elif self.interruption.raise_if_due() or self.interruption.release_if_paused():
             return

@@ -35,6 +35,10 @@ OWN_LIMITS: Mapping[str, int] = {
     "kagzi.v1.ParkOperation.waits": limits.STEPS_PER_RUN,
     "kagzi.v1.FetchResultsOperation.waits": limits.STEPS_PER_RUN,
     "kagzi.v1.RaceOperation.losers": limits.STEPS_PER_RUN,
+    "kagzi.v1.CompleteRunOperation.open_waits": limits.STEPS_PER_RUN,
+    "kagzi.v1.FailRunOperation.open_waits": limits.STEPS_PER_RUN,
+    "kagzi.v1.CancelRunOperation.open_waits": limits.STEPS_PER_RUN,
+    "kagzi.v1.ContinueAsNewOperation.open_waits": limits.STEPS_PER_RUN,
 }
 """Fields whose elements have a limit of their own. All others of a message share MESSAGE_ELEMENTS."""
 

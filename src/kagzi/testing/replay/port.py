@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from ...core.error_details import ErrorDetail
 from ...core.records import Payload
 from ...core.times import US_PER_S, Timestamp
+from ...sdk.execution.ledger import WITHDRAWN
 from ...sdk.execution.ports import Answer, Fill, OnAnswer
 from ...v1 import worker_pb2 as pb
 from ...wire.common import read_error, read_payload
@@ -164,7 +165,7 @@ class ReplayPort:
 
     def answer(self, kind: str, operation: pb.Operation, on_answer: OnAnswer) -> None:
         """Answer an operation that does not end the run, or hold it."""
-        if kind in _SILENT:
+        if kind in _SILENT or (kind == "race" and operation.race.step_id.endswith(WITHDRAWN)):
             on_answer(Answer(0, self.task.claimed_at_us, None))
         elif kind == "finish_sleep":
             on_answer(self.acknowledged(pb.OperationAnswer(timer=pb.TimerSet(wake_at_us=1, remaining_us=_NOT_YET_US))))

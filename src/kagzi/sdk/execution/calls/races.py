@@ -88,11 +88,14 @@ async def decide(
 
 
 async def _record(run: RunExecution, group: str, winner: str, open_steps: Collection[str]) -> None:
+    if run.ledger.replaying and run.barrier.is_open and not run.ledger.signals.keys().isdisjoint(open_steps):
+        # Later values of these signals may be recorded already: they must not be delivered before this is.
+        run.caught_up()
     if not run.can_proceed:
         try:
             await run.may_act(group)
         except asyncio.CancelledError:  # there will be no record: each wait is withdrawn alone
-            for step_id in () if run.cancelling else run.ledger.signals.keys() & open_steps:
+            for step_id in run.ledger.signals.keys() & open_steps:
                 _withdraw(run, step_id)
             raise
     future: asyncio.Future[Answer] = run.claim.loop.create_future()
@@ -146,21 +149,10 @@ def withdraw(run: RunExecution, step_id: str) -> None:
 
 
 def withdraw_signal(run: RunExecution, step_id: str) -> None:
-    """As `withdraw`, for a wait for a signal: another wait gets its value, if it has one. In a run that is being
-    cancelled, the server is told with the end of the run, or before a cleanup waits for the same signal."""
-    if _is_withdrawn(run, step_id) or step_id not in run.ledger.signals:
-        return
-    if run.cancelling:
-        run.ledger.closed.add(step_id)
-    else:
+    """As `withdraw`, for a wait for a signal: another wait gets its value, if it has one. Also in a run that is being
+    cancelled, whose cleanup may wait for the same signal."""
+    if not _is_withdrawn(run, step_id) and step_id in run.ledger.signals:
         _withdraw(run, step_id)
-
-
-def withdraw_others(run: RunExecution, name: str) -> None:
-    """A cleanup of a run that is being cancelled is about to wait for this signal."""
-    for step_id, wait in list(run.ledger.signals.items()):
-        if wait.name == name and step_id in run.ledger.closed:
-            _send_withdrawal(run, step_id)
 
 
 def _is_withdrawn(run: RunExecution, step_id: str) -> bool:

@@ -20,7 +20,7 @@ from ..ledger import ABANDONED, COMPLETED, SIGNAL, SLEEP, SignalWait
 from ..ports import Answer
 from ..run_execution import RunExecution
 from ..state import RunState
-from .races import withdraw, withdraw_others, withdraw_signal
+from .races import withdraw, withdraw_signal
 from .steps import count_step, place_in, scope_of
 
 NO_DEFAULT: Any = object()
@@ -123,8 +123,6 @@ async def _recorded(
 
 async def _ask(run: RunExecution, step_id: str, signal: Signal[Any], timeout_us: int | None) -> pb.HistoryStep | Answer:
     """The result of a new wait: as the answer to its operation, or as what came later."""
-    if run.cancelling:
-        withdraw_others(run, signal.name)
     operation, future = run.operations.ask(step_id)
     _fill_wait(operation.wait_signal, step_id, signal, timeout_us)
     if signal.schema:  # shown as the input of the step, to those who send the signal
