@@ -1,5 +1,6 @@
 """Errors carry what their reader needs: what happened as Python would print it, its classes by name, and what to do."""
 
+import copy
 import inspect
 from datetime import timedelta
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagzi.core import errors
-from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind, decode_detail, encode_detail
+from kagzi.core.error_details import Child, ErrorCode, ErrorDetail, ErrorKind, decode_detail, encode_detail
 from kagzi.core.errors import (
     AlreadyExists,
     ChildError,
@@ -26,6 +27,8 @@ from kagzi.core.errors import (
     qualified_name,
 )
 from kagzi.core.retry.retry_after import RetryAfter
+from kagzi.core.run.children import child_error
+from kagzi.core.states import RunCode
 
 
 class ShopError(Exception):
@@ -213,3 +216,23 @@ def test_retry_after_takes_a_duration_and_refuses_a_bare_number() -> None:
 
 def test_non_retryable_keeps_code_and_details() -> None:
     assert NonRetryable("no", code="E42", details={"n": 1}).metadata == {"code": "E42", "details": '{"n":1}'}
+
+
+def test_the_error_of_a_child_begins_with_its_workflow_its_id_and_the_cause() -> None:
+    child = Child("0190-run", "shipment", "order-4/lead")
+    heavy = ErrorDetail(type="kagzi.NonRetryable", message="too heavy for any carrier")
+    recorded = child_error(child, RunCode.FAILED, heavy)
+    error = ChildError.of_step(recorded)
+    assert str(error) == error.message == recorded.message
+    assert str(error) == "shipment 'order-4/lead' failed: too heavy for any carrier"
+    assert (error.run_id, error.workflow, error.workflow_id) == ("0190-run", "shipment", "order-4/lead")
+    assert str(copy.copy(error)) == str(error)
+    declined = child_error(child, RunCode.FAILED, ErrorDetail(type="shop.CardDeclined", message="no funds"))
+    assert declined.message == "shipment 'order-4/lead' failed: CardDeclined: no funds"
+    generated = Child("0190-run", "shipment", "0190-run")
+    assert child_error(generated, RunCode.CANCELLED, None).message == "shipment cancelled"
+
+
+def test_the_error_of_a_child_that_an_older_version_recorded_names_the_run() -> None:
+    old = ErrorDetail(type="kagzi.ChildError", message="run 0190 failed", subject="run", subject_id="0190")
+    assert str(ChildError.of_step(old)).startswith("run 0190 failed")

@@ -1,6 +1,7 @@
 """An error as it is stored, sent and shown: what went wrong, and what that means."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -87,6 +88,27 @@ class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         """`Type: message`, as Python would print it."""
         name = self.type.rpartition(".")[2]
         return f"{name}: {self.message}" if name and self.message else name or self.message
+
+
+CHILD_WORKFLOW, CHILD_WORKFLOW_ID = "workflow", "workflow_id"
+"""Metadata keys of the error of a step whose child did not complete."""
+_WITHOUT_CLASS = f"{_OWN}NonRetryable"
+
+
+class Child(NamedTuple):
+    """A run, as the error of its parent's step names it."""
+
+    run_id: str
+    workflow: str
+    workflow_id: str
+
+
+def child_message(child: Child, how: str, cause: ErrorDetail) -> str:
+    """`shipment 'order-4/lead' failed: too heavy`. A generated workflow id says nothing, and neither does the name of
+    NonRetryable."""
+    name = child.workflow if child.workflow_id == child.run_id else f"{child.workflow} {child.workflow_id!r}"
+    text = (cause.message if cause.type == _WITHOUT_CLASS else "") or cause.text
+    return f"{name} {how}: {text}" if text else f"{name} {how}"
 
 
 _detail_encoder = msgspec.json.Encoder()

@@ -35,7 +35,16 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from .error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
+from .error_details import (
+    CHILD_WORKFLOW,
+    CHILD_WORKFLOW_ID,
+    OWN_CODE,
+    Child,
+    ErrorCode,
+    ErrorDetail,
+    ErrorKind,
+    child_message,
+)
 from .public import PACKAGE, exported
 from .text.remote_traceback import remote_traceback
 
@@ -170,8 +179,7 @@ class RunError(FailureError):
         self, run_id: str, status: str, message: str, kind: ErrorKind, *, error: ErrorDetail | None = None
     ) -> None:
         detail = error or ErrorDetail(kind=kind, message=message)
-        text = f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}"
-        super().__init__(text, detail, subject="run", subject_id=run_id)
+        super().__init__(self._text_of(run_id, status, detail), detail, subject="run", subject_id=run_id)
         self.run_id = run_id  #: the run
         self.status = status  #: how it ended: "failed" or "cancelled"
 
@@ -180,10 +188,48 @@ class RunError(FailureError):
         """The RunError for a recorded `error` of a run that ended with `status`; `run_id` says which one."""
         return cls(run_id, status, error.message, error.kind, error=error)
 
+    def _text_of(self, run_id: str, status: str, detail: ErrorDetail) -> str:
+        return f"run {run_id} {status}: {detail.text}" if detail.text else f"run {run_id} {status}"
+
 
 @exported
 class ChildError(RunError):
     """A child run did not complete: raised by `ctx.child()` and `ChildHandle.result()`."""
+
+    def __init__(
+        self,
+        run_id: str,
+        status: str,
+        message: str,
+        kind: ErrorKind,
+        *,
+        error: ErrorDetail | None = None,
+        workflow: str = "",
+        workflow_id: str = "",
+    ) -> None:
+        self.workflow = workflow  #: the workflow of the child; empty if an older version recorded the error
+        self.workflow_id = workflow_id  #: the workflow id of the child; empty likewise
+        super().__init__(run_id, status, message, kind, error=error)
+
+    def _text_of(self, run_id: str, status: str, detail: ErrorDetail) -> str:
+        if not self.workflow:
+            return super()._text_of(run_id, status, detail)
+        return child_message(Child(run_id, self.workflow, self.workflow_id), status, detail)
+
+    @classmethod
+    def of_step(cls, recorded: ErrorDetail) -> Self:
+        """The ChildError for the `recorded` error of the step that started the child."""
+        status = "cancelled" if recorded.code is ErrorCode.CANCELLED else "failed"
+        error, about = recorded.cause or recorded, recorded.metadata
+        return cls(
+            recorded.subject_id,
+            status,
+            error.message,
+            error.kind,
+            error=error,
+            workflow=about.get(CHILD_WORKFLOW, ""),
+            workflow_id=about.get(CHILD_WORKFLOW_ID, ""),
+        )
 
 
 @exported

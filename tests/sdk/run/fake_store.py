@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kagzi.core.error_details import ErrorCode, ErrorDetail, ErrorKind
+from kagzi.core.error_details import Child, ErrorCode, ErrorDetail, ErrorKind
 from kagzi.core.records import Payload, RunKey
 from kagzi.core.run.children import child_error
 from kagzi.core.run.commands import (
@@ -186,12 +186,13 @@ class FakeStore:
             self._notice(run)
 
     def _notify_watchers(self, run: FakeRun) -> None:
+        child = Child(run.run_id, run.workflow_type, run.workflow_id or run.run_id)
         for watcher, step_id in run.watchers:
             step = watcher.state.steps[step_id]
             if watcher.status.ended or step.has_result:
                 continue
             completed = run.status is RunStatus.COMPLETED
-            error = None if completed else child_error(run.run_id, run.state.status, run.error)
+            error = None if completed else child_error(child, run.state.status, run.error)
             self._end_step(watcher, step, run.output if completed else None, error)
             self._wake(watcher)
 

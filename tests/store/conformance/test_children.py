@@ -225,7 +225,9 @@ async def test_the_failure_of_a_child_is_the_failure_of_the_step(harness: StoreH
     assert failure is not None
     assert (failure.code, failure.kind, failure.cause) == (ErrorCode.USER, ErrorKind.PERMANENT, error)
     assert failure.type == "kagzi.ChildError"
-    assert failure.message == f"run {child.run_id} failed: PaymentError: declined"
+    workflow_id = (await harness.run(child)).workflow_id
+    assert failure.message == f"child {workflow_id!r} failed: PaymentError: declined"
+    assert failure.metadata == {"workflow": "child", "workflow_id": workflow_id}
     assert (failure.subject, failure.subject_id) == ("run", child.run_id)
     assert (await harness.run(parent.run)).status == S.PENDING
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from ..checks.refused_requests import type_of_refusal
-from ..error_details import ErrorCode, ErrorDetail
+from ..error_details import CHILD_WORKFLOW, CHILD_WORKFLOW_ID, Child, ErrorCode, ErrorDetail, child_message
 from ..errors import ChildError, qualified_name
 from ..providers import Rng
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
@@ -126,15 +126,16 @@ def _conflict(run: RunState, command: StartChild, existing: Relative) -> ErrorDe
     )
 
 
-def child_error(run_id: str, status: int, error: ErrorDetail | None) -> ErrorDetail:
-    """The error of a parent's step whose child `run_id` failed, or was cancelled, with `error`."""
-    cause, how = error or ErrorDetail(), RUN_STATUS_OF_CODE[status].value
+def child_error(child: Child, status: int, error: ErrorDetail | None) -> ErrorDetail:
+    """The error of a parent's step whose child failed, or was cancelled, with `error`."""
+    cause = error or ErrorDetail()
     return ErrorDetail(
         code=ErrorCode.CANCELLED if status == RunCode.CANCELLED else ErrorCode.USER,
         kind=cause.kind,
         type=CHILD_ERROR,
-        message=f"run {run_id} {how}: {cause.text}" if cause.text else f"run {run_id} {how}",
+        message=child_message(child, RUN_STATUS_OF_CODE[status].value, cause),
         subject="run",
-        subject_id=run_id,
+        subject_id=child.run_id,
+        metadata={CHILD_WORKFLOW: child.workflow, CHILD_WORKFLOW_ID: child.workflow_id},
         cause=error,
     )

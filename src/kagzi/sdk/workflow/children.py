@@ -289,7 +289,6 @@ def _error(step_id: str, recorded: common.ErrorDetail) -> Exception:
     if is_refused_start(detail):
         error = error_of(detail)
     else:
-        status = "cancelled" if detail.code is ErrorCode.CANCELLED else "failed"
-        error = ChildError.of(detail.subject_id, status, detail.cause or detail)
+        error = ChildError.of_step(detail)
     setattr(error, STEP_ATTRIBUTE, step_id)
     return error

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...core.error_details import ErrorDetail
+from ...core.error_details import Child, ErrorDetail
 from ...core.ids import uuid7_of
 from ...core.records import Payload, RunKey
 from ...core.run.children import child_error
@@ -155,6 +155,8 @@ class LivePort(ReplayPort):
         step.status = StepCode.COMPLETED if completed else StepCode.FAILED
         step.finished_at, step.output = self.now_us(), end.output
         if not completed:
-            step.error = child_error(command.start.run.run_id, CODE_OF_RUN_STATUS[end.status], end.error)
+            start = command.start
+            child = Child(start.run.run_id, start.workflow_type, start.workflow_id)
+            step.error = child_error(child, CODE_OF_RUN_STATUS[end.status], end.error)
         self.observation.events += 1
         execution.results_available()

@@ -74,6 +74,10 @@ UPDATE runs AS r SET watched = true, seq = r.seq + 1
 FROM (SELECT DISTINCT child_run_id, namespace FROM g) AS c
 WHERE r.run_id = c.child_run_id AND r.namespace IS NOT DISTINCT FROM c.namespace;
 
+-- name: names_of_runs
+-- How the errors of their parents name them.
+SELECT run_id::text AS run_id, workflow_type, workflow_id FROM runs WHERE run_id = ANY (:run_ids::uuid[]);
+
 -- name: notify_parents
 -- Runs have ended: every step that waits for one gets the result, with a copy of the output, and its run is woken once.
 -- Runs that were to begin after one begin, or may when they are resumed. `status` is the status of the run when the

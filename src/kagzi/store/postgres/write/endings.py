@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from ....core.effects import NO_EFFECTS, Effects, merge
-from ....core.error_details import ErrorDetail
+from ....core.error_details import Child, ErrorDetail
 from ....core.errors import Unavailable
 from ....core.records import Lease, RunKey
 from ....core.run.children import child_error
@@ -31,7 +31,13 @@ async def notify_parents(session: Session, endings: Sequence[End], now: Timestam
     """Deliver the results of runs that ended in this transaction to the steps that wait for them."""
     if not endings:
         return NO_EFFECTS
-    errors = [None if status == RunCode.COMPLETED else child_error(run_id, status, e) for run_id, status, e in endings]
+    named = [run_id for run_id, status, _ in endings if status != RunCode.COMPLETED]
+    names = await session.read("names_of_runs", run_ids=named) if named else ()
+    children = {row["run_id"]: Child(row["run_id"], row["workflow_type"], row["workflow_id"]) for row in names}
+    errors = [
+        None if status == RunCode.COMPLETED else child_error(children[run_id], status, error)
+        for run_id, status, error in endings
+    ]
     rows = await session.read(
         "notify_parents", now=now, run_ids=[end[0] for end in endings], errors=[write_error(error) for error in errors]
     )

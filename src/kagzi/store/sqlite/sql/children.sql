@@ -23,7 +23,7 @@ SELECT namespace, status, error, watched, has_children, parent_run_id, parent_st
 
 -- name: ended_child
 -- How a run ended that another one of its namespace waits for.
-SELECT status, error FROM runs WHERE run_id = ? AND namespace = ?;
+SELECT status, error, workflow_type, workflow_id FROM runs WHERE run_id = ? AND namespace = ?;
 
 -- name: links_of
 -- Steps that wait for a run they did not start.

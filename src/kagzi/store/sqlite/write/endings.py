@@ -1,7 +1,7 @@
 """Ends of runs and the runs they affect: the steps that wait for an end, and the children."""
 
 from ....core.effects import CHILDREN_DUE, NO_EFFECTS, Effects, merge
-from ....core.error_details import ErrorDetail, decode_detail
+from ....core.error_details import Child, ErrorDetail, decode_detail
 from ....core.records import Lease, RunKey
 from ....core.run.children import child_error
 from ....core.run.control import RunHead, end_effects, result_effects
@@ -57,8 +57,9 @@ def give_result(writer: Writer, parent: RunKey, step_id: str, child_run_id: str,
     child = writer.database.row("ended_child", (child_run_id, parent.namespace))
     if row is None or child is None:
         return NO_EFFECTS
-    code, text = child
-    error = None if text is None else write_error(child_error(child_run_id, code, decode_detail(text)))
+    code, text, workflow, workflow_id = child
+    about = Child(child_run_id, workflow, workflow_id)
+    error = None if text is None else write_error(child_error(about, code, decode_detail(text)))
     result = {"run_id": parent.run_id, "namespace": parent.namespace, "step_id": step_id, "child_run_id": child_run_id}
     seq = wake(writer, parent, now)
     writer.database.run("give_child_result", result | {"error": error, "seq": seq, "now": now})
