@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
-from typing import Any, Literal, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
 from uuid import UUID
 
 import attrs
@@ -354,3 +354,54 @@ def test_pydantic_is_not_imported_for_those_who_do_not_use_it() -> None:
         "import sys, kagzi.sdk.worker.executor; assert 'pydantic' not in sys.modules and 'attrs' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+# --- dataclasses that need pydantic -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Text:
+    content: str
+    part_kind: Literal["text"] = "text"
+
+
+@dataclass
+class ToolCall:
+    tool: str
+    at: datetime
+    data: bytes = b"\x00abc"
+    part_kind: Literal["tool-call"] = "tool-call"
+
+
+Part = Annotated[Text | ToolCall, pydantic.Discriminator("part_kind")]
+
+
+@dataclass
+class Response:
+    """As libraries write them that check their types with pydantic."""
+
+    parts: list[Part]
+    usage: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@pytest.mark.parametrize("annotation", [Response, list[Response], Response | None], ids=["one", "list", "optional"])
+def test_a_dataclass_with_unions_that_pydantic_tells_apart(annotation: Any) -> None:
+    value: Any = Response([Text("hello"), ToolCall("search", datetime(2026, 1, 1, tzinfo=UTC))], {"tokens": 3})
+    value = [value] if annotation == list[Response] else value
+    codec = codec_for(annotation)
+    data = codec.encode(value, what="output")
+    assert codec.decode(data, what="output") == value
+    assert codec.read_back(value, data, what="output") == value
+    with pytest.raises(InvalidArgument, match="output does not fit"):
+        codec.decode(b'[{"parts": [{"part_kind": "other"}]}]', what="output")
+
+
+@dataclass
+class Undecided:
+    parts: list[Text | ToolCall]
+
+
+def test_without_a_discriminator_the_error_is_short_and_names_a_remedy() -> None:
+    with pytest.raises(InvalidArgument, match=r"^Undecided cannot be read from JSON: .*RootModel") as caught:
+        codec_for(Undecided)
+    assert len(str(caught.value)) < 600

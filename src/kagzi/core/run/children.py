@@ -102,7 +102,7 @@ def _refused_start(run: RunState, command: StartChild, now: Timestamp, error: Er
 
 def is_refused_start(error: ErrorDetail) -> bool:
     """Whether the error of a failed child step says that the child was never started."""
-    return error.type != CHILD_ERROR
+    return error.type not in ("", CHILD_ERROR)  # a history made by hand may lack the type
 
 
 def _status_of(command: StartChild, now: Timestamp) -> int:

@@ -7,7 +7,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 from ...core.checks.attributes import checked_labels, checked_priority
 from ...core.checks.refused_requests import error_of
 from ...core.duration import Duration, parse_duration
-from ...core.error_details import ErrorCode
 from ...core.errors import ChildError, InvalidArgument
 from ...core.public import exported
 from ...core.records import NO_LABELS, Payload

@@ -25,17 +25,43 @@ _CODEC_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.M
 _NULL = b"null"
 _EXACT: tuple[type, ...] = (str, int, bool, float, type(None))  # values that decode to exactly what was encoded
 _NUMBER_ADVICE = "JSON has neither NaN nor infinity. Use None, or a string"
-_TYPES_ADVICE = "Use dataclasses, msgspec.Struct (tagged, in unions), TypedDict, attrs or pydantic models."
+_REASON_CHARS = 200
+_TYPES_ADVICE = (
+    "Use dataclasses, msgspec.Struct (tagged, in unions), TypedDict, attrs or pydantic models; a pydantic.RootModel "
+    "may contain any other type that pydantic knows."
+)
+
+
+def _to_plain(value: Any) -> Any:
+    if models.is_pydantic(type(value)):
+        return models.dump(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # msgspec encodes str, not its subclasses
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    if inspect.iscoroutine(value):
+        call = value.__qualname__.removesuffix(" (write await),")  # the name that `called` gave the coroutine
+        raise TypeError(f"{call} is a coroutine that was not awaited. Write await before the call")
+    raise TypeError(
+        f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic "
+        "model"
+    )
+
+
+_encode = msgspec.json.Encoder(enc_hook=_to_plain).encode
 
 
 class Codec(Generic[T]):
     """Encodes and decodes values of one annotated type. Made by `codec_for`. Keep it: making it is expensive."""
 
-    __slots__ = ("_exact", "_read", "annotation")
+    __slots__ = ("_exact", "_read", "_write", "annotation")
 
-    def __init__(self, annotation: Any, read: Callable[[bytes], T]) -> None:
+    def __init__(
+        self, annotation: Any, read: Callable[[bytes], T], write: Callable[[Any], bytes] | None = None
+    ) -> None:
         self.annotation = annotation
         self._read = read
+        self._write = write or _encode
         self._exact = (
             type(None) if annotation is None else next((each for each in _EXACT if each is annotation), object)
         )
@@ -43,7 +69,7 @@ class Codec(Generic[T]):
     def encode(self, value: Any, *, what: str) -> bytes:
         """`what` names the value in errors ("output of step 'charge'"). Raises InvalidArgument, ResourceExhausted."""
         try:
-            data = _encode(value)
+            data = self._write(value)
         except _CODEC_ERRORS as error:
             raise _unencodable(value, what, error) from error
         if len(data) > limits.PAYLOAD_BYTES:
@@ -141,13 +167,24 @@ def _build(annotation: Any) -> Codec[Any]:
     try:
         return Codec(annotation, msgspec.json.Decoder(annotation, dec_hook=_from_plain).decode)
     except (TypeError, NameError) as error:
-        # msgspec does not support unions of several models; pydantic does.
+        # msgspec does not support unions of several models or dataclasses; pydantic does.
         if not models.mentions_pydantic(annotation):
-            raise _unreadable(annotation, error) from error
+            return _build_of_dataclasses(annotation, error)
     try:
         return Codec(annotation, models.adapter_reader(annotation))
     except (TypeError, NameError, RuntimeError) as error:  # pydantic raises these for types that it does not support
         raise _unreadable(annotation, error) from error
+
+
+def _build_of_dataclasses(annotation: Any, refusal: Exception) -> Codec[Any]:
+    """Of a type that msgspec does not support. Dataclasses may have unions that pydantic can tell apart: it then writes
+    them, too, so that what it reads is its own form."""
+    try:
+        if models.has_discriminator(annotation):
+            return Codec(annotation, models.adapter_reader(annotation), models.adapter_writer(annotation))
+    except (TypeError, NameError, RuntimeError) as error:  # as above
+        raise _unreadable(annotation, error) from error
+    raise _unreadable(annotation, refusal) from refusal
 
 
 def _from_plain(wanted: type, plain: Any) -> Any:
@@ -156,25 +193,6 @@ def _from_plain(wanted: type, plain: Any) -> Any:
     if models.is_pydantic(wanted):
         return models.validate(wanted, plain)
     raise TypeError(f"values of type {type_name(wanted)} cannot be read from JSON")
-
-
-def _to_plain(value: Any) -> Any:
-    if models.is_pydantic(type(value)):
-        return models.dump(value)
-    if isinstance(value, str):
-        return str.__str__(value)  # msgspec encodes str, not its subclasses
-    if isinstance(value, msgspec.Raw):
-        return msgspec.json.decode(value)
-    if inspect.iscoroutine(value):
-        call = value.__qualname__.removesuffix(" (write await),")  # the name that `called` gave the coroutine
-        raise TypeError(f"{call} is a coroutine that was not awaited. Write await before the call")
-    raise TypeError(
-        f"{type_name(type(value))} has no JSON form. Use a dataclass, msgspec.Struct, TypedDict, attrs or pydantic "
-        "model"
-    )
-
-
-_encode = msgspec.json.Encoder(enc_hook=_to_plain).encode
 
 
 def to_plain(value: Any) -> Any:
@@ -194,6 +212,8 @@ def type_name(annotation: Any) -> str:
 
 def _unreadable(annotation: Any, error: Exception) -> InvalidArgument:
     reason = str(error).partition("\n")[0].rstrip(".")
+    if len(reason) > _REASON_CHARS:  # msgspec writes types in full
+        reason = f"{reason[:_REASON_CHARS]}..."
     # Python 3.11: pydantic says which TypedDict to use, and the general advice would name the one that it refuses.
     advice = "" if getattr(error, "code", "") == "typed-dict-version" else f" {_TYPES_ADVICE}"
     return InvalidArgument(f"{type_name(annotation)} cannot be read from JSON: {reason}.{advice}", field="annotation")

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, cast, get_args
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
@@ -23,6 +24,31 @@ def is_pydantic(annotation: Any) -> bool:
 def mentions_pydantic(annotation: Any) -> bool:
     """Whether a pydantic model is somewhere in an annotation such as `list[User | Group]`."""
     return is_pydantic(annotation) or any(mentions_pydantic(part) for part in get_args(annotation))
+
+
+def has_discriminator(annotation: Any) -> bool:
+    """Whether a union somewhere in an annotation or in the dataclasses that it names has a discriminator of
+    pydantic."""
+    waiting, seen = [annotation], list[Any]()
+    while waiting:
+        each = waiting.pop()
+        if any(each is known for known in seen):
+            continue
+        seen.append(each)
+        if any(_is_discriminator(part) for part in getattr(each, "__metadata__", ())):
+            return True
+        waiting.extend(get_args(each))
+        if isinstance(each, type) and is_dataclass(each):
+            waiting.extend(get_type_hints(each, include_extras=True).values())
+    return False
+
+
+def _is_discriminator(metadata: Any) -> bool:
+    """`pydantic.Discriminator(...)`, or `pydantic.Field(discriminator=...)`."""
+    kind = cast("type[object]", type(metadata))
+    if kind.__module__.partition(".")[0] != "pydantic":
+        return False
+    return kind.__name__ == "Discriminator" or getattr(metadata, "discriminator", None) is not None
 
 
 def complete(model: Any) -> None:
@@ -45,6 +71,12 @@ def adapter_reader(annotation: Any) -> Callable[[bytes], Any]:
     """A reader of types that contain models and need pydantic to distinguish them, such as unions of models."""
     adapter: Any = sys.modules["pydantic"].TypeAdapter(annotation)
     return lambda data: adapter.validate_json(data, **_names())
+
+
+def adapter_writer(annotation: Any) -> Callable[[Any], bytes]:
+    """The counterpart of `adapter_reader`."""
+    adapter: Any = sys.modules["pydantic"].TypeAdapter(annotation)
+    return lambda value: adapter.dump_json(value, by_alias=True, round_trip=True, warnings=False)
 
 
 def validate(model: Any, plain: Any) -> Any:
