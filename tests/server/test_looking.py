@@ -6,7 +6,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from kagzi.server.grpc import deadlines
 from kagzi.v1 import admin_pb2, common_pb2, worker_pb2, workflow_pb2
-from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased
+from tests.server.stubs import TIMEOUT_S, Stubs, json_payload, leased, refused
 
 
 async def test_runs_by_id_by_workflow_id_and_in_pages(stubs: Stubs) -> None:
@@ -137,6 +137,18 @@ async def test_steps_with_their_attempts(stubs: Stubs) -> None:
     assert not lean.steps[0].HasField("output")
     full = admin_pb2.ListStepsRequest(run_id=task.run_id, include_payloads=True, step_name="call")
     assert (await stubs.admin.ListSteps(full, timeout=TIMEOUT_S)).steps[0].output.data == b"8"
+
+
+async def test_the_largest_places_in_a_timeline(stubs: Stubs) -> None:
+    start = workflow_pb2.StartWorkflowRequest(workflow_type="nobody")
+    run_id = (await stubs.workflows.StartWorkflow(start, timeout=TIMEOUT_S)).run_id
+    for field in ("after", "before"):
+        largest = admin_pb2.GetTimelineRequest(run_id=run_id, **{field: 2**63 - 2})
+        assert not (await stubs.admin.GetTimeline(largest, timeout=TIMEOUT_S)).steps
+        beyond = admin_pb2.GetTimelineRequest(run_id=run_id, **{field: 2**63 - 1})
+        refusal = await refused(stubs.admin.GetTimeline(beyond, timeout=TIMEOUT_S))
+        assert refusal.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert f"{field}={2**63 - 1} is outside" in (refusal.details() or "")
 
 
 async def test_a_timeline_tells_when_the_run_was_paused(stubs: Stubs) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -24,6 +25,7 @@ from kagzi.server.grpc.registration import handlers
 from kagzi.system import SystemIds
 from kagzi.v1 import workflow_pb2 as pb
 from kagzi.wire.calls import websocket as wire
+from kagzi.wire.calls.call import ServerEnd
 from kagzi.wire.calls.frames import SUBPROTOCOL, Kind, write_open
 from kagzi.wire.calls.path import PATH
 from kagzi.wire.calls.websocket import LISTENER_HEADER
@@ -137,6 +139,8 @@ async def _close(writer: asyncio.StreamWriter) -> None:
         ({"Origin": "https://a.web.page"}, b"403"),
         ({LISTENER_HEADER: "another"}, b"421"),
         ({LISTENER_HEADER: None}, b"421"),
+        ({LISTENER_HEADER: "\xfc"}, b"421"),
+        ({"Sec-WebSocket-Version": "8"}, b"426"),
         ({"Sec-WebSocket-Protocol": "kagzi.calls.99"}, b"400"),
         ({"Sec-WebSocket-Key": None}, b"400"),
     ],
@@ -146,6 +150,39 @@ async def test_who_may_not_connect_is_told_why(world: World, changes: dict[str, 
         answer = await client.until_closed()
     assert answer.startswith(b"HTTP/1.1 " + status)
     assert answer.partition(b"\r\n\r\n")[2]
+
+
+async def test_calls_that_are_cancelled_leave_no_garbage() -> None:
+    """An end of a call and its task, or an error and its frames, that keep each other until garbage is collected."""
+    header = msgspec.msgpack.encode(("/kagzi.v1.WorkflowService/WaitStream", ()))
+    calls = CallServer(handlers(Interceptor(ids=SystemIds()), {WORKFLOWS: Service()}))
+    begun: list[str] = []
+    begin = calls.begin
+
+    def counted(path: str, *call: Any) -> None:
+        begun.append(path)
+        begin(path, *call)
+
+    calls.begin = counted
+    async with websocket_server(calls) as port, raw(port) as client:
+
+        async def cancel(first: int) -> None:
+            seen = len(begun)
+            for call in range(first, first + 100):
+                opened = write_open(call, header, None, None)
+                client.writer.write(masked(opened) + masked(pack("!BI", Kind.CANCEL, call)))
+            await client.writer.drain()
+            await until(lambda: len(begun) == seen + 100)
+            await until(lambda: calls.loop is not None and not calls._calls)
+
+        await cancel(1)
+        gc.collect()
+        gc.disable()
+        try:
+            await cancel(1_000)
+            assert not [each for each in gc.get_objects() if isinstance(each, ServerEnd)]
+        finally:
+            gc.enable()
 
 
 async def test_connections_beyond_the_limit_are_refused() -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import grpc
 
+from ..core.errors import drop_frames
 from ..wire.calls.call import GONE, NOT_THERE, OK, Metadata, ServerEnd
 from ..wire.status import RpcStatus
 
@@ -82,6 +83,8 @@ class CallServer:
                 outcome = await cast("Any", handler.unary_unary)(await context.end.read(), context)
             else:
                 outcome = await cast("Any", handler.stream_stream)(None, context)
+        except asyncio.CancelledError as error:
+            drop_frames(error)  # ends here: the task would keep the error, and its frames the task
         finally:
             if isinstance(outcome, RpcStatus):
                 context.end.finish(outcome)

@@ -26,6 +26,7 @@ from .grpc.listener import CONNECTION_CALLS
 logger = logging.getLogger("kagzi.server")
 
 HANDSHAKE_S = 10.0
+_VERSION = "13"  # of RFC 6455
 IDLE_S = 300.0
 """A connection without calls is closed after one to two times this long; clients reconnect by themselves."""
 UNREAD_CONNECTION_BYTES = 16 * limits.MIB
@@ -54,9 +55,13 @@ class WebSocketListener:
         headers = request.headers
         if "Origin" in headers:
             return 403, "This is not for browsers."  # or any web page could call this machine
+        if headers.get("Sec-WebSocket-Version", "") != _VERSION:
+            return 426, f"This server speaks version {_VERSION} of WebSocket."
         if headers.get("Sec-WebSocket-Protocol", "") != SUBPROTOCOL:
             return 400, f"This server speaks {SUBPROTOCOL}."
-        if not hmac.compare_digest(headers.get(LISTENER_HEADER, "").encode(), self._listener_id.encode()):
+        if not hmac.compare_digest(
+            headers.get(LISTENER_HEADER, "").encode(errors="replace"), self._listener_id.encode()
+        ):
             return 421, "This is another server than the one that was asked for."
         if self._stopping:
             return 503, "The server is stopping."

@@ -178,6 +178,19 @@ async def test_a_repeated_request_answers_its_run_in_any_state(
     assert len(await harness.runs()) == 1
 
 
+async def test_a_request_id_of_another_type_is_no_repeat(harness: StoreHarness) -> None:
+    """Whoever sent it would believe that it had started what it asked for."""
+    run = await harness.start("order-1", request_id="request-1", workflow_type="ship")
+    other = harness.start_command("order-2", request_id="request-1", workflow_type="bill")
+    error = refused(await harness.do(other), ErrorCode.CONFLICT)
+    assert error.subject_id == "request_id"
+    started = f"request_id 'request-1' started a run of type 'ship', {run.run_id}, not 'bill'."
+    assert error.message == f"{started} Use another request id."
+    assert len(await harness.runs()) == 1
+    same = harness.start_command("order-2", request_id="request-1", workflow_type="ship")
+    assert await harness.do(same) == Existing(run.run_id, "order-1", S.PENDING, repeated=True)
+
+
 async def test_the_very_same_start_repeated_makes_nothing_new(harness: StoreHarness) -> None:
     # The store was cut off after its commit: nobody knows, and the engine says the same command again.
     command = harness.start_command("order-1", assignment=harness.assignment())

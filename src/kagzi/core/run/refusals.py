@@ -288,6 +288,12 @@ def workflow_id_of_type(workflow_id: str, run_id: str, existing: str, requested:
     return _taken(workflow_id, run_id, message)
 
 
+def request_id_of_type(request_id: str, run_id: str, existing: str, requested: str) -> Refused:
+    """Another request with the same id is not a repeat: its caller would believe that it had taken effect."""
+    message = f"request_id {request_id!r} started a run of type {existing!r}, {run_id}, not {requested!r}."
+    return refused(ErrorCode.CONFLICT, f"{message} Use another request id.", subject="field", subject_id="request_id")
+
+
 def workflow_id_active(workflow_id: str, run_id: str) -> Refused:
     return _taken(workflow_id, run_id, f'belongs to an open run, {run_id}, and on_conflict is "fail".')
 

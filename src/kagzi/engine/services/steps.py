@@ -82,7 +82,7 @@ class Steps:
         for field in ("after", "before"):
             value = getattr(query, field)
             if value is not None:
-                checks.within(value, 0, checks.INT64_END - 1, field)
+                checks.within(value, 0, checks.INT64_END - 2, field)  # the stores add 1
         anchors = [field for field in ("after", "before", "around") if getattr(query, field) not in (None, "")]
         if len(anchors) > 1:
             raise InvalidArgument(f"{' and '.join(anchors)} are both given. Give one of them.", field=anchors[1])

@@ -1,6 +1,7 @@
 """Limits of HTTP connections: their number, and the time to send a request and to read a response."""
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -18,6 +19,20 @@ ANSWER_CHECKS = 6
 """A connection whose client has not read the response within this many checks is closed too."""
 
 
+class _WithoutWarnings(logging.LoggerAdapter[logging.Logger]):
+    """Does not warn of what strangers send: uvicorn logs a line for each request that it cannot read."""
+
+    @property
+    def level(self) -> int:
+        return self.logger.level
+
+    def warning(self, msg: object, *args: object, **_: Any) -> None:
+        self.debug(msg, *args)
+
+
+_LOGGER = _WithoutWarnings(logging.getLogger("uvicorn.error"))
+
+
 class TimedProtocol(H11Protocol):
     """Adds timeouts: uvicorn waits forever for the rest of a request, and for a client to read its response."""
 
@@ -28,6 +43,7 @@ class TimedProtocol(H11Protocol):
         super().connection_made(stream)
         self.by_age[self] = None
         self.began_s = self.loop.time()
+        self.logger = cast("logging.Logger", _LOGGER)
         self._checks = 0
         self._received_bytes = 0
         self._seen: RequestResponseCycle | None = None

@@ -284,6 +284,7 @@ class ServerEnd(End):
 
     def finish(self, status: RpcStatus, response: bytes | None = None) -> None:
         """`response`: the only response, if none was sent before."""
+        self.when_cancelled = None  # a handler that is over and this end would keep each other
         self._send_event("on_status", status, response)
         self._end()
         self._drop_unread()
@@ -291,9 +292,10 @@ class ServerEnd(End):
     def refuse(self, status: RpcStatus) -> None:
         """End the call early: the caller gets the status, and the handler is cancelled."""
         if not self.is_over:
+            cancel = self.when_cancelled
             self.finish(status)
-            if self.when_cancelled is not None:
-                self.when_cancelled()
+            if cancel is not None:
+                cancel()
 
     def _drop_unread(self) -> None:
         self._unread.clear()

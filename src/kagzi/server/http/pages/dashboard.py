@@ -31,6 +31,8 @@ CONTENT_SECURITY_POLICY = (
 
 def is_public(path: str) -> bool:
     """Whether the bundle serves this path, if there is one."""
+    if not path.startswith("/"):  # `GET *`, and what else strangers send
+        return False
     first = path.split("/", 2)[1]
     return path == "/" or first in NOUNS or path.startswith((STATIC, SHORT))
 

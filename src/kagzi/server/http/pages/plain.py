@@ -40,7 +40,9 @@ class PlainPages:
         if path.startswith("/runs/") and "/" not in rest:
             request.path_params["run_id"] = rest
             return await self.run(request)
-        text = "This page is a part of the dashboard, which was not built (`make web` in a checkout): see the start page."
+        text = (
+            "This page is a part of the dashboard, which was not built (`make web` in a checkout): see the start page."
+        )
         return HTMLResponse(sorry_page(text, base_of(request.scope)), status_code=404)
 
     async def about(self, request: Request, *, is_bundle_missing: bool = False) -> Response:

@@ -111,7 +111,7 @@ SELECT status = {RUN.PENDING} AS waits FROM made;
 -- name: find_starts
 -- Why a start created no run: the runs with its request id or workflow id, and the settings of the namespace.
 SELECT g.n, n.namespace IS NOT NULL AS known, n.enabled, n.limiting, n.deleting_at IS NOT NULL AS deleting, t.when_full = 'queue' IS FALSE AS guarded,
-    q.run_id::text AS request_run_id, q.workflow_id AS request_workflow_id, q.status AS request_status,
+    q.run_id::text AS request_run_id, q.workflow_id AS request_workflow_id, q.workflow_type AS request_type, q.status AS request_status,
     o.run_id::text AS open_run_id, o.workflow_type AS open_type, o.status AS open_status,
     c.run_id::text AS completed_run_id, c.workflow_type AS completed_type
 FROM rows(:starts) WITH ORDINALITY AS g (

@@ -12,7 +12,13 @@ from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.control import end_effects, replaced_error
 from ....core.run.outcomes import Busy, Existing, Outcome, Refused, Started
-from ....core.run.refusals import namespace_disabled, namespace_gone, workflow_id_active, workflow_id_of_type
+from ....core.run.refusals import (
+    namespace_disabled,
+    namespace_gone,
+    request_id_of_type,
+    workflow_id_active,
+    workflow_id_of_type,
+)
 from ....core.states import RUN_STATUS_OF_CODE, RunCode, RunStatus
 from ....core.times import Timestamp
 from ...protocol import Signalled
@@ -156,6 +162,9 @@ async def find_starts(session: Session, commands: Sequence[StartRun]) -> Rows:
 def taken(row: Row, command: StartRun, *, replace: bool) -> Outcome | None:
     """What prevents a new run; None if nothing does (any more), or if the existing run is to be replaced."""
     if row["request_run_id"] is not None:
+        if row["request_type"] != command.workflow_type:
+            run_id, existing_type = row["request_run_id"], row["request_type"]
+            return request_id_of_type(command.request_id, run_id, existing_type, command.workflow_type)
         known_status = RUN_STATUS_OF_CODE[row["request_status"]]
         return Existing(row["request_run_id"], row["request_workflow_id"], known_status, repeated=True)
     if row["known"] and not row["enabled"]:

@@ -15,6 +15,7 @@ from ....core.run.refusals import (
     namespace_disabled,
     namespace_full,
     namespace_gone,
+    request_id_of_type,
     workflow_id_active,
     workflow_id_of_type,
 )
@@ -114,11 +115,13 @@ def _closed(namespace: NamespaceRecord) -> Refused:
     return namespace_disabled(namespace.namespace)
 
 
-def _repeated(plan: WritePlan, command: StartRun) -> Existing | None:
+def _repeated(plan: WritePlan, command: StartRun) -> Outcome | None:
     """The run that the same request started; or, for signal-with-start, an ended run that has the signal."""
     namespace, signal = command.run.namespace, command.signal
     row = plan.database.row("run_of_request", (namespace, command.request_id)) if command.request_id else None
     if row is not None:
+        if row[2] != command.workflow_type:
+            return request_id_of_type(command.request_id, row[0], row[2], command.workflow_type)
         return _existing(row, repeated=True)
     if signal is None:
         return None
