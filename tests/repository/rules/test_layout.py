@@ -7,6 +7,8 @@ MOST_MODULES = 20
 
 # Files that only one of the stores has, and why.
 POSTGRES_ONLY = {
+    "connection/hosts",  # a file has no other hosts to try
+    "connection/target",  # as hosts: where the database is
     "parameters",  # SQLite numbers named parameters itself
     "outbox/outbox",  # SQLite neither tells of new rows nor lets two servers divide them
     "partition",  # only PostgreSQL divides its tables

@@ -66,8 +66,10 @@ def _urls(parts: SplitResult, options: dict[str, str]) -> list[tuple[str, str]]:
         ports *= len(names)
     each: list[tuple[str, str]] = []
     for name, port in zip(names, ports, strict=False):
-        query = {**others, "host": name, **({"port": port} if port else {})}
-        url = urlunsplit(parts._replace(query=urlencode(query, safe="/")))
+        only = {**others, "host": name}
+        if port:
+            only["port"] = port
+        url = urlunsplit(parts._replace(query=urlencode(only, safe="/")))
         each.append((f"{name}:{port}" if port else name, url))
     return each
 
