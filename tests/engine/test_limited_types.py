@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from kagzi.core.error_details import ErrorDetail
+from kagzi.core.error_details import ErrorDetail, ErrorKind
 from kagzi.core.errors import InvalidArgument, NotFound
 from kagzi.core.records import ClaimedRun, NamespaceRecord
-from kagzi.core.run.commands import BeginSleep, CancelRun, Park, ReleaseRun
+from kagzi.core.run.commands import BeginSleep, BeginStep, CancelRun, FailStep, Park, ReleaseRun
+from kagzi.core.run.outcomes import Parked
 from kagzi.core.states import RunStatus
 from kagzi.core.workflow_types.queues import TypeLimits
 from kagzi.engine import Engine, PageAsk
@@ -20,6 +21,7 @@ from tests.engine.fakes import (
     RecordingOutlet,
     TroubledStore,
     complete,
+    leased,
     start,
     status_of,
     until,
@@ -208,3 +210,32 @@ async def test_a_queue_that_nobody_serves(engine: Engine) -> None:
     assert standing.limit_reason == ""
     (empty,) = await engine.queues.depths("default", "unheard")
     assert (empty.depth.waiting, empty.depth.oldest_since) == (0, None)
+
+
+async def test_a_start_on_another_server_replaces_a_run_that_backs_off(make_engine: MakeEngine) -> None:
+    exchange = Exchange()
+    here, there = (make_engine(exchange.bus(), poll_interval_ms=600_000) for _ in range(2))
+    await here.start()
+    await there.start()
+    only_the_latest = TypeLimits(max_running_per_key=1, when_full="cancel-oldest")
+    await here.queues.update("default", "hello", only_the_latest, ())
+    outlet = RecordingOutlet()
+    session = await here.sessions.open(worker("hello"), (), outlet)
+    await here.runs.start(start(concurrency_key="a"))
+    (old,) = await outlet.until_received(1)
+    session.received([leased(old)])
+    of_run = {"run": old.run, "lease": old.lease}
+    failure = ErrorDetail(kind=ErrorKind.TRANSIENT, message="down", retry_after_ms=3_600_000)
+    begun = BeginStep(**of_run, step_id="publish", name="publish")
+    failed = FailStep(**of_run, step_id="publish", attempt=1, error=failure)
+    parked = Park(**of_run, waits=("publish",), known_seq=99)
+    await session.submit([(1, begun), (2, failed), (3, parked)])
+    assert isinstance(await outlet.answer_to(3), Parked)
+    assert await status_of(here, old.run.run_id) is RunStatus.SLEEPING
+    new = await there.runs.start(start(concurrency_key="a"))
+    runs = await outlet.until_received(2)
+    assert (runs[1].run, runs[1].cancel_requested) == (old.run, True), "it comes back to clean up, before the new one"
+    stopped = ErrorDetail(kind=ErrorKind.CANCELLED, message="replaced")
+    await session.submit([(4, CancelRun(run=old.run, lease=runs[1].lease, error=stopped))])
+    assert (await outlet.until_received(3))[2].run.run_id == new.run_id
+    assert await status_of(here, old.run.run_id) is RunStatus.CANCELLED

@@ -105,6 +105,7 @@ STATUS_TEXT_BYTES = 1_024
 STATE_BYTES = 64 * KIB  # the JSON that a workflow sets as its state
 STATE_STORED_BYTES = 2 * STATE_BYTES  # the same as stored: a codec may have made it longer
 CLEANUP_MS = 300_000
+EVICTED_AT_ONCE = 100  # runs that one start cancels in its place, if there are more than the limit allows
 FULL_RETRY_AFTER_MS = 1_000  # sent with a start that was refused because the type is full
 RUNNING_RUNS_MAX = 1_000_000  # the maximum value of a workflow type's limit
 STARTS_PER_SECOND_MAX = 1_000_000

@@ -6,11 +6,20 @@ from typing import Any
 import pytest
 
 from kagzi.core.error_details import ErrorCode
-from kagzi.core.run.outcomes import ChildStarted, Existing, Refused, Started, StepFailed
+from kagzi.core.run.outcomes import (
+    ChildStarted,
+    Existing,
+    Parked,
+    Refused,
+    RetryScheduled,
+    Started,
+    StepFailed,
+    TimerSet,
+)
 from kagzi.core.states import RunStatus
 from kagzi.core.workflow_types.queues import TypeLimits
 
-from .verbs import StoreHarness, complete_run, leased, the
+from .verbs import BOOM, StoreHarness, acknowledge_cancel, begin, complete_run, fail, leased, park, sleep, the
 
 
 async def limit(harness: StoreHarness, workflow_type: str = "hello", **limits: Any) -> None:
@@ -108,6 +117,47 @@ async def test_the_oldest_is_requested_to_stop_when_it_runs(harness: StoreHarnes
     assert await harness.claim() == []
     await harness.do(complete_run(leased(first)))
     assert [one.run for one in await harness.claim()] == [third.run]
+
+
+@pytest.mark.parametrize("limited", [{"max_running": 1}, {"max_running_per_key": 1}], ids=str)
+async def test_a_run_that_waits_is_replaced_too(harness: StoreHarness, limited: dict[str, int]) -> None:
+    """It holds no permit, but it must not go on after the newer one."""
+    await limit(harness, **limited, when_full="cancel-oldest")
+    asleep = await harness.running(concurrency_key="a")
+    the(TimerSet, await harness.do(sleep(asleep, "nap", s=3_600)))
+    the(Parked, await harness.do(park(asleep, "nap")))
+    backing_off = harness.start_command(concurrency_key="a")
+    the(Started, await harness.do(backing_off))
+    record = await harness.run(asleep.run)
+    assert (record.status, record.cancel_requested) == (RunStatus.PENDING, True)
+    assert backing_off.run.run_id in record.cancel_reason
+    claimed = await harness.claim()
+    assert asleep.run in [one.run for one in claimed], "it may clean up first"
+    await harness.do(acknowledge_cancel(leased(next(one for one in claimed if one.run == asleep.run))))
+    (second,) = [one for one in [*claimed, *await harness.claim()] if one.run == backing_off.run]
+    await harness.do(begin(leased(second), "try"))
+    the(RetryScheduled, await harness.do(fail(leased(second), "try", BOOM)))
+    the(Parked, await harness.do(park(leased(second), "try")))
+    third = await harness.start(concurrency_key="a")
+    assert (await harness.run(second.run)).cancel_requested
+    await harness.store.pause_run(third, "", harness.now)
+    await harness.start(concurrency_key="a")
+    assert await status(harness, third.run_id) is RunStatus.CANCELLED, "it had not begun"
+
+
+async def test_a_start_whose_time_has_not_come_is_not_replaced(harness: StoreHarness) -> None:
+    await limit(harness, max_running_per_key=1, when_full="cancel-oldest")
+    later = await harness.start(concurrency_key="a", start_at=harness.now + 3_600_000_000)
+    await harness.start(concurrency_key="a")
+    assert await status(harness, later.run_id) is RunStatus.SLEEPING
+    assert not (await harness.run(later)).cancel_requested
+
+
+async def test_all_that_are_too_many_are_replaced(harness: StoreHarness) -> None:
+    older = [await harness.running(concurrency_key="a") for _ in range(3)]
+    await limit(harness, max_running_per_key=2, when_full="cancel-oldest")
+    await harness.start(concurrency_key="a")
+    assert [(await harness.run(one.run)).cancel_requested for one in older] == [True, True, False]
 
 
 async def test_of_one_batch_the_last_stays(harness: StoreHarness) -> None:

@@ -37,7 +37,8 @@ HOT = [
     "pending_by_key",
     "claim_chosen",
     "count_in_queue",
-    "oldest_in_queue",
+    "oldest_open_of_type",
+    "oldest_open_of_key",
     "types_that_wait",
     "first_pages",
     "next_page",
@@ -104,7 +105,10 @@ INDEXES: dict[str, dict[str, set[str]]] = {
     "pending_by_key": {"runs": {"runs_by_key", "runs_held", "runs_leased", "runs_to_claim"}},
     "claim_chosen": {"runs": {"runs_pkey"}},
     "count_in_queue": {"runs": {"runs_to_claim", "runs_by_key", "runs_held", "runs_leased"}},
-    "oldest_in_queue": {"runs": {"runs_to_claim", "runs_by_key", "runs_held", "runs_leased"}},
+    "oldest_open_of_type": {
+        "runs": {"runs_to_claim", "runs_held", "runs_leased", "runs_asleep_by_type", "runs_status"}
+    },
+    "oldest_open_of_key": {"runs": {"runs_open_by_key"}},
     "types_that_wait": {"runs": {"runs_to_claim"}},
     "first_pages": {"steps": {"steps_begun"}},
     "renew_leases": {"runs": {"runs_pkey"}, "steps": {"steps_due"}},

@@ -157,17 +157,38 @@ SELECT count(*) AS runs FROM (
     )
 ) AS counted;
 
--- name: oldest_in_queue
--- The oldest of these: ids grow with time.
+-- name: oldest_open_of_type
+-- The oldest open runs of a type that are not being cancelled, whatever they wait for: those that a new one replaces.
+-- Not starts whose time has not come. Ids grow with time. Few runs are paused: an index by type would read all that have
+-- ended.
 SELECT run_id::text AS run_id FROM (
     SELECT run_id FROM runs
     WHERE namespace = :namespace::text AND workflow_type = :workflow_type::text AND ready_at IS NOT NULL AND cancel_requested_at IS NULL
-        AND (:concurrency_key::text IS NULL OR concurrency_key = :concurrency_key)
     UNION ALL
     SELECT run_id FROM runs
     WHERE namespace = :namespace AND workflow_type = :workflow_type AND lease_until IS NOT NULL AND cancel_requested_at IS NULL
-        AND (:concurrency_key IS NULL OR concurrency_key = :concurrency_key)
+    UNION ALL
+    (
+        SELECT run_id FROM runs
+        WHERE namespace = :namespace AND workflow_type = :workflow_type AND created_at >= 0 AND status = {RUN.SLEEPING}
+            AND lease > 0 AND cancel_requested_at IS NULL
+        ORDER BY created_at, run_id LIMIT :limit
+    )
+    UNION ALL
+    (
+        SELECT run_id FROM runs
+        WHERE namespace = :namespace AND workflow_type || '' = :workflow_type AND created_at >= 0 AND status = {RUN.PAUSED}
+            AND cancel_requested_at IS NULL
+        ORDER BY created_at, run_id LIMIT :limit
+    )
 ) AS inside
+ORDER BY run_id LIMIT :limit::bigint;
+
+-- name: oldest_open_of_key
+-- The same for one of its keys.
+SELECT run_id::text AS run_id FROM runs
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND concurrency_key = :concurrency_key AND finished_at IS NULL
+    AND cancel_requested_at IS NULL AND (status + 0 <> {RUN.SLEEPING} OR lease > 0)
 ORDER BY run_id LIMIT :limit::bigint;
 
 -- name: lock_blockers

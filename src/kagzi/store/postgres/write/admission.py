@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....core.effects import NO_EFFECTS, Effects, merge
-from ....core.limits import CLEANUP_MS
+from ....core.limits import CLEANUP_MS, EVICTED_AT_ONCE
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Refused
 from ....core.times import US_PER_MS, Timestamp
@@ -61,13 +61,17 @@ class TypeAdmission:
                     await self._count(queue, limits, len(of_type[key]))
 
     async def _count(self, queue: _Queue, limits: TypeLimits, coming: int) -> None:
-        limit = limits.max_running if queue.key is None else limits.max_running_per_key
-        counted = await self._session.read("count_in_queue", **queue.parameters, limit=(limit or 0) + coming)
-        self._inside[queue] = counted[0]["runs"]
-        self._oldest[queue] = []
-        if limits.when_full == "cancel-oldest" and limit is not None and self._inside[queue] + coming > limit:
-            rows = await self._session.read("oldest_in_queue", **queue.parameters, limit=coming)
-            self._oldest[queue] = [row["run_id"] for row in rows]
+        limit = (limits.max_running if queue.key is None else limits.max_running_per_key) or 0
+        if limits.when_full != "cancel-oldest":
+            counted = await self._session.read("count_in_queue", **queue.parameters, limit=limit + coming)
+            self._inside[queue], self._oldest[queue] = counted[0]["runs"], []
+            return
+        statement, parameters = "oldest_open_of_key", queue.parameters
+        if queue.key is None:
+            statement = "oldest_open_of_type"
+            del parameters["concurrency_key"]
+        rows = await self._session.read(statement, **parameters, limit=limit + coming + EVICTED_AT_ONCE)
+        self._inside[queue], self._oldest[queue] = len(rows), [row["run_id"] for row in rows]
 
     def refuse(self, start: StartRun, now: Timestamp) -> Refused | None:
         """None: the start is admitted and counted, and the runs that it evicts are noted."""
@@ -79,7 +83,7 @@ class TypeAdmission:
                 return type_full(queue.type.workflow_type, queue.key, limit)
         going: list[tuple[str, str]] = []
         for queue, limit in queues:
-            if self._inside[queue] >= limit and (oldest := self._pick(queue)) is not None:
+            while self._inside[queue] >= limit and (oldest := self._pick(queue)) is not None:
                 going.append((oldest, why_evicted(start, queue.key, limit)))
         for queue, _ in queues:
             self._inside[queue] += 1

@@ -94,17 +94,33 @@ SELECT count(*) FROM (
         WHERE namespace = :namespace AND status = {RUN.PENDING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
           AND (:key IS NULL OR concurrency_key = :key) AND run_id IS NOT :leaving LIMIT :limit));
 
--- name: oldest_in_queue
--- The oldest of these: ids grow with time.
+-- name: oldest_open_of_type
+-- The oldest open runs of a type that are not being cancelled, whatever they wait for: those that a new one replaces.
+-- Not starts whose time has not come. Ids grow with time.
 SELECT run_id FROM (
     SELECT run_id FROM runs INDEXED BY runs_by_status
     WHERE namespace = :namespace AND status = {RUN.RUNNING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
-      AND (:key IS NULL OR concurrency_key = :key)
+     
     UNION ALL
     SELECT run_id FROM runs INDEXED BY runs_pending
     WHERE namespace = :namespace AND status = {RUN.PENDING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
-      AND (:key IS NULL OR concurrency_key = :key))
-ORDER BY run_id LIMIT 1;
+     
+    UNION ALL
+    SELECT run_id FROM runs INDEXED BY runs_asleep_by_type
+    WHERE namespace = :namespace AND status = {RUN.SLEEPING} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL AND lease > 0
+     
+    UNION ALL
+    SELECT run_id FROM runs INDEXED BY runs_by_status
+    WHERE namespace = :namespace AND status = {RUN.PAUSED} AND workflow_type = :workflow_type AND cancel_requested_at IS NULL
+     )
+ORDER BY run_id LIMIT :limit;
+
+-- name: oldest_open_of_key
+-- The same for one of its keys.
+SELECT run_id FROM runs INDEXED BY runs_open_by_key
+WHERE namespace = :namespace AND workflow_type = :workflow_type AND concurrency_key = :key AND finished_at IS NULL
+  AND cancel_requested_at IS NULL AND (status <> {RUN.SLEEPING} OR lease > 0)
+ORDER BY run_id LIMIT :limit;
 
 -- name: type_from
 -- The next type with pending runs.

@@ -1,6 +1,6 @@
 """Admission of starts to types with limits: if the type is full, the new run is refused or the oldest is evicted."""
 
-from ....core.limits import CLEANUP_MS
+from ....core.limits import CLEANUP_MS, EVICTED_AT_ONCE
 from ....core.records import RunKey
 from ....core.run.commands import StartRun
 from ....core.run.outcomes import Refused
@@ -19,16 +19,16 @@ def refuse(plan: WritePlan, command: StartRun, *, leaving: str | None = None) ->
 
 
 def evict(plan: WritePlan, command: StartRun) -> None:
-    """Request cancellation of the oldest run for one that begins at once. The plan must be flushed before."""
+    """Request cancellation of the oldest runs for one that begins at once. The plan must be flushed before."""
     for key, limit in _queues(plan, command, "cancel-oldest"):
-        if not _is_full(plan, command, key, limit, None):
-            continue
-        oldest = plan.database.row("oldest_in_queue", _parameters(command, key))
-        assert oldest is not None  # it was just counted
-        run, reason = RunKey(command.run.namespace, oldest[0]), why_evicted(command, key, limit)
-        cancel_by = plan.now + CLEANUP_MS * US_PER_MS
-        _, effects = cancel_run(plan.writer, run, reason, plan.now, cancel_by)
-        plan.effects.append(effects)
+        statement = "oldest_open_of_type" if key is None else "oldest_open_of_key"
+        parameters = _parameters(command, key) | {"limit": limit + EVICTED_AT_ONCE}
+        oldest = plan.database.rows(statement, parameters)
+        for (run_id,) in oldest[: max(0, len(oldest) - limit + 1)]:
+            run, reason = RunKey(command.run.namespace, run_id), why_evicted(command, key, limit)
+            cancel_by = plan.now + CLEANUP_MS * US_PER_MS
+            _, effects = cancel_run(plan.writer, run, reason, plan.now, cancel_by)
+            plan.effects.append(effects)
 
 
 def _queues(plan: WritePlan, command: StartRun, when_full: str) -> list[tuple[str | None, int]]:
