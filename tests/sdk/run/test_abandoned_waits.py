@@ -149,7 +149,7 @@ class Performance:
         self.server.advance(_A_MOMENT_S)
         root.status = RunStatus.PENDING
         root.state.signals = [each for each in root.state.signals if each.step_id]  # the unread ones came too late
-        self._crash_at = None
+        self._crash_at, self.sent = None, dict.fromkeys(NAMES, MOST_SIGNALS)  # no more
         await self.play()
         assert (root.status, root.output) == (RunStatus.COMPLETED, output), root.problem
         for step_id, step in root.steps.items():
