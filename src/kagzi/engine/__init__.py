@@ -1,6 +1,6 @@
 """Decides about runs: commands in, outcomes out. Knows the storage contract, but neither drivers nor messages."""
 
-from .checks.refusals import error_of
+from ..core.checks.refused_requests import error_of
 from .engine import Engine
 from .live.live_lists import ListChange, ListRows, LiveLists, NewRows, RowChanged, RowGone
 from .live.watching import Watching, WatchUpdate

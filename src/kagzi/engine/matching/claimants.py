@@ -103,11 +103,10 @@ class Group:
                 del self._by_slots[before]
         self._slots[claimant] = slots
         if slots > 0:
-            bucket = self._by_slots.get(slots)
-            if bucket is None:
-                bucket = self._by_slots[slots] = OrderedDict()
+            if slots not in self._by_slots:
+                self._by_slots[slots] = OrderedDict()
                 self._push(slots)
-            bucket[claimant] = None
+            self._by_slots[slots][claimant] = None
 
 
 class Claimants:

@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from ...core.checks.refused_requests import error_of
 from ...core.effects import Effects
 from ...core.keys.audit import Action
 from ...core.limits import METADATA_ENTRIES, Settings
@@ -19,7 +20,6 @@ from ...core.states import ENDED, RunStatus
 from ...core.times import US_PER_MS
 from ...store.protocol import Fork, RequestVerb, Signalled, SignalReplaced, Store
 from ..checks import requests as checks
-from ..checks.refusals import error_of
 from ..checks.schemas import Schemas
 from ..commit.dispatcher import Dispatcher
 from .keys.audit import Audit

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...core import limits
+from ...core.checks.refused_requests import error_of
 from ...core.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -28,7 +29,6 @@ from ...core.text.storable import is_storable
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import Store, TypeKey
 from ..checks import requests as checks
-from ..checks.refusals import error_of
 from ..checks.schedules import check_id, check_spec
 from ..checks.schemas import Schemas
 from ..timing.firing_plan import MOST_RUNS, ahead_of, skipped_range, times_of

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from ...core import limits
+from ...core.checks.refused_requests import error_of
 from ...core.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -44,7 +45,6 @@ from ...core.transfers.renaming import Rename, renamed, runs_named
 from ...core.workflow_types.names import canonical_type
 from ...store.protocol import Store
 from ..checks import requests as checks
-from ..checks.refusals import error_of
 from ..checks.transfers import Checker, on_line
 from ..commit.dispatcher import Dispatcher
 from .namespaces import Namespaces

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from ...core import limits
+from ...core.checks.refused_requests import error_of
 from ...core.errors import InvalidArgument, not_found
 from ...core.ids import is_uuid
 from ...core.keys.audit import Action, AuditEntry
@@ -27,7 +28,6 @@ from ..background.new_builds import NewBuilds
 from ..background.step_logs import StepLogs
 from ..checks import requests as checks
 from ..checks.bounds import truncate_text
-from ..checks.refusals import error_of
 from ..commit.dispatcher import Dispatcher
 from ..commit.wakeups import Wakeups
 from ..matching.heartbeats import Heartbeats
