@@ -97,9 +97,9 @@ class Group:
         if before == slots:
             return
         if before > 0:
-            bucket = self._by_slots[before]
-            del bucket[claimant]
-            if not bucket:
+            left = self._by_slots[before]
+            del left[claimant]
+            if not left:
                 del self._by_slots[before]
         self._slots[claimant] = slots
         if slots > 0:
