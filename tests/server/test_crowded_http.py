@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
 
 from kagzi.server.descriptors import connection_limits
-from tests.server.stubs import Stubs
+from kagzi.server.http.listener import HttpListener
+from kagzi.server.listen import ListenAddress
+from tests.server.stubs import TIMEOUT_S, Stubs
 from tests.server.test_descriptors import LimitedServer, limited_server
+from tests.support.polling import until
 from tests.support.transports import preferred_channel
 
 DESCRIPTORS = 512
@@ -77,3 +81,29 @@ async def test_streams_leave_connections_to_others(server: LimitedServer) -> Non
             refusal = await client.get(f"http://{server.http}/api/v1/runs/events")
         assert refusal.json()["metadata"] == {"limit": "http_lasting", "maximum": str(MOST * 3 // 4)}
         assert refusal.headers["retry-after"] == "5"
+
+
+async def test_connections_that_wait_for_the_code_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is loaded with the first request, and a probe may come meanwhile."""
+
+    async def never(_: HttpListener) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(HttpListener, "_load_web", never)
+    listener = HttpListener(ListenAddress("127.0.0.1", 0), max_connections=4)
+    await listener.start(cast("Any", None))
+    streams: list[Stream] = []
+    for number in range(5):
+        streams.append(await asyncio.open_connection("127.0.0.1", listener.address.port))
+        streams[-1][1].write(REQUEST)
+        waiting = min(number + 1, 4)
+        await until(lambda waiting=waiting: sum(not each.is_silent for each in listener.undecided) == waiting)
+    with suppress(ConnectionResetError):
+        async with asyncio.timeout(TIMEOUT_S):
+            assert await streams[0][0].read() == b""
+    assert not any(reader.at_eof() for reader, _ in streams[1:])
+    for _, writer in streams:
+        writer.close()
+    assert listener._web is not None
+    listener._web.cancel()
+    await listener.stop()

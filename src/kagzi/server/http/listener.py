@@ -71,13 +71,13 @@ class HttpListener:
 
     def end_one_beyond_limit(self, newest: _Undecided) -> None:
         """Ends a connection if there are more than may be: the oldest that has sent nothing, or that waits for another
-        request. The newest one ends only if all others are being served: it may be a probe, or a WebSocket, which has a
-        limit of its own."""
+        request; else the oldest that waits until the code is loaded. The newest one ends only if all others are being
+        served: it may be a probe, or a WebSocket, which has a limit of its own."""
         if len(self.undecided) + len(self._served) <= self._max_connections:
             return
-        silent = next((each for each in self.undecided if each.is_silent), newest)
-        if not self._end_idle(None if silent is newest else silent.began_s):
-            silent.abort()
+        silent = next((each for each in self.undecided if each.is_silent and each is not newest), None)
+        if not self._end_idle(None if silent is None else silent.began_s):
+            (silent or next(iter(self.undecided))).abort()
 
     def _end_idle(self, before_s: float | None = None) -> bool:
         """Ends the oldest connection without a request, if there is one. `before_s`: only if it is older than that."""
