@@ -24,8 +24,8 @@ from kagzi.core.errors import (
     StepError,
     Unavailable,
     not_found,
-    qualified_name,
 )
+from kagzi.core.raised.exceptions import qualified_name
 from kagzi.core.retry.retry_after import RetryAfter
 from kagzi.core.run.children import child_error
 from kagzi.core.states import RunCode

@@ -9,7 +9,8 @@ import grpc
 import httpx
 import pytest
 
-from kagzi.core.errors import StatementFailed, incident_error
+from kagzi.core.errors import StatementFailed
+from kagzi.core.raised.incidents import incident_error
 from kagzi.server.listen import ListenAddress
 from kagzi.v1 import common_pb2, workflow_pb2
 from kagzi.wire.status import from_rpc_error

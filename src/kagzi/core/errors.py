@@ -45,7 +45,8 @@ from .error_details import (
     ErrorKind,
     child_message,
 )
-from .public import PACKAGE, exported
+from .public import exported
+from .raised.exceptions import qualified_name
 from .text.remote_traceback import remote_traceback
 
 REASON = "reason"
@@ -385,37 +386,6 @@ DOWN = "down"
 DOWN_CONNECTION = "connection"  # nothing listens there, or the network fails
 DOWN_SERVER = "server"  # the server is reachable, but does not respond or cannot serve now
 DOWN_DATABASE = "database"  # the server responds, its database does not
-
-INCIDENT = "incident"
-"""Metadata key of an InternalError whose cause is in the log: the incident number to search the log for."""
-
-
-def incident_error(number: str) -> InternalError:
-    """The error that clients get for a problem that was logged under this number."""
-    return InternalError(
-        f"internal error, incident {number}. Look for this number in the server's log.",
-        metadata={INCIDENT: number},
-    )
-
-
-def qualified_name(cls: type[BaseException]) -> str:
-    """The name an error is recorded and matched by: `kagzi.NotFound`, `app.orders.OutOfStock`, `ValueError` (builtins
-    without their module, as people write them).
-
-    A class of this package that is not exported is named after its nearest exported or built-in base: moving a file of
-    this package must not affect recorded histories.
-    """
-    named = next(base for base in cls.__mro__ if not base.__module__.startswith(f"{PACKAGE}."))
-    return named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"
-
-
-def drop_frames(error: BaseException | None) -> None:
-    """Drops the tracebacks of an error that was answered, and of those before it. They hold the frames of the call, and
-    so what it sent; and a frame that holds the error again would keep all of it until the garbage is collected."""
-    while error is not None and error.__traceback__ is not None:
-        error.__traceback__ = None
-        drop_frames(error.__cause__)
-        error = error.__context__
 
 
 def not_found(what: str, which: str) -> NotFound:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import grpc
 
-from ..core.errors import drop_frames
+from ..core.raised.exceptions import drop_frames
 from ..wire.calls.call import GONE, NOT_THERE, OK, Metadata, ServerEnd
 from ..wire.status import RpcStatus
 

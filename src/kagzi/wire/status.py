@@ -17,7 +17,6 @@ from google.rpc.status_pb2 import Status
 from ..core import limits
 from ..core.error_details import ErrorCode, ErrorDetail
 from ..core.errors import (
-    INCIDENT,
     AlreadyExists,
     CancelRequested,
     DeadlinePassed,
@@ -34,10 +33,10 @@ from ..core.errors import (
     Unauthenticated,
     Unavailable,
     Unimplemented,
-    incident_error,
-    qualified_name,
 )
 from ..core.outages import database_down, database_words
+from ..core.raised.exceptions import qualified_name
+from ..core.raised.incidents import INCIDENT, incident_error
 from ..v1 import common_pb2 as pb
 from .common import read_error, write_error
 

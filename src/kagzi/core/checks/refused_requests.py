@@ -19,8 +19,8 @@ from ..errors import (
     ResourceExhausted,
     ServerUnavailable,
     Unimplemented,
-    qualified_name,
 )
+from ..raised.exceptions import qualified_name
 
 _CLASSES: dict[ErrorCode, type[RequestError]] = {
     ErrorCode.NOT_FOUND: NotFound,

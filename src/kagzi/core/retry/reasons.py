@@ -3,7 +3,8 @@
 import msgspec
 
 from ..error_details import OWN_CODE, ErrorCode, ErrorDetail, ErrorKind
-from ..errors import NonRetryable, qualified_name
+from ..errors import NonRetryable
+from ..raised.exceptions import qualified_name
 from .policy import RetryPolicy, retried_by_name
 
 _EXPLICIT = qualified_name(NonRetryable)

@@ -4,8 +4,9 @@ import msgspec
 
 from ..checks.refused_requests import type_of_refusal
 from ..error_details import CHILD_WORKFLOW, CHILD_WORKFLOW_ID, Child, ErrorCode, ErrorDetail, child_message
-from ..errors import ChildError, qualified_name
+from ..errors import ChildError
 from ..providers import Rng
+from ..raised.exceptions import qualified_name
 from ..states import RUN_STATUS_OF_CODE, KindCode, RunCode, StepCode
 from ..times import Timestamp
 from .commands import StartChild

@@ -7,8 +7,9 @@ after several rounds it is paused with a problem, whose incident number is in th
 import logging
 
 from ...core.error_details import ErrorCode, ErrorDetail, ErrorKind
-from ...core.errors import INCIDENT, InternalError, incident_error
+from ...core.errors import InternalError
 from ...core.providers import Ids
+from ...core.raised.incidents import INCIDENT, incident_error
 from ...core.run.commands import Command, PauseDiverged, StartRun
 from ...core.text.commands import quoted
 from ..measurements.measurements import Measurements

@@ -19,7 +19,6 @@ from ...core.errors import (
     NotFound,
     PreconditionFailed,
     Unavailable,
-    incident_error,
     not_found,
 )
 from ...core.ids import is_uuid
@@ -28,6 +27,7 @@ from ...core.limits import BULK_RUNS
 from ...core.pages.counting import Counted
 from ...core.pages.cursor import Cursor
 from ...core.providers import Clock, Ids
+from ...core.raised.incidents import incident_error
 from ...core.records import RunFilter
 from ...core.times import US_PER_S, Timestamp
 from ...store.protocol import Store

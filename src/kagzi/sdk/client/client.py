@@ -359,10 +359,8 @@ class Kagzi:
     async def import_runs(
         self, lines: Iterable[bytes | str] | AsyncIterable[bytes | str], *, at_once: int = 1
     ) -> "AsyncIterator[ImportedRun]":
-        """Import exported runs from `lines`, such as an open file. Each is imported completely or not at all; importing
-        the same run again changes nothing. With `at_once`, several are imported at the same time, which is faster;
-        runs that follow a refused one may have been imported then. Raises InvalidArgument, which names the line and
-        the field, and AlreadyExists."""
+        """Import exported runs from `lines`, such as an open file: each whole or not at all, and none twice. They go
+        `at_once` in parallel; runs after a refused one may be imported then. Raises InvalidArgument, AlreadyExists."""
         from .operations.transfers import Transfers, as_lines  # noqa: PLC0415  most programs do not use it
 
         async for run in Transfers(self._connection, self._namespace).import_runs(as_lines(lines), at_once):

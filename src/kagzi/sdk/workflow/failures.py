@@ -7,7 +7,8 @@ import msgspec
 
 from ...core import limits
 from ...core.error_details import OWN_CODE, ErrorCode, ErrorDetail
-from ...core.errors import ChildError, FailureError, KagziError, NonRetryable, StepError, qualified_name
+from ...core.errors import ChildError, FailureError, KagziError, NonRetryable, StepError
+from ...core.raised.exceptions import qualified_name
 from ...core.times import US_PER_MS, us_from_timedelta
 from ..worker.tracebacks import shortened_traceback
 from .error_kinds import kind_of, own_code

@@ -8,8 +8,9 @@ from typing import Self
 
 from ...core.checks.values import retry as check_policy
 from ...core.duration import Duration, parse_duration
-from ...core.errors import InvalidArgument, qualified_name
+from ...core.errors import InvalidArgument
 from ...core.public import exported
+from ...core.raised.exceptions import qualified_name
 from ...core.retry.policy import SERVER_DEFAULT, UNLIMITED, RetryPolicy, is_final
 from ...core.times import US_PER_MS, us_from_timedelta
 from .failures import describe

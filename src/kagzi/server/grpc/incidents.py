@@ -2,8 +2,9 @@
 
 import logging
 
-from ...core.errors import INCIDENT, KagziError
+from ...core.errors import KagziError
 from ...core.providers import Ids
+from ...core.raised.incidents import INCIDENT
 from ...engine.measurements.measurements import Measurements
 from ...wire.status import is_incident, is_outage, public_error
 

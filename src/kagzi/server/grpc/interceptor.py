@@ -22,11 +22,11 @@ from ...core.errors import (
     PermissionDenied,
     ResourceExhausted,
     ServerUnavailable,
-    drop_frames,
     limit_reached,
 )
 from ...core.outages import database_down
 from ...core.providers import Ids
+from ...core.raised.exceptions import drop_frames
 from ...core.records import DEFAULT_NAMESPACE
 from ...v1.worker_pb2 import SessionRequest
 from ...wire.status import RpcStatus, to_status

@@ -14,8 +14,9 @@ import msgspec
 
 from ...core import limits
 from ...core.access import Caller
-from ...core.errors import InvalidArgument, ResourceExhausted, ServerUnavailable, drop_frames, limit_reached
+from ...core.errors import InvalidArgument, ResourceExhausted, ServerUnavailable, limit_reached
 from ...core.outages import database_down
+from ...core.raised.exceptions import drop_frames
 from ..grpc.budgets import Budget
 from . import sse
 from .callers import admitted

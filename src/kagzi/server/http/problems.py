@@ -9,7 +9,8 @@ from http import HTTPStatus
 import msgspec
 
 from ...core.error_details import ErrorCode, ErrorKind
-from ...core.errors import INCIDENT, InvalidArgument, KagziError, RequestError, ResourceExhausted
+from ...core.errors import InvalidArgument, KagziError, RequestError, ResourceExhausted
+from ...core.raised.incidents import INCIDENT
 from .views.field_names import field_name, in_words
 
 PROBLEM_JSON = "application/problem+json"

@@ -1,0 +1,1 @@
+"""Exceptions on their way to whoever sees them."""
