@@ -23,8 +23,9 @@ def load_profile() -> None:
 
 
 def choose_seed(config: pytest.Config) -> None:
-    """Must be called before hypothesis is configured. Processes of pytest-xdist get the seed as an option."""
-    if config.option.hypothesis_seed is None:
+    """Must be called before hypothesis is configured. Processes of pytest-xdist get the seed as an option. Without the
+    plugin of hypothesis there is no such option."""
+    if getattr(config.option, "hypothesis_seed", "") is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
 
@@ -34,7 +35,7 @@ def print_examples() -> None:
 
 
 def how_to_repeat(reporter: pytest.TerminalReporter) -> None:
-    if reporter.stats.get("failed"):
-        seed = reporter.config.option.hypothesis_seed
+    seed = getattr(reporter.config.option, "hypothesis_seed", None)
+    if seed is not None and reporter.stats.get("failed"):
         reporter.section("properties")
         reporter.line(f'The examples of this run have the seed {seed}: make unit ARGS="TEST {SEED}={seed}"')
