@@ -406,9 +406,9 @@ NOT_RAISED = {
 """Refusals of a worker's operations that no call raises, and why."""
 
 NOT_OF_A_WORKER = {
-    "namespace_disabled", "namespace_gone", "no_result_before", "no_step", "not_failed", "schedule_exists",
-    "starts_too_fast", "takes_no_signals", "too_many_schedules", "too_many_sessions", "too_many_signals",
-    "too_much_stored", "workflow_id_active", "workflow_id_active_again", "workflow_id_of_type",
+    "namespace_disabled", "namespace_gone", "no_result_before", "no_step", "not_failed", "request_id_of_type",
+    "schedule_exists", "starts_too_fast", "takes_no_signals", "too_many_schedules", "too_many_sessions",
+    "too_many_signals", "too_much_stored", "workflow_id_active", "workflow_id_active_again", "workflow_id_of_type",
 }  # fmt: skip
 """Refusals of requests of clients and operators."""
 

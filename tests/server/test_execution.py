@@ -150,16 +150,20 @@ async def test_children_end_with_their_parent(calls: Calls, stubs: Stubs) -> Non
 
 
 async def test_what_a_child_cannot_be_is_refused(calls: Calls, stubs: Stubs) -> None:
+    """The refusal is the result of the step: each start has a step of its own, and a repeat gets what is recorded."""
     task = await stubs.claim()
+    accepted = workflow_pb2.StartWorkflowRequest(workflow_type="bill")
     for start, field in (
         ({"workflow_type": ""}, "workflow_type"),
         ({"workflow_type": "bill", "namespace_id": "other"}, "namespace_id"),
         ({"workflow_type": "bill", "priority": 1_000}, "priority"),
     ):
-        request = workflow_pb2.StartWorkflowRequest(**start)
-        refusal = await refused(calls.worker("StartChild", **leased(task), step_id="bill", start=request))
-        assert refusal.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert field in (refusal.details() or "")
+        for request in (workflow_pb2.StartWorkflowRequest(**start), accepted):
+            refusal = await refused(calls.worker("StartChild", **leased(task), step_id=field, start=request))
+            assert refusal.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert field in (refusal.details() or "")
+    children = workflow_pb2.WorkflowFilter(parent_run_id=task.run_id)
+    assert not (await calls.workflow("ListWorkflows", filter=children)).workflows
 
 
 # --- control ----------------------------------------------------------------------------------------------------------

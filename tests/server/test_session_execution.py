@@ -93,7 +93,12 @@ async def test_a_child_its_race_and_its_end(stubs: Stubs) -> None:
     results = (await ask(session, task, fetch_results=fetch)).fetched.results
     assert ("first", b"7") in [(step.step_id, step.output.data) for step in results]
     refused = await ask(session, task, **start_child("bad", workflow_type=""))
-    assert refused.refused.code == common_pb2.ERROR_CODE_INVALID_ARGUMENT
+    assert refused.WhichOneof("kind") == "exhausted"
+    assert refused.exhausted.error.code == common_pb2.ERROR_CODE_INVALID_ARGUMENT
+    assert refused.exhausted.error.subject_id == "workflow_type"
+    fetch = pb.FetchResultsOperation(waits=["bad"], known_seq=0)
+    results = (await ask(session, task, fetch_results=fetch)).fetched.results
+    assert [step.error for step in results if step.step_id == "bad"] == [refused.exhausted.error]
 
 
 async def test_a_pause_is_requested_and_the_run_released(stubs: Stubs) -> None:

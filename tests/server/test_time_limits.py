@@ -4,6 +4,7 @@ The fields are found by the descriptors of the requests, so a new one is under t
 """
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 import grpc
@@ -15,10 +16,11 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from kagzi.core.error_details import ErrorCode
 from kagzi.core.errors import InvalidArgument
 from kagzi.core.limits import DURATION_MAX_US, PAYLOAD_BYTES
 from kagzi.core.records import Lease, RunKey
-from kagzi.core.run.commands import Command
+from kagzi.core.run.commands import Command, StartChild
 from kagzi.core.run.outcomes import Refused
 from kagzi.engine.checks.operations import Operations
 from kagzi.server.app import Server
@@ -119,6 +121,7 @@ class World:
         start = workflow_pb2.StartWorkflowRequest(workflow_type="greet", workflow_id="a-run")
         schedule = {"workflow_type": "greet", "cron_expr": "0 0 * * *"}
         step = {**leased(task), "step_id": "a-step"}
+        self._numbers = count()
         self._fields: dict[str, dict[str, Any]] = {
             "StartWorkflow": {"workflow_type": "greet"},
             "ListWorkflows": {},
@@ -154,7 +157,9 @@ class World:
         [descriptor] = [
             method.input_type for service in SERVICES for method in service.methods if path_of(method) == place.path
         ]
-        request = GetMessageClass(descriptor)(**self._fields[place.method])
+        request: Any = GetMessageClass(descriptor)(**self._fields[place.method])
+        if place.method == "StartChild":  # its refusal is recorded: a second start of the step would get the first one
+            request.step_id = f"step-{next(self._numbers)}"
         if place.field.name == "interval":
             self._without_cron(request)
         put(request, place.names, value)
@@ -244,9 +249,12 @@ def _refusal_of(operations: Operations, command: Command | Refused) -> str:
     if isinstance(command, Refused):
         return command.error.message
     try:
-        operations.check(command)
+        checked = operations.check(command)
     except InvalidArgument as error:
         return f"{error.field}: {error.message}"
+    if isinstance(checked, StartChild) and checked.refusal is not None:  # is recorded as the result of the step
+        assert checked.refusal.code == ErrorCode.INVALID_ARGUMENT
+        return f"{checked.refusal.subject_id}: {checked.refusal.message}"
     return "accepted"
 
 
