@@ -157,9 +157,9 @@ class World:
         [descriptor] = [
             method.input_type for service in SERVICES for method in service.methods if path_of(method) == place.path
         ]
-        request: Any = GetMessageClass(descriptor)(**self._fields[place.method])
+        request = GetMessageClass(descriptor)(**self._fields[place.method])
         if place.method == "StartChild":  # its refusal is recorded: a second start of the step would get the first one
-            request.step_id = f"step-{next(self._numbers)}"
+            put(request, ("step_id",), f"step-{next(self._numbers)}")
         if place.field.name == "interval":
             self._without_cron(request)
         put(request, place.names, value)
