@@ -55,6 +55,12 @@ LIMITS = {
     "text of an error": size(limits.ERROR_MESSAGE_BYTES),
     "traceback of an error": size(limits.ERROR_TRACEBACK_BYTES),
     "starts in one `StartBatch`": f"{limits.START_BATCH_ITEMS:,}",
+    f"elements of all lists and maps of one message over {size(limits.MESSAGE_UNCOUNTED_BYTES)}": (
+        f"{limits.MESSAGE_ELEMENTS:,}"
+    ),
+    f"operations of a worker in one message over {size(limits.MESSAGE_UNCOUNTED_BYTES)}": (
+        f"{limits.MESSAGE_OPERATIONS:,}"
+    ),
     "rows of a page": f"{limits.PAGE_MAX_ROWS:,}",
     "size of a page": size(limits.PAGE_BYTES),
     "runs that a count counts": f"{limits.COUNT_CAP:,}",
