@@ -352,8 +352,9 @@ async def test_a_step_that_is_open_again_has_the_policy_and_the_timeout_of_its_n
     await harness.do(begin(new, "slow", attempt, retry=TWICE, timeout_ms=7_000))
     assert (await harness.steps(run))["slow"].timeout_ms == 7_000
     the(RetryScheduled, await harness.do(fail(new, "slow")))
-    await harness.do(begin(new, "slow", 2, retry=NO_RETRY, timeout_ms=9_000))  # only the first begin of a life counts
-    assert (await harness.steps(run))["slow"].timeout_ms == 7_000
+    await harness.do(begin(new, "slow", 2, retry=NO_RETRY, timeout_ms=9_000))
+    # ADR 0087: the policy is that of the first begin of a life, and each attempt has the timeout of its own begin.
+    assert (await harness.steps(run))["slow"].timeout_ms == 9_000
     await check_invariants(harness.store)
 
 
