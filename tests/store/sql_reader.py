@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-OTHER_RUN = ("child_run_id", "parent_run_id", "blocked_by", "forked_from", "continued_as", "new_run_id")
+OTHER_RUN = (
+    "child_run_id",
+    "parent_run_id",
+    "blocked_by",
+    "forked_from",
+    "continued_as",
+    "new_run_id",
+    "replay_run_id",
+)
 """Columns that name another run than the one their row belongs to."""
 
 PARAMETERS = "given"
@@ -36,6 +44,8 @@ TABLES: Mapping[str, Table] = {
     "schedule_fires": Table(("run_id", "namespace")),
     "purging": Table(("run_id",)),
     "imports": Table(("run_id",)),
+    # The run after which a version's waiting runs are replayed: a place in the order of lists, of which no row is read.
+    "workflow_versions": Table(("replay_run_id", "namespace"), own="replay_run_id"),
 }
 
 

@@ -24,6 +24,7 @@ ALL: dict[str, dict[str, str]] = {
 
 _COPY = "copies a run of the caller's into one that the caller has just made in the same namespace"
 _STEP_OF_ERROR = "answers which of the run's own steps named that run; nothing of the other one is read"
+_HANDED_ON = "moves what a run of the caller's has not read to the run that takes its place, in the same namespace"
 _BY_CTID = "reads the rows of one namespace, and deletes the very same rows by their places"
 EXEMPT = {
     ("sqlite", "copy_context"): _COPY,
@@ -33,7 +34,10 @@ EXEMPT = {
     ("sqlite", "step_of_error"): _STEP_OF_ERROR,
     ("postgres", "copy_results"): _COPY,
     ("postgres", "step_of_error"): _STEP_OF_ERROR,
+    ("postgres", "hand_on_signals"): _HANDED_ON,
+    ("postgres", "start_next_run"): _HANDED_ON,
     ("postgres", "remove_schedule_fires"): _BY_CTID,
+    ("postgres", "remove_workflow_versions"): _BY_CTID,
     ("postgres", "remove_child_links"): _BY_CTID,
 }
 

@@ -276,8 +276,11 @@ ORDER BY n, number NULLS LAST;
 -- name: refill_waits
 -- The value of a wait is that of the signal bound to it; without one it has none.
 UPDATE steps AS s SET output = g.payload, output_meta = g.payload_meta
-FROM rows(:waits) AS w (run_id uuid, step_id text) LEFT JOIN signals AS g ON g.run_id = w.run_id AND g.step_id = w.step_id
-WHERE s.run_id = w.run_id AND s.step_id = w.step_id;
+FROM (
+    SELECT w.run_id, w.step_id, b.payload, b.payload_meta
+    FROM rows(:waits) AS w (run_id uuid, step_id text) LEFT JOIN signals AS b ON b.run_id = w.run_id AND b.step_id = w.step_id
+) AS g
+WHERE s.run_id = g.run_id AND s.step_id = g.step_id;
 
 -- name: settle
 -- Write what was decided after reading, on condition that nothing was recorded since: seq is the run's version.
