@@ -156,18 +156,19 @@ function isBeingTyped(error: FilterError, written: string): boolean {
 /** The suggestions for the word that is being typed, and the keys to choose one. */
 function useSuggestions(text: string, onTake: (word: string) => void) {
   const [focused, setFocused] = useState(false);
-  const [at, setAt] = useState(-1);
+  // which one is chosen; it is of that text only
+  const [choice, setChoice] = useState({ text: "", at: -1 });
   const list = useId();
   const names = useWorkflowNames(focused);
   const all = suggestionsFor(text, names);
-  useEffect(() => setAt(-1), [text]);
+  const at = choice.text === text ? choice.at : -1;
   const isOpen = focused && all.length > 0;
   const chosen = isOpen ? all[at] : undefined;
   const onKey = (event: KeyboardEvent): boolean => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined && all.length > 0) {
       setFocused(true);
-      setAt((was) => (was < 0 && step < 0 ? all.length - 1 : (was + step + all.length) % all.length));
+      setChoice({ text, at: at < 0 && step < 0 ? all.length - 1 : (at + step + all.length) % all.length });
     } else if (event.key === "Enter" && chosen !== undefined) onTake(chosen.word);
     else if (event.key === "Escape" && isOpen) setFocused(false);
     else return false;
