@@ -155,7 +155,8 @@ def _open_waits(body: _End) -> tuple[str, ...]:
 def _complete_run(operation: pb.Operation, run: RunKey, lease: Lease) -> CompleteRun:
     body = operation.complete_run
     output = read_payload(body.output) if body.HasField("output") else NULL
-    return CompleteRun(run=run, lease=lease, output=output, after_step=body.after_step_id, open_waits=_open_waits(body))
+    open_waits = tuple(body.open_waits) if body.open_waits else ()
+    return CompleteRun(run=run, lease=lease, output=output, after_step=body.after_step_id, open_waits=open_waits)
 
 
 def _fail_run(operation: pb.Operation, run: RunKey, lease: Lease) -> FailRun:

@@ -190,7 +190,8 @@ class Operations:
     def _complete_run(self, command: CompleteRun) -> CompleteRun:
         self._payload(command.output, "output")
         checks.optional_name(command.after_step, "after_step_id")
-        _open_waits(command)
+        if command.open_waits:
+            _open_waits(command)
         return command
 
     def _close_with_error(self, command: FailRun | CancelRun) -> FailRun | CancelRun:

@@ -40,7 +40,7 @@ def _output_bytes(command: CompleteStep) -> int:
 
 
 def _end_bytes(command: CompleteRun) -> int:
-    return len(command.output.data) + _open_waits_bytes(command)
+    return len(command.output.data) + (_open_waits_bytes(command) if command.open_waits else 0)
 
 
 def _input_bytes(command: BeginStep) -> int:
@@ -60,8 +60,12 @@ def _step_bytes(command: RecordStep) -> int:
 
 
 def _start_bytes(command: StartRun) -> int:
-    signal = command.signal.payload if command.signal is not None else None
-    return sum(len(payload.data) for payload in (command.input, command.context, signal) if payload is not None)
+    size = 0 if command.input is None else len(command.input.data)
+    if command.context is not None:
+        size += len(command.context.data)
+    if command.signal is not None:
+        size += len(command.signal.payload.data)
+    return size
 
 
 def _child_bytes(command: StartChild) -> int:

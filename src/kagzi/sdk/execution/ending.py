@@ -71,7 +71,8 @@ class Ending:
         if payload.metadata:
             operation.output.metadata.update(payload.metadata)
         operation.after_step_id = self._claim.ahead
-        self._name_open_waits(operation)
+        if self._ledger.signals:
+            self._name_open_waits(operation)
 
     def continue_as_new(self, new: ContinuedAsNew) -> None:
         operation = self._end(self._ended(None), refused=partial(self._not_continued, new.step_id)).continue_as_new

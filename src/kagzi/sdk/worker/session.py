@@ -239,7 +239,7 @@ class Session:
                 await self._tried(message)
         self._one_by_one = False
         self._wake.set()
-        while not self._is_written:
+        while not (self._goodbye_sent or self._server_stops):  # _is_written, without a call for each message
             await self._wake.wait()
             for data in self._due():
                 await write(call, data)
@@ -264,7 +264,8 @@ class Session:
                 yield beside
                 beside = b""
             yield data + beside if beside else data
-        if beside := self._beside():
+        # The messages took what was due with them. Whatever became due since has set _wake.
+        if (not messages or self._wake.is_set()) and (beside := self._beside()):
             yield beside
 
     async def _tried(self, message: Message) -> None:

@@ -99,25 +99,22 @@ class FunctionFacts(msgspec.Struct, frozen=True):
     callee: Callee | None = None
 
 
-def facts_of(fn: Callable[..., Any]) -> FunctionFacts:
-    """The facts of a function, cached: called for every step. A closure that only calls a function has its type."""
-    facts = _own_facts(fn)
-    return facts if facts.callee is None else _facts_of_closure(facts, fn)
-
-
-def _own_facts(fn: Callable[..., Any]) -> FunctionFacts:
+def facts_of(fn: Callable[..., Any], *, of_callee: bool = True) -> FunctionFacts:
+    """The facts of a function, cached: called for every step. A closure that only calls a function has its type, unless
+    `of_callee` is false."""
     target: Any = fn if hasattr(fn, "__code__") else unwrap(fn)
     try:
         annotation = target.__annotations__.get("return", _UNKNOWN)
         key = (target.__code__, annotation)
         known = _facts.get(key)
     except (AttributeError, NameError, TypeError):  # a class or builtin; unresolved names; an unhashable annotation
-        return _read_facts(fn, target)
-    if known is None:
-        if len(_facts) >= _FACTS_MAX:
-            _facts.clear()
-        known = _facts[key] = _read_facts(fn, target)
-    return known
+        known = _read_facts(fn, target)
+    else:
+        if known is None:
+            if len(_facts) >= _FACTS_MAX:
+                _facts.clear()
+            known = _facts[key] = _read_facts(fn, target)
+    return known if known.callee is None or not of_callee else _facts_of_closure(known, fn)
 
 
 def _read_facts(fn: Callable[..., Any], target: Any) -> FunctionFacts:
@@ -141,7 +138,7 @@ def _facts_of_closure(facts: FunctionFacts, fn: Callable[..., Any]) -> FunctionF
         if called is MISSING:
             return facts
         try:
-            known = _own_facts(called)
+            known = facts_of(called, of_callee=False)
         except InvalidArgument:  # its type has no JSON form
             return facts
     return facts

@@ -288,7 +288,10 @@ class SessionStream:
         if request.received:
             session.received([read_leased(run, self._namespace) for run in request.received])
         if request.runs:
-            for turn, operations in enumerate(self._read_operations(request)):
+            for turn, (operations, refused) in enumerate(self._read_operations(request)):
+                self._outlet.add_operations(len(operations) + len(refused))
+                if refused:
+                    self._outlet.answers(refused)
                 if turn:
                     await asyncio.sleep(0)  # others are served between the parts of a long message
                 if operations:
@@ -300,8 +303,10 @@ class SessionStream:
         if request.HasField("update"):
             await self._update(session, request.update)
 
-    def _read_operations(self, request: pb.SessionRequest) -> Iterator[list[tuple[int, Command]]]:
-        """The operations that can be read, in parts of at most _READ_AT_ONCE; the others are answered."""
+    def _read_operations(
+        self, request: pb.SessionRequest
+    ) -> Iterator[tuple[list[tuple[int, Command]], list[tuple[int, Outcome]]]]:
+        """The operations that can be read, and the answers to the others, in parts of at most _READ_AT_ONCE."""
         operations: list[tuple[int, Command]] = []
         refused: list[tuple[int, Outcome]] = []
         read = 0
@@ -317,17 +322,9 @@ class SessionStream:
                     operations.append((operation.id, command))
                 read += 1
                 if read >= _READ_AT_ONCE:
-                    yield self._taken(operations, refused)
+                    yield operations, refused
                     operations, refused, read = [], [], 0
-        yield self._taken(operations, refused)
-
-    def _taken(
-        self, operations: list[tuple[int, Command]], refused: list[tuple[int, Outcome]]
-    ) -> list[tuple[int, Command]]:
-        self._outlet.add_operations(len(operations) + len(refused))
-        if refused:
-            self._outlet.answers(refused)
-        return operations
+        yield operations, refused
 
     async def _update(self, session: Session, update: pb.SessionUpdate) -> None:
         await session.update(
