@@ -143,17 +143,14 @@ class Outlet:
         for notice in notices:
             yield 0, (_NOTICE_BYTES + 4 * len(notice.reason), partial(_add_notice, notice))
         for size, commit in answers:
-            for part_bytes, part in _split(size, commit):
+            for part_bytes, part in ((size, commit),) if size <= limits.MESSAGE_SOFT_BYTES else _split(commit):
                 yield part_bytes, (part_bytes, partial(_add_answers, part, now))
         for size, claimed in tasks:
             yield size, (size, partial(_add_task, claimed))
 
 
-def _split(size: int, answers: _Answers) -> Iterator[tuple[int, _Answers]]:
+def _split(answers: _Answers) -> Iterator[tuple[int, _Answers]]:
     """Splits the answers of one commit into parts that fit into a message or are a single answer."""
-    if size <= limits.MESSAGE_SOFT_BYTES:
-        yield size, answers
-        return
     part: list[tuple[int, Outcome]] = []
     part_bytes = 0
     for answer in answers:
