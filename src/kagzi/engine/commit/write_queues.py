@@ -142,7 +142,7 @@ class WriteQueues:
             self._turn.extendleft(reversed(resting))
             return batch
         space = limits.BATCH_BYTES
-        large_space = space if all(line.is_large for line in turn) else space // 2
+        large_space = space if turn[0].is_large and all(line.is_large for line in turn) else space // 2
         large_taken = False
         passed_over: list[Line] = []
         served: list[Line] = []
